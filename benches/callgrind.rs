@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Instructions of a command in user space before it calls `execve`, under a policy; none where valgrind is
+/// Instructions of a command in user space before it calls `execve`, under a policy; none if valgrind is
 /// not installed.
 pub(crate) fn instructions<A: AsRef<OsStr>>(
     folder: &Path,

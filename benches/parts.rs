@@ -100,7 +100,7 @@ fn judge(bencher: Bencher<'_, '_>, rules: usize) {
     bencher.bench_local(|| black_box(decide(&policy, black_box(&request))).trace.len());
 }
 
-/// A slot is taken and given back.
+/// A slot is taken and released.
 #[divan::bench(args = [0, 10, 100, 1000, 10_000])]
 fn admit(bencher: Bencher<'_, '_>, held: u64) {
     let site = site::Site::new();

@@ -33,17 +33,17 @@ impl Site {
         site
     }
 
-    /// One with these small programs, and these of rungate's. The small ones are built first, and then rungate
-    /// once more: as it is installed, without what its tests ask of the crates that both use. What is measured
-    /// is a copy, as an installation makes one: the file that the linker wrote lies otherwise in the page
-    /// cache, and costs a launch up to a tenth more.
+    /// One with these small programs, and these of rungate's. The small ones are built first, and then
+    /// rungate once more: as it is installed, without what its tests ask of the crates that both use. What is
+    /// measured is a copy, as an installation makes one: the file that the linker wrote lies otherwise in the
+    /// page cache, and costs a launch up to a tenth more.
     pub(crate) fn with(programs: &[&'static str], bins: &[&'static str]) -> Self {
         let options = |option, names: &[&'static str]| -> Vec<&str> {
             names.iter().flat_map(|name| [option, *name]).collect()
         };
         build(&options("--example", programs));
         build(&options("--bin", bins));
-        // Not where the environment says: each directory on the way to a policy is looked at, and has its
+        // Not where the environment says: each directory on the way to a policy is checked, and has its
         // price.
         let folder = TempDir::new_in("/tmp").expect("a temporary directory");
         fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).expect("chmod");
@@ -62,7 +62,7 @@ impl Site {
         self.folder.path().join(name)
     }
 
-    /// A copy of a program in the site's own folder, so that it costs nothing where it was built.
+    /// A copy of a program in the site's own folder, so that it costs nothing if it was built.
     pub(crate) fn installed(&self, program: &Path) -> PathBuf {
         let copy = self.path(&program.file_name().unwrap_or_default().to_string_lossy());
         if copy != program {

@@ -1,7 +1,7 @@
 //! `cargo bench --bench instructions`: what a launch costs in instructions, held against a budget. More than
 //! 5 % above the budget is a failure until the budget is changed in the same commit; less than 5 % below it
 //! is one too, so that what was gained is not lost again unseen. `cargo bench --bench instructions --
-//! --write` writes the budget anew.
+//! --write` writes the budget again.
 #![allow(clippy::print_stdout, reason = "it is a report")]
 
 #[path = "../callgrind.rs"]

@@ -21,7 +21,7 @@ use super::site::{Site, others, rungate};
 
 const ROUNDS: usize = 400;
 
-/// How many slots are held, and how many launches wait, where that is much.
+/// How many slots are held, and how many launches wait, if that is much.
 const HELD: u32 = 10_000;
 const WAITING: usize = 1000;
 

@@ -103,7 +103,8 @@ impl Waiter {
         assert_eq!(line, "it runs\n");
     }
 
-    /// Returns when it has been asleep for a while: it reads nothing before it runs, so it sleeps in line.
+    /// Returns when it has been asleep for a while: it reads nothing before it runs, so it sleeps in the
+    /// queue.
     fn sleeps(&self) {
         let stat = format!("/proc/{}/stat", self.child.id());
         let mut asleep = 0;

@@ -1,8 +1,8 @@
 //! `cargo bench --bench launch`: what a launch costs, beside what it stands in for. Both sides of a row take
 //! turns within one run, so that whatever else the machine does falls on both; what counts is the ratio of
 //! their medians. The table can be pasted into the README. With `-- whole`, `throughput`, `admission`,
-//! `refusals`, `line`, `agent` or `sizes` it is a part of it; with `-- --plot FILE` the time of an admission against
-//! the number of held slots is drawn. As a package has it, with its text in the order of its use:
+//! `refusals`, `line`, `agent` or `sizes` it is a part of it; with `-- --plot FILE` the time of an admission
+//! against the number of held slots is drawn. As a package has it, with its text in the order of its use:
 //! `packaging/order-text cargo bench --bench launch`.
 #![allow(clippy::print_stdout, reason = "it is a report")]
 #![allow(unsafe_code, reason = "descriptors that nobody owns")]
@@ -73,7 +73,7 @@ fn main() {
 /// along.
 fn close_on_exec() {
     for number in 3..1024 {
-        // SAFETY: the descriptor is borrowed for one call, which fails where there is none.
+        // SAFETY: the descriptor is borrowed for one call, which fails if there is none.
         let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
         let _ = fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC));
     }

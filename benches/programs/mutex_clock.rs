@@ -1,4 +1,4 @@
-//! A library to be preloaded: writes down how long a program keeps the mutex of a lock file, from the return
+//! A library to be preloaded: records how long a program keeps the mutex of a lock file, from the return
 //! of the call that took it to the call that gives it back, in nanoseconds, to the file that `MUTEX_CLOCK`
 //! names.
 #![allow(unsafe_code, reason = "it stands in for a function of the C library")]

@@ -46,7 +46,7 @@ pub fn judge(data: &[u8]) {
     );
 }
 
-/// None where the path is a fault.
+/// None if the path is a fault.
 fn policy(template: &str) -> Option<Policy> {
     let quoted = format!("{template:?}");
     // Rust escapes some characters in another way than TOML does; those paths are faults for other reasons.
@@ -116,7 +116,8 @@ impl Launch {
         file.path.clone()
     }
 
-    /// What of the launch the path asks about. An argument that is not there counts as one without characters.
+    /// What of the launch the path asks about. An argument that does not exist counts as one without
+    /// characters.
     fn asked(&self, template: &str) -> Vec<(&'static str, Vec<OsString>)> {
         let given = |number: usize| vec![self.argument(number)];
         let all = [

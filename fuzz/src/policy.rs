@@ -48,7 +48,7 @@ pub fn judge(data: &[u8]) {
     });
 }
 
-/// None where the text has faults; those can be shown.
+/// None if the text has faults; those can be shown.
 fn read(layers: &[(LayerKind, &str)]) -> Option<Policy> {
     let layer = |(kind, text): &(LayerKind, &str)| LayerText {
         kind: *kind,

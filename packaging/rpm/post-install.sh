@@ -1,6 +1,7 @@
 #!/bin/sh
 install -d -m 755 /etc/rungate/policy.d /etc/rungate/shims
-# Shims of an installation by hand lead to a rungate that is about to go; from now on they lead to this one.
+# Shims of an installation by hand point to a rungate that will be removed; from now on they point
+# to this one.
 find /etc/rungate/shims -maxdepth 1 -type l -lname '/usr/local/*/rungate' -exec ln -sf /usr/bin/rungate {} \;
 if [ -e /usr/local/bin/rungate ]; then
   echo "rungate: /usr/local/bin/rungate, installed by hand, still comes first in PATH: packaging/install --remove" >&2

@@ -1,4 +1,4 @@
-//! The process that asks for slots, and the keepers that it asks.
+//! The process that requests slots, and the keepers that it uses.
 
 use std::{cell::Cell, time::SystemTime};
 
@@ -7,7 +7,7 @@ use crate::{
     keeper::{EvictionOutcome, Overdue, table::Keepers},
 };
 
-/// A launch, and what it meets.
+/// A launch, and the state that it finds.
 pub struct AcquireContext<'a> {
     pub launch: Launch<'a>,
     /// The keeper of the slots.
@@ -20,8 +20,8 @@ pub struct AcquireContext<'a> {
     pub clock: Clock,
 }
 
-// What time it is when a launch is decided: the system's, or that of a world in which launches are only
-// imagined. It is asked while the tables are locked, and remembers what it said.
+// The time of a decision: the system's, or a simulated one. It is read while the tables are locked, and
+// remembers its last answer.
 
 #[derive(Debug, Default)]
 pub struct Clock {
@@ -35,12 +35,12 @@ impl Clock {
         Self { imagined: Some(moment), last: Cell::default() }
     }
 
-    /// What it said when it was last asked: the moment of the last decision.
+    /// Its last answer: the time of the last decision.
     pub fn last(&self) -> Option<SystemTime> {
         self.last.get()
     }
 
-    /// Whether it is not the system's.
+    /// Whether it is simulated.
     pub(super) fn is_imagined(&self) -> bool {
         self.imagined.is_some()
     }

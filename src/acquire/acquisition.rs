@@ -1,7 +1,7 @@
-//! All or none. A launch opens the tables of all claims first, because it may close no descriptor of a lock
-//! file once it has a lock on it. It locks them in one fixed order, which rules out deadlocks. Then it
-//! decides everything, and takes slots only if all claims have room. If a table was replaced between opening
-//! and locking, it starts over.
+//! All or none. A launch opens the tables of all claims first. Once it has a lock on a lock file, it may not
+//! close any descriptor of it. It locks them in one fixed order, which rules out deadlocks. Then it decides
+//! everything, and takes slots only if all claims have room. If a table was replaced between opening and
+//! locking, it starts over.
 
 use std::{
     collections::BTreeMap,
@@ -50,7 +50,7 @@ pub enum Outcome<'c> {
 /// them.
 const ATTEMPTS: usize = 50;
 
-/// What a look at all tables came to.
+/// The result of one look at all tables.
 pub(super) enum Decided<'c> {
     Granted(Grant<'c>),
     Blocked(Blocked<'c>),
@@ -73,25 +73,25 @@ impl From<Disturbance> for KeeperError {
     }
 }
 
-/// The claims of a launch, and the process that asks.
+/// The claims of a launch, and the requesting process.
 pub(super) struct Acquisition<'c, 'a> {
     pub(super) asker: &'a AcquireContext<'a>,
     demands: &'c [Demand<'c>],
     pub(super) wants: Wants<'c>,
-    /// What is written down of the launch: looked up before any table is locked.
+    /// The record of the launch, looked up before any table is locked.
     entry: Entry,
 }
 
-/// All tables, locked; and no Ctrl-Z stops this process meanwhile.
+/// All tables, locked. Ctrl-Z does not stop this process meanwhile.
 #[must_use = "the tables are unlocked when this is dropped"]
 pub(super) struct Locked {
     _tables: Vec<TableGuard>,
-    // Dropped after the tables: whoever is to stop unlocks them first.
+    // Dropped after the tables, so that a process that is to stop unlocks them first.
     _stops: Option<SigtstpBlocked>,
 }
 
 impl<'c, 'a> Acquisition<'c, 'a> {
-    /// Opens all tables, save those that are open already, in which the launch may have its place.
+    /// Opens all tables that are not open yet. In open ones the launch may have its position.
     pub(super) fn open(
         demands: &'c [Demand<'c>],
         asker: &'a AcquireContext<'a>,
@@ -102,8 +102,8 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         Ok(Self { asker, demands, wants: open(demands, asker, known)?, entry })
     }
 
-    /// Looks at everything from there, and takes it if all of it can be had. The tables are still locked when
-    /// it answers; so long they are waited for.
+    /// Decides from this queue position, and acquires everything if it is available. The tables are still
+    /// locked when this returns. It waits at most this long for their locks.
     pub(super) fn attempt(
         &mut self,
         standpoint: QueuePosition<'_>,
@@ -132,8 +132,8 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     }
 
     /// Locks all tables, in their order. A launch that has some of them waits for the next one for a moment
-    /// only, then releases them and begins again. One table whose holder is stopped is no reason to keep
-    /// other launches from the rest.
+    /// only, then releases them and begins again. So a stopped process with the lock of one table does not
+    /// block other launches on the rest.
     fn lock(&self, patience: Duration) -> Result<Locked, KeeperError> {
         let begun = Instant::now();
         loop {
@@ -155,7 +155,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         }
     }
 
-    /// Looks at everybody who is in the way, and says whether one of them is alive.
+    /// Checks all launches ahead, and returns whether one of them is alive.
     pub(super) fn look_ahead(
         &self,
         blocked: &Blocked<'c>,
@@ -172,7 +172,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         Ok(is_any_alive)
     }
 
-    /// Who is ahead in one line.
+    /// The launch directly ahead in one queue.
     pub(super) fn nearest_ahead(
         &self,
         line: &Line,
@@ -211,7 +211,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         })
     }
 
-    /// The tables whose every claim is met by slots of an ancestor.
+    /// The tables on which slots of an ancestor meet every claim.
     fn join(&self) -> Result<BTreeMap<TableId, Held>, KeeperError> {
         let AcquireContext { launch, keepers, .. } = self.asker;
         let mut joined = BTreeMap::new();
@@ -287,7 +287,7 @@ fn open<'c>(
     let AcquireContext { keepers, launch, .. } = asker;
     let bases = BaseDirectories::default();
     Wants::open(demands, |claim| match known.iter().find(|table| table.is_still_at(&claim.location)) {
-        // To open it once more would be to close it once more, and with that to lose the place in it.
+        // Opening it again would mean closing it again, which would give up the position in it.
         Some(table) => table.prepare(launch).map(|()| table.clone()),
         None => keepers.open(claim, launch, &bases),
     })

@@ -15,7 +15,7 @@ use crate::{judge::terms::keyword::Admit, keeper::error::KeeperError};
 
 /// What came out.
 pub enum Allocation<'c> {
-    /// All of these can be had together; those that cannot need not be.
+    /// These are available together. Those that are not available are not required.
     Start(Vec<ClaimOnTable<'c>>),
     /// Something blocks the launch.
     Blocked(Blocked<'c>),
@@ -25,7 +25,7 @@ pub enum Allocation<'c> {
 }
 
 impl<'c> Wants<'c> {
-    /// Looks at everything. Tables without a sight are shared with an ancestor.
+    /// Looks at everything. Tables without a view are shared with an ancestor.
     pub fn deliberate(
         &self,
         sights: &mut Sights<'_>,
@@ -43,13 +43,13 @@ impl<'c> Wants<'c> {
         if !blocked.is_by_the_line_alone() {
             return Ok(Allocation::Blocked(blocked));
         }
-        // A line is left without locking the table: whoever was ahead may have gone since. Nobody joins it
-        // meanwhile.
+        // A launch leaves a queue without locking the table, so a launch ahead may have gone since. None
+        // joins meanwhile.
         picked.clear();
         if Self::choose(&self.demands, sights, now, &mut picked)? {
             return Ok(Allocation::Start(picked));
         }
-        // What is free by itself, and not to be had, is in the way of something else.
+        // Slots that are free by themselves but unavailable block something else.
         let blocked = self.blocked(sights, now, true)?;
         Ok(if blocked.unmet.is_empty() { Allocation::Disturbed } else { Allocation::Blocked(blocked) })
     }
@@ -81,7 +81,7 @@ impl<'c> Wants<'c> {
         Ok(unmet)
     }
 
-    /// Finds the first combination, in the order of preference, that can be had as a whole: for the first
+    /// Finds the first combination, in order of preference, that is available as a whole. For the first
     /// demands it is `picked`.
     fn choose(
         demands: &[Options<'c>],
@@ -147,8 +147,8 @@ impl<'c> Wants<'c> {
         Ok(is_free || choice.claim.amount.admit == Admit::Unenforced)
     }
 
-    /// Every demand that cannot be met. With `choices_too`, alternatives count that could be had alone and
-    /// cannot be had together.
+    /// Every demand that cannot be met. With `choices_too`, this includes alternatives that are available
+    /// separately but not together.
     fn blocked(
         &self,
         sights: &mut Sights<'_>,
@@ -177,7 +177,8 @@ impl<'c> Wants<'c> {
         Ok(blocked)
     }
 
-    /// What of an alternative cannot be had; with `choices_too` what could be had by itself as well.
+    /// The unavailable parts of an alternative; with `choices_too` also those that are available by
+    /// themselves.
     fn refused_of(
         &self,
         choices: &[ClaimOnTable<'c>],
@@ -198,7 +199,7 @@ impl<'c> Wants<'c> {
         Ok(refused)
     }
 
-    /// The room for one claim beside everything that has no alternative, and its reach there; none where its
+    /// The room for one claim beside everything that has no alternative, and its reach there; none if its
     /// table is shared with an ancestor.
     pub fn room_for(
         &self,
@@ -209,7 +210,7 @@ impl<'c> Wants<'c> {
         self.room_beside(&[*choice], choice, sights, now)
     }
 
-    /// The same beside what has to be had together with it.
+    /// The same beside the claims that must be met together with it.
     fn room_beside(
         &self,
         beside: &[ClaimOnTable<'c>],

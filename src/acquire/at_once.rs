@@ -1,6 +1,6 @@
-//! For a keeper that owns all its tables and serves many launches from one thread: it looks once at
-//! everything, and never sleeps. A launch that must wait is in the queue when this returns, and is judged
-//! again when something has happened.
+//! For a keeper that owns all its tables and serves many launches from one thread: it checks everything once,
+//! and never sleeps. A launch that must wait is in the queue when this returns, and is judged again when
+//! something has happened.
 
 use super::{
     acquire_context::AcquireContext,
@@ -19,9 +19,9 @@ use crate::{
 };
 use std::time::{Duration, Instant, SystemTime};
 
-/// What a look came to.
+/// The result of a look.
 pub enum AtOnce<'c> {
-    /// Everything was taken. The place in line is still there.
+    /// Everything was taken. The launch still has its position in the queue.
     Granted(Grant<'c>),
     /// Nothing was taken.
     Blocked(Standing<'c>),
@@ -29,9 +29,9 @@ pub enum AtOnce<'c> {
 
 /// The state of a launch that got nothing.
 pub struct Standing<'c> {
-    /// What is in its way.
+    /// What blocks it.
     pub refusal: Refusal<'c>,
-    /// Whether it waits in a queue for that; if not, waiting makes no sense, or the launch may not wait.
+    /// Whether it waits in a queue for that. If not, waiting is useless, or the launch may not wait.
     pub waits: bool,
     /// Whether no launch comes before it, so that overdue holders would be ended for it.
     pub is_first: bool,
@@ -50,8 +50,8 @@ impl<'c> Standing<'c> {
     }
 }
 
-/// Looks whether everything can be had, and takes it; puts the launch into the lines that block it, as long
-/// as its claims may be waited for, and until `deadline`.
+/// Acquires everything if it is available. Otherwise puts the launch into the queues that block it, for as
+/// long as its claims may wait, and until `deadline`.
 pub fn at_once<'c>(
     demands: &'c [Demand<'c>],
     asker: &AcquireContext<'_>,
@@ -67,7 +67,8 @@ pub fn at_once<'c>(
     let (decided, locked) = acquisition.attempt(standpoint, Duration::ZERO)?;
     let mut blocked = match decided {
         Decided::Granted(grant) => {
-            // Whoever stands in no line keeps no table: the next look may find another one under the name.
+            // A launch that is in no queue keeps no table open: the next look may find another one under the
+            // name.
             if place.places.is_empty() {
                 place.tables.clear();
             }
@@ -111,7 +112,7 @@ impl PlaceInLine {
         self.leave();
     }
 
-    /// Comes with a number that another process gave, unless it has one.
+    /// Uses a number that another process assigned, unless it has one.
     pub fn come_as(&mut self, number: Number) {
         self.number = self.number.or(Some(number));
     }
@@ -131,7 +132,7 @@ impl PlaceInLine {
         in_memory.filter(|place| !place.classes().is_empty())
     }
 
-    /// Its number, where it has one.
+    /// Its number, if it has one.
     pub fn number(&self) -> Option<Number> {
         self.number
     }
@@ -151,24 +152,24 @@ impl PlaceInLine {
         self.clocks.imagine(now);
     }
 
-    /// Says which process waits there, where that is not this one.
+    /// Says which process waits there, if that is not this one.
     pub fn belongs_to(&mut self, process: &WaitingProcess) {
         self.places.iter_mut().for_each(|place| place.belongs_to(process));
     }
 
-    /// Says in which conversation the launch is served, in all tables in memory.
+    /// Sets the connection that serves the launch, in all tables in memory.
     pub fn serve_in(&self, session: u64) {
         self.places.iter().for_each(|place| place.serve_in(session));
     }
 
-    /// Says whether the launch answers: who does not is passed over, and keeps its place.
+    /// Sets whether the launch responds. One that does not is passed over, and keeps its position.
     pub fn set_away(&mut self, is_away: bool) {
         self.places.iter_mut().for_each(|place| place.set_away(is_away));
     }
 }
 
 impl Refusal<'_> {
-    /// How many come before a launch with this number, in the line of the first claim that is in its way.
+    /// The number of launches ahead of this number, in the queue of the first claim that blocks it.
     pub fn ahead(&self, number: Option<Number>) -> usize {
         let line = self.claims().find_map(Refused::table_of_line);
         line.and_then(Table::in_memory).map_or(0, |table| table.count_ahead(number))
@@ -181,7 +182,7 @@ impl Grant<'_> {
         self.held
     }
 
-    /// When it was taken, and the starts that were written down before, in the order of what is held.
+    /// When it was acquired, and the previous recorded starts, in the order of the held slots.
     pub fn stamps(&self) -> (std::time::SystemTime, &[Option<std::time::SystemTime>]) {
         (self.started, &self.before)
     }

@@ -15,12 +15,12 @@ pub struct Blocked<'c> {
 }
 
 impl Blocked<'_> {
-    /// Whether nothing but older launches, or nothing that could be found, is in the way.
+    /// Whether only older launches, or nothing that could be found, block it.
     pub fn is_by_the_line_alone(&self) -> bool {
         !self.is_final() && self.lines.iter().all(|line| line.is_behind)
     }
 
-    /// Whether every demand could be met if only the others in line were not there.
+    /// Whether every demand could be met without the other waiting launches.
     pub fn is_by_others_alone(&self) -> Result<bool, KeeperError> {
         for unmet in &self.unmet {
             let mut could_be_met = false;
@@ -34,17 +34,17 @@ impl Blocked<'_> {
         Ok(!self.unmet.is_empty())
     }
 
-    /// Whether it makes no sense to wait: something that is needed can never be had, or not in this way.
+    /// Whether waiting is useless: something that is needed can never be acquired, or not in this way.
     pub fn is_final(&self) -> bool {
         self.unmet.iter().any(Unmet::is_final)
     }
 
-    /// Whether something that is needed is not waited for, or not any more.
+    /// Whether the launch does not wait, or no longer waits, for something that it needs.
     pub fn is_unwaited(&self) -> bool {
         self.unmet.iter().any(Unmet::is_unwaited)
     }
 
-    /// Finds the lines in which the launch waits: those of every alternative that is waited for.
+    /// Finds the queues in which the launch waits: those of every alternative that it may wait for.
     pub(super) fn find_lines(&mut self) {
         let alternatives = self.unmet.iter().flat_map(|unmet| &unmet.alternatives);
         let waited_for = alternatives.filter(|alternative| !alternative.is_unwaited());
@@ -54,13 +54,14 @@ impl Blocked<'_> {
             .collect();
     }
 
-    /// Finds out where only ancestors of this process block the launch. The tables need not be locked.
+    /// Finds the tables in which only ancestors of this process block the launch. The tables need not be
+    /// locked.
     pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
         self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(keepers))
     }
 }
 
-/// Whether all of it could be had if only the others in line were not there.
+/// Whether all of it would be available without the other waiting launches.
 fn is_behind_others(alternative: &Alternative<'_>) -> Result<bool, KeeperError> {
     for refused in &alternative.refused {
         let Reason::Full(full) = &refused.reason else { return Ok(false) };

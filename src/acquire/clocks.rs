@@ -18,7 +18,7 @@ pub(super) struct Clocks {
     stood: BTreeMap<TableId, Clock>,
     /// Before this moment no wait times out.
     not_before: Option<Instant>,
-    /// What time it is, where that is only imagined.
+    /// The time, if it is simulated.
     imagined: Option<Instant>,
 }
 
@@ -44,7 +44,7 @@ impl Clocks {
         self.imagined.unwrap_or_else(Instant::now)
     }
 
-    /// Lets the clocks of these lines run, and stops all others.
+    /// Starts the clocks of these queues, and stops all others.
     pub(super) fn run(&mut self, lines: &[TableId]) {
         let now = self.now();
         for (table, clock) in &mut self.stood {
@@ -57,12 +57,12 @@ impl Clocks {
         }
     }
 
-    /// How long it was in this line.
+    /// How long it was in this queue.
     pub(super) fn stood(&self, table: TableId) -> Duration {
         self.stood.get(&table).map_or(Duration::ZERO, |clock| clock.at(self.now()))
     }
 
-    /// Continues with a queue in which it waited that long before.
+    /// Continues the clock of a queue in which it already waited this long.
     pub(super) fn goes_on(&mut self, table: TableId, before: Duration, runs: bool) {
         let since = runs.then(|| self.now());
         self.stood.insert(table, Clock { before, since });
@@ -73,13 +73,13 @@ impl Clocks {
         self.stood.get(&table).is_some_and(|clock| clock.since.is_some())
     }
 
-    /// Gives the launch in the queue this long, unless its time would have been over before.
+    /// Gives the launch this long in the queue, unless its time would have been over before.
     pub(super) fn spare(&mut self, longest: Duration, over: Option<Instant>) {
         let soon = self.now() + longest;
         self.not_before = Some(over.map_or(soon, |over| over.min(soon)));
     }
 
-    /// How long is left for a claim on one table; none where that is for ever.
+    /// The time left for a claim on one table; none if it is unlimited.
     pub(super) fn left(&self, claim: &Claim<'_>, table: TableId) -> Option<Duration> {
         let Wait::For(longest) = claim.wait.resolve() else { return None };
         let now = self.now();
@@ -88,7 +88,7 @@ impl Clocks {
         Some(longest.saturating_sub(stood).max(spared))
     }
 
-    /// Why a claim is not waited for, where its time is over.
+    /// Why the launch no longer waits for a claim, if its time is over.
     pub(super) fn unwaited(&self, claim: &Claim<'_>, table: TableId) -> Option<Unwaited> {
         (self.left(claim, table)? == Duration::ZERO).then(|| match claim.wait.resolve() {
             Wait::For(longest) if !longest.is_zero() => Unwaited::Over(longest),
@@ -96,8 +96,8 @@ impl Clocks {
         })
     }
 
-    /// When the time of the whole launch is over: for one of its demands nothing is waited for any more. None
-    /// where that never comes.
+    /// When the time of the whole launch is over, because one of its demands has no claim left to wait for.
+    /// None if that never comes.
     pub(super) fn over(&self, blocked: &Blocked<'_>) -> Option<Instant> {
         let left = |refused: &Refused<'_>| self.left(refused.claim, refused.table);
         let demands = blocked.unmet.iter().map(|unmet| {

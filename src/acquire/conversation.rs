@@ -1,5 +1,5 @@
 //! The conversation of a launch with the agent, until the launch has its slots or is refused. If the agent
-//! dies meanwhile, the launch waits for it and asks again.
+//! fails meanwhile, the launch waits for it and asks again.
 
 use std::{
     cell::RefCell,
@@ -36,10 +36,10 @@ use crate::{
     },
 };
 
-/// A launch that may wait looks so long for an agent that has gone, or does not answer.
+/// How long a launch that may wait retries if the agent is gone or does not answer.
 pub const LONGEST_ABSENCE: Duration = Duration::from_secs(30);
 
-/// How long it rests in between.
+/// The pause between two attempts.
 const REST: Duration = Duration::from_millis(100);
 
 /// How long a launch waits.
@@ -47,17 +47,17 @@ const REST: Duration = Duration::from_millis(100);
 pub struct Patience {
     /// Whether it waits at all.
     pub may_wait: bool,
-    /// Whether holders may be ended for it that are overdue.
+    /// Whether overdue holders may be ended for it.
     pub may_end: bool,
-    /// Until when; for ever where there is none.
+    /// The deadline; none if it has none.
     pub deadline: Option<Instant>,
     /// When the longest of its waits is over, if it has been set.
     pub over: Option<Instant>,
 }
 
 impl Patience {
-    /// How long it waits for an agent that does not answer. A launch that may wait for slots waits for their
-    /// keeper too, in the queue or before it could ask.
+    /// How long it waits for an agent that does not answer. A launch that may wait for slots also waits for
+    /// their keeper, in the queue or before its first request.
     fn with_agent(self) -> Duration {
         let left = self.over.map(|over| over.saturating_duration_since(Instant::now()));
         let longest =
@@ -66,11 +66,11 @@ impl Patience {
     }
 }
 
-/// What the agent is asked, and what its answers are about.
+/// The request to the agent, and the claims that its answers refer to.
 pub struct Question<'q, 'c> {
-    /// What it keeps of what the launch needs.
+    /// The part of the claims that it keeps.
     pub demands: &'c [Demand<'c>],
-    /// The launch, as far as it does not change while it waits.
+    /// The facts about the launch that do not change while it waits.
     pub take: &'q Take,
 }
 
@@ -82,20 +82,20 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Ends it, because nothing is wanted of the agent any more: with it goes the place in line, and what was
-    /// given meanwhile.
+    /// Ends it, because the launch needs nothing more from the agent. This gives up the position in the
+    /// queue, and releases slots that were granted meanwhile.
     pub fn end(&mut self) {
         if let Some(client) = self.client.take() {
-            // An agent that has gone finds out by itself.
+            // An agent that is gone finds out by itself.
             let _ = client.borrow_mut().say(&Request::GiveBack(false));
         }
     }
 
-    /// Shows that the launch is alive while it asks nothing. What is answered is for no question of its.
+    /// Shows that the launch is alive while it has no request. Answers to this belong to no request.
     pub fn beat(&mut self) {
         if let Some(client) = &self.client {
             let mut client = client.borrow_mut();
-            // An agent that has gone is looked for with the next question.
+            // The next request looks for an agent that is gone.
             let _ = client.say(&Request::Beat);
             while let Ok(Some(_)) = client.answer_until(Instant::now()) {
                 drop(client.take_descriptor());
@@ -103,8 +103,8 @@ impl Conversation {
         }
     }
 
-    /// Asks the agent, and waits for its answer as long as the launch may. An agent that has died is waited
-    /// for.
+    /// Asks the agent, and waits for its answer as long as the launch may. It waits for an agent that has
+    /// failed.
     pub(super) fn take<'c>(
         &mut self,
         question: &Question<'_, 'c>,
@@ -121,7 +121,7 @@ impl Conversation {
                 Ok(Asked::Answered(outcome)) => {
                     return Ok(match outcome {
                         Outcome::Refused(refusal) => {
-                            // Its time may have been over before the agent looked.
+                            // Its time may have been over before the agent checked.
                             let is_over =
                                 patience.deadline.is_some_and(|deadline| deadline <= Instant::now());
                             let has_waited = refusal.waited.is_some() || patience.may_wait && is_over;
@@ -137,14 +137,14 @@ impl Conversation {
                 }
                 Err(error) => error,
             };
-            // The place in line goes with the connection.
+            // The place in the queue goes with the connection.
             if !matches!(error, AgentError::Faulty(_, true)) {
                 self.client = None;
             }
             if !error.is_unreachable() {
                 return Err(error.into());
             }
-            // A launch whose question got lost asks again, if there is soon somebody to ask.
+            // A launch whose request got lost repeats it, if an agent is back soon.
             let longest = patience.with_agent();
             let absent = lost_at.get_or_insert_with(Instant::now).elapsed();
             let was_reached = is_again || has_waited || matches!(error, AgentError::HungUp);
@@ -165,7 +165,7 @@ impl Conversation {
         is_again: bool,
         has_waited: &mut bool,
     ) -> Result<Asked<'c>, AgentError> {
-        // What it says to an earlier question may still be under way.
+        // An answer to an earlier request may still be on its way.
         let mut is_stale = self.client.is_some();
         let client = match &self.client {
             Some(client) => Rc::clone(client),
@@ -194,7 +194,7 @@ impl Conversation {
             };
             match answer {
                 Answer::Anew => is_stale = false,
-                // That somebody was ended is told, whichever question it was for.
+                // An ended holder is reported, for whichever request it was ended.
                 Answer::Expired(_) => {}
                 _ if is_stale => drop(client.borrow_mut().take_descriptor()),
                 _ => {}
@@ -251,22 +251,22 @@ impl Conversation {
 /// How a question ended.
 enum Asked<'c> {
     Answered(Outcome<'c>),
-    /// The agent had it, and has gone.
+    /// The agent received it, and is gone.
     Lost(AgentError),
 }
 
 /// What a launch that listens does next, and when.
 struct Listening {
     patience: Patience,
-    /// When it says something, or has heard nothing for too long.
+    /// When it sends something, or has received nothing for too long.
     until: Instant,
-    /// For how long it has heard nothing by then.
+    /// How long it has received nothing by then.
     silence: Duration,
-    /// Its last state, if it waits or others are ended for it.
+    /// Its last state, if it waits or holders are ended for it.
     stands: Option<Refused>,
-    /// What became of those who were ended, each with its table.
+    /// What became of the ended holders, each with its table.
     fates: Vec<(String, Overdue, EvictionOutcome)>,
-    /// Whether it has said that it waits no longer.
+    /// Whether it has sent that it waits no longer.
     is_leaving: bool,
 }
 
@@ -277,7 +277,7 @@ impl Listening {
         Self { patience, until, silence, stands: None, fates: Vec::new(), is_leaving: false }
     }
 
-    /// It does not get its answer yet: after a second, or at the deadline, it says something itself.
+    /// No answer yet: after a second, or at the deadline, it sends something itself.
     fn hear(&mut self, refused: Refused, deadline: Option<Instant>) {
         self.stands = Some(refused);
         let next = Instant::now() + LOOK;
@@ -294,7 +294,7 @@ impl Listening {
         self.fates.push((expired.table.clone(), overdue, fate));
     }
 
-    /// A refusal, with what became of those who were ended.
+    /// A refusal, with what became of the ended holders.
     fn refusal<'c>(
         &mut self,
         demands: &'c [Demand<'c>],
@@ -327,7 +327,7 @@ impl Listening {
     }
 }
 
-/// For a launch that cannot reach the agent: all that it keeps is done without, where the policy says so.
+/// For a launch that cannot reach the agent: it starts without the agent's slots, if the policy says so.
 fn start_without<'c>(demands: &'c [Demand<'c>], error: AgentError) -> Result<Outcome<'c>, KeeperError> {
     let claims: Vec<&Claim<'_>> = demands.iter().flat_map(Demand::claims).collect();
     let may_start = |claim: &&Claim<'_>| match &claim.location {

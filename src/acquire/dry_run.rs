@@ -27,11 +27,11 @@ use crate::{
     },
 };
 
-/// What a launch would meet.
+/// What a launch would find.
 pub struct DryRun<'c> {
     /// Every claim.
     pub prospects: Vec<Prospect<'c>>,
-    /// Why it would not start; none if it would. If a table cannot be looked at, the first of them is the
+    /// Why it would not start; none if it would. If a table cannot be checked, the first of them is the
     /// reason.
     pub refusal: Result<Option<Refusal<'c>>, KeeperError>,
 }
@@ -39,7 +39,7 @@ pub struct DryRun<'c> {
 /// A claim, and how it finds its table.
 pub struct Prospect<'c> {
     pub claim: &'c Claim<'c>,
-    /// What is there; the error that a launch would meet where that cannot be seen.
+    /// The state of the table, or the error that a launch would get.
     pub found: Result<Found, String>,
 }
 
@@ -57,7 +57,7 @@ impl Prospect<'_> {
 /// A table as a claim finds it.
 pub struct Found {
     pub table: Table,
-    /// The room in it; none where a slot of an ancestor would be used.
+    /// The room in it; none if the launch would use a slot of an ancestor.
     pub room: Option<Room>,
     /// The held slots.
     pub occupancy: Occupancy,
@@ -77,11 +77,11 @@ impl Found {
     }
 }
 
-/// Looks at the tables of all demands.
+/// Reads the tables of all demands.
 pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> DryRun<'c> {
     match look(demands, asker) {
         Ok((prospects, refusal)) => DryRun { prospects, refusal: Ok(refusal) },
-        // One table that cannot be seen hides none of the others.
+        // A table that cannot be read hides none of the others.
         Err(error) => {
             let claims = demands.iter().flat_map(Demand::claims);
             DryRun { prospects: claims.map(|claim| alone(claim, asker)).collect(), refusal: Err(error) }
@@ -89,8 +89,8 @@ pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Dry
     }
 }
 
-/// Whether a launch that comes now and wants what these terms say would be refused because others wait: the
-/// question that every launch asks of a table, for listings.
+/// Whether a launch with these terms that comes now would be refused because others wait. Every launch asks
+/// this of a table; here it is for listings.
 pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<bool, KeeperError> {
     let mut sight = TableView::of(table, QueuePosition::newcomer(generation, None))?;
     Ok(sight.room(terms)? == Room::Behind)

@@ -22,8 +22,7 @@ pub(super) struct FinalProbe {
 }
 
 impl FinalProbe {
-    /// Sleeps as long as something may still come of it. Says whether everything is to be looked at once
-    /// more.
+    /// Sleeps while this may still change something. Returns whether to decide again.
     pub(super) fn goes_on<'c>(
         &mut self,
         acquisition: &Acquisition<'c, '_>,
@@ -50,8 +49,8 @@ impl FinalProbe {
         Ok(true)
     }
 
-    /// The same for what is not waited for while other things are. Holders are ended by those alone who then
-    /// have all they want.
+    /// The same for claims that the launch does not wait for while it waits for others. A launch ends holders
+    /// only if it then gets everything that it needs.
     pub(super) fn goes_on_in_line<'c>(
         &mut self,
         acquisition: &Acquisition<'c, '_>,
@@ -78,7 +77,7 @@ impl FinalProbe {
     ) -> Result<bool, KeeperError> {
         let claims = || refusing.unmet.iter().flat_map(Unmet::claims);
         if claims().any(|refused| matches!(refused.unwaited, Some(Unwaited::Over(_)))) {
-            // Whoever stood in that line has looked all the time.
+            // A launch in that queue has checked all the time.
             return Ok(false);
         }
         let mut are_alive = true;

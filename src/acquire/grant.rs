@@ -15,17 +15,16 @@ pub struct Grant<'c> {
     pub(super) slots: Vec<NamedSlots>,
     pub(super) claims: Vec<&'c Claim<'c>>,
     pub(super) unenforced: Vec<&'c Claim<'c>>,
-    /// The tables of the claims, in their order; none where the agent keeps them.
+    /// The tables of the claims, in their order; none if the agent keeps them.
     pub(super) tables: Vec<Table>,
-    /// The start that was written down.
+    /// The recorded start.
     pub(super) started: SystemTime,
-    /// The start that was written down before it, for as many of what is held as are not shared with an
-    /// ancestor.
+    /// The previous recorded start, for each held slot that is not shared with an ancestor.
     pub(super) before: Vec<Option<SystemTime>>,
 }
 
 impl<'c> Grant<'c> {
-    /// What the agent gave.
+    /// What the agent granted.
     pub(super) fn of_agent(
         granted: Granted,
         slots: Vec<NamedSlots>,
@@ -36,7 +35,7 @@ impl<'c> Grant<'c> {
         Self { held: vec![Held::Agent(granted)], slots, claims, unenforced, tables, started, before }
     }
 
-    /// Nothing, where that is no reason not to start.
+    /// Holds nothing, if the launch may start nevertheless.
     pub(super) fn without_slots(claims: Vec<&'c Claim<'c>>, started: SystemTime) -> Self {
         let (held, slots, before) = (Vec::new(), Vec::new(), Vec::new());
         Self { held, slots, unenforced: claims.clone(), claims, tables: Vec::new(), started, before }
@@ -44,7 +43,7 @@ impl<'c> Grant<'c> {
 
     /// Both together.
     pub(super) fn and(mut self, other: Grant<'c>) -> Self {
-        // Those whose start was stamped stay in front.
+        // Claims with a recorded start stay first.
         self.held.extend(other.held);
         self.slots.extend(other.slots);
         self.claims.extend(other.claims);
@@ -57,12 +56,12 @@ impl<'c> Grant<'c> {
         &self.slots
     }
 
-    /// The claims that were met, or did not have to be.
+    /// The claims that were met, or did not have to be met.
     pub fn claims(&self) -> &[&'c Claim<'c>] {
         &self.claims
     }
 
-    /// Those of them that would have refused the launch if they were enforced.
+    /// Claims that would have refused the launch if they were enforced.
     pub fn unenforced(&self) -> &[&'c Claim<'c>] {
         &self.unenforced
     }
@@ -72,12 +71,12 @@ impl<'c> Grant<'c> {
         self.started
     }
 
-    /// Which slots of a claim's table are held, those of this grant included; none if not all are known.
+    /// The held slots of a claim's table, including those of this grant; none if not all are known.
     pub fn seen_held(&self, claim: &Claim<'_>) -> Option<Runs> {
         let place = self.claims.iter().position(|known| ptr::eq(*known, claim))?;
         let (occupancy, is_whole) = self.tables.get(place)?.occupancy(None, Means::Queries).ok()?;
         let own = self.slots.iter().find(|held| held.name == claim.repository);
-        // What this process holds itself the kernel may not tell it.
+        // The kernel may not report a process its own locks.
         let unseen = own.into_iter().flat_map(|own| own.slots.slots()).filter(|slot| !occupancy.holds(*slot));
         let (unseen, seen) = (unseen.map(|slot| slot..=slot), occupancy.runs());
         is_whole.then(|| Runs::joined(seen.iter().cloned().chain(unseen).collect()))
@@ -95,14 +94,14 @@ impl<'c> Grant<'c> {
         self.held.iter().try_for_each(Held::keep_across_exec)
     }
 
-    /// Writes down the command's process id, where a supervisor took the slots for it.
+    /// Records the command's process id, if a supervisor acquired the slots for it.
     pub fn record_command(&self, command: i32) -> Result<(), KeeperError> {
         let started = Process::find(command).map_or(0, |process| process.started);
         self.held.iter().try_for_each(|held| held.record_command(command, started))
     }
 
-    /// Gives everything back because the program has ended, and writes down when. The slots are free even
-    /// where that could not be written.
+    /// Releases everything because the program has ended, and records when. The slots are free even if that
+    /// cannot be written.
     pub fn finish(&mut self) -> Result<(), KeeperError> {
         let now = SystemTime::now();
         let finished: Vec<Result<(), KeeperError>> =
@@ -110,7 +109,7 @@ impl<'c> Grant<'c> {
         finished.into_iter().collect()
     }
 
-    /// Gives everything back, and takes the stamp of the start back with it, because no program was started.
+    /// Releases everything and removes the recorded start, because no program was started.
     pub fn withdraw(mut self) -> Result<(), KeeperError> {
         let released: Vec<Result<(), KeeperError>> = self.held.iter_mut().map(Held::release).collect();
         let mut stamped = self.held.iter().zip(&self.before);

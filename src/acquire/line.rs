@@ -8,6 +8,6 @@ pub struct Line {
     pub table: TableId,
     /// How many slots there are for the launch there.
     pub reach: u64,
-    /// Whether it was not asked if there is room, because older launches wait.
+    /// Whether the room was not checked, because older launches wait.
     pub is_behind: bool,
 }

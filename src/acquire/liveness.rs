@@ -1,7 +1,7 @@
-//! Which waiters of a queue are alive. A waiter beats each second. One that shows the same at several looks
-//! in turn, at least a second apart, is silent, and is passed over until it beats again. Looks are counted
-//! and not seconds, so a pause of the machine proves nothing. A waiter may be frozen, stopped where we cannot
-//! see it, or a lock of another program: from outside these look the same.
+//! Which waiters of a queue are alive. A waiter sends a heartbeat each second. A waiter without a new one in
+//! several successive checks, at least a second apart, is silent, and is passed over until its next
+//! heartbeat. Checks count and not seconds, so a pause of the machine proves nothing. A waiter may be frozen,
+//! stopped where it is not visible, or a lock of another program: from outside these look the same.
 
 use std::{
     cell::RefCell,
@@ -26,25 +26,25 @@ use crate::{
     },
 };
 
-/// The time from one look to the next, and from one beat to the next. Tables in memory need less.
+/// The time between two checks, and between two heartbeats. Tables in memory need less.
 pub const LOOK: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
 
-/// As many looks that show nothing new make a waiter silent.
+/// The number of checks without a new heartbeat after which a waiter is silent.
 pub const LOOKS: u8 = 3;
 
-/// How many waiters are looked at in one line and second, from either end.
+/// How many waiters are checked in one queue per second, from either end.
 const MOST_LOOKED_AT: usize = 16;
 
-/// As many waiters are asked for one by one before the whole line is looked at.
+/// The number of waiters that are read one by one before the whole queue is read.
 const MOST_ASKED_FOR: usize = 16;
 
-/// As many waiters at most are asked whether they are stopped. Who is stopped is silent as well.
+/// The maximum number of waiters that are checked for being stopped. A stopped waiter is also silent.
 const MOST_STOPPED: usize = 64;
 
-/// What is not looked at for so long is forgotten.
+/// Entries that are not checked for this long are forgotten.
 const FORGOTTEN: Duration = Duration::from_secs(60);
 
-/// What was seen of others until now.
+/// What was seen of other waiters until now.
 #[derive(Default)]
 pub struct LivenessTracker {
     seen: RefCell<BTreeMap<(TableId, Number), Seen>>,
@@ -56,14 +56,14 @@ struct Seen {
     unchanged: u8,
 }
 
-/// What a look shows.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sign {
-    /// It has beaten since the last look.
+    /// It has sent a heartbeat since the last check.
     Alive,
     /// Nothing yet.
     None,
-    /// It has not beaten for some looks.
+    /// It has sent none for several checks.
     Silent,
 }
 
@@ -88,9 +88,9 @@ impl LivenessTracker {
         Ok(if known.unchanged >= LOOKS { Sign::Silent } else { Sign::None })
     }
 
-    /// Looks at the launches that a launch with this number and class must let go first: from the nearest on,
-    /// until one is alive, and from the oldest on, if only those are left that do not start. Says whether one
-    /// of them is alive.
+    /// Checks the launches that a launch with this number and class must let go first: from the nearest on
+    /// until one is alive, and from the oldest on if only launches that do not start are left. Returns
+    /// whether one of them is alive.
     pub fn look_ahead(
         &self,
         table: &Table,
@@ -123,7 +123,7 @@ impl LivenessTracker {
         Ok(is_any_alive)
     }
 
-    /// Whether a waiter was silent for long enough, and is still: to be asked once more while the table is
+    /// Whether a waiter was silent for long enough and still is. It is checked again while the table is
     /// locked.
     pub fn is_silent(&self, table: &Table, waiter: &Waiter) -> Result<bool, KeeperError> {
         let seen = self.seen.borrow();
@@ -135,19 +135,19 @@ impl LivenessTracker {
     }
 }
 
-/// From where in time a launch looks at a table.
+/// The position of a launch in the order of arrival, from which it judges a table.
 #[derive(Clone, Copy)]
 pub struct QueuePosition<'a> {
-    /// Its number; none where it has none, and so comes after everybody.
+    /// Its number; none if it has none yet, and so comes after all others.
     pub number: Option<Number>,
-    /// Which policy gave its limits.
+    /// The policy that its limits come from.
     pub generation: u16,
-    /// The waiters that it has seen to be silent; none if it has not looked.
+    /// The waiters that it knows to be silent; none if it has not checked.
     pub looks: Option<&'a LivenessTracker>,
 }
 
 impl<'a> QueuePosition<'a> {
-    /// That of a launch which does not wait.
+    /// The position of a launch that does not wait.
     pub fn newcomer(generation: u16, looks: Option<&'a LivenessTracker>) -> Self {
         Self { number: None, generation, looks }
     }
@@ -209,17 +209,17 @@ impl<'a> QueuePosition<'a> {
     }
 }
 
-/// Who was seen to be stopped, each process asked once: a look at the line is no place to read `/proc`
-/// without end.
+/// The stopped processes; each process is checked once, because a scan of the queue must not read `/proc`
+/// without bound.
 #[derive(Default)]
 struct Stopped {
     asked: BTreeMap<i32, bool>,
 }
 
 impl Stopped {
-    /// Whether it can be seen that a waiter is stopped.
+    /// Whether a waiter is visibly stopped.
     fn has(&mut self, table: &Table, waiter: &Waiter) -> bool {
-        // What is in memory need not be asked for.
+        // Tables in memory need no watching.
         if table.in_memory().is_some() {
             return table.is_stopped(waiter);
         }
@@ -233,22 +233,21 @@ impl Stopped {
     }
 }
 
-// Whose end a launch waits for that is the first in line.
+// The holders whose end the first waiter waits for.
 
-/// How many holders the first in line waits for by descriptor; the ends of the others are seen at the next
-/// look.
+/// How many holders the first waiter watches by descriptor; it notices the ends of others at its next check.
 const MOST_WATCHED: usize = 256;
 
-/// The processes that the first in line waits for.
+/// The processes that the first waiter waits for.
 #[derive(Default)]
 pub(super) struct Watched {
-    /// By process id; none where the process could not be opened, which is tried once.
+    /// By process id; none if the process could not be opened, which is tried once.
     processes: Vec<(i32, Option<PidFd>)>,
 }
 
 impl Watched {
-    /// Begins to watch the holders of these tables, and those alone. Says whether there are any that were not
-    /// watched yet: they may have ended before they were, so everything has to be looked at once more.
+    /// Watches the holders of these tables, and no others. Returns whether any is new: it may have ended
+    /// before it was watched, so everything must be checked again.
     pub(super) fn are_new(&mut self, blocked: &Blocked<'_>, tables: &[TableId]) -> bool {
         let keepers = keepers(blocked, tables);
         self.processes.retain(|(pid, _)| keepers.contains(pid));

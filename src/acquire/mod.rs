@@ -1,7 +1,7 @@
 //! How a launch acquires its slots: claims in, a grant or a refusal out. It takes all or none, in several
 //! tables at once, in order of arrival, and no launches wait in a circle. Nothing here knows a byte, a path
-//! or a descriptor. The keepers say what is held and who waits ([`crate::keeper`]), and the same functions
-//! decide for every keeper.
+//! or a descriptor. The keepers report what is held and which launches wait ([`crate::keeper`]), and the same
+//! functions decide for every keeper.
 
 pub mod acquire_context;
 pub mod acquisition;

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// What the agent gave, as a grant of this process.
+/// The agent's grant, as a grant of this process.
 pub(super) fn grant<'c>(demands: &'c [Demand<'c>], granted: &message::Granted, kept: Granted) -> Grant<'c> {
     let claims: Vec<&'c Claim<'c>> = demands.iter().flat_map(Demand::claims).collect();
     let on = |table: &str| claims.iter().copied().find(|claim| table_of(claim) == Some(table));
@@ -51,7 +51,7 @@ pub(super) fn table_of<'c>(claim: &'c Claim<'_>) -> Option<&'c str> {
     }
 }
 
-/// The agent's refusal, in the words of this process's own judgement.
+/// The agent's refusal, in this process's own types.
 pub(super) fn refusal<'c>(
     demands: &'c [Demand<'c>],
     refused: &message::Refused,

@@ -1,5 +1,6 @@
-//! The place of a launch that waits: one number for all its queues, a place under this number in every table
-//! that it could need, and the queues in which it waits. It is kept while the launch is judged again.
+//! The position of a waiting launch: one number for all its queues. It has a position under this number in
+//! every table that it could need, and waits in some of the queues. It is kept while the launch is evaluated
+//! again.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -28,45 +29,45 @@ const MOVES: u32 = 8;
 /// How long a launch may keep slots idle that others wait for, because it waits in all of its queues.
 const LONGEST_IDLE: Duration = Duration::from_secs(10);
 
-/// How soon a launch that was kept out of its line tries to get into it again.
+/// How soon a launch that was kept out of its queue tries again to join it.
 const FIRST_TRY: Duration = Duration::from_millis(5);
 
-/// How many numbers other processes have blocked by locking their places.
+/// How many numbers other processes have blocked by locking their positions.
 const MOST_NUMBERS: usize = 10_000;
 
-/// A launch's place in time, kept over several decisions.
+/// A launch's position in the order of arrival, kept over several decisions.
 #[derive(Default)]
 pub struct PlaceInLine {
     pub(super) number: Option<Number>,
-    /// Whether it was given its number before it waited in any queue.
+    /// Whether it got its number before it waited in any queue.
     pub(super) is_ahead_of_time: bool,
     /// When it first waited.
     pub(super) since: Option<SystemTime>,
     /// One in each of the tables.
     pub(super) places: Vec<Place>,
-    /// Open for as long as the launch waits: to close one would be to give up the place in it.
+    /// Open while the launch waits: closing one would give up the position in it.
     pub(super) tables: Vec<Table>,
     pub(super) looks: LivenessTracker,
     /// How long it has waited in each of its queues.
     pub(super) clocks: Clocks,
-    /// Lines that it found at their end when it came.
+    /// Queues that it found full when it came.
     shut: Vec<TableId>,
     /// When its time is over, as far as it is known.
     pub(super) over: Option<Instant>,
     moves: u32,
     pub(super) idle_since: Option<Instant>,
-    /// How often in a row it was kept out of a line that is its own, and when it tries to get into it again.
+    /// How often in a row it was kept out of its own queue, and when it tries again to join it.
     kept_out: u32,
     pub(super) tries_again: Option<Instant>,
 }
 
 impl PlaceInLine {
-    /// Shows that the launch is alive, where it waits.
+    /// Sends a heartbeat to the queues in which it waits.
     pub fn beat(&mut self) -> Result<(), KeeperError> {
         self.places.iter_mut().try_for_each(Place::beat)
     }
 
-    /// When its time is over; none where that never comes, or is not known.
+    /// When its time is over; none if that never comes, or is unknown.
     pub fn time_is_over_at(&self) -> Option<Instant> {
         self.over
     }
@@ -76,7 +77,7 @@ impl PlaceInLine {
         self.since
     }
 
-    /// What it waits for may have got another time: one that is over already counts only after a while.
+    /// Its claims may have a new wait: one that is already over counts only after a while.
     pub fn spare(&mut self, longest: Duration) {
         self.clocks.spare(longest, self.over);
     }
@@ -104,7 +105,7 @@ impl PlaceInLine {
         QueuePosition { number: self.number, generation: asker.generation, looks: Some(&self.looks) }
     }
 
-    /// How long tables are waited for at a time.
+    /// How long it waits for the locks of tables at a time.
     pub(super) fn patience(&self, deadline: Option<Instant>) -> Duration {
         let longest = if self.is_in_line() { LOOK } else { PATIENCE };
         deadline.map_or(longest, |deadline| deadline.saturating_duration_since(Instant::now()).min(longest))
@@ -126,8 +127,8 @@ impl PlaceInLine {
         self.clocks.run(&[]);
     }
 
-    /// Gives the launch a place in all tables, in the queues that block it and in no other; in all of its
-    /// queues, if it was sent back too often. The tables are locked.
+    /// Gives the launch a position in all tables, and lets it wait in the queues that block it. If it had to
+    /// leave a queue too often, it waits in all of its queues. The tables are locked.
     pub(super) fn stand(
         &mut self,
         wants: &Wants<'_>,
@@ -155,7 +156,7 @@ impl PlaceInLine {
         if self.moves < MOVES || !is_idle {
             self.idle_since = None;
         } else if self.idle_since.get_or_insert_with(Instant::now).elapsed() > LONGEST_IDLE {
-            // A table that does not block it has room that nobody behind it can use.
+            // In a table that does not block it, launches behind it could not use the room.
             self.idle_since = None;
             self.moves = 0;
         } else {
@@ -165,7 +166,7 @@ impl PlaceInLine {
         let on = |table: &Table| -> Vec<Class> {
             lines.iter().filter(|(id, _)| *id == table.id()).map(|(_, class)| *class).collect()
         };
-        // First it leaves, so that nobody who looks sees it in more lines than it stands in.
+        // It leaves first, so that no launch sees it in more queues than it waits in.
         let mut tables: Vec<&Table> = wants.tables.values().collect();
         tables.sort_by_key(|table| !on(table).is_empty());
         let mut is_kept_out = false;
@@ -185,9 +186,9 @@ impl PlaceInLine {
         Ok(())
     }
 
-    /// A process that slept on the byte of a place has it for a moment when it wakes; one that locks it on
-    /// purpose may have it for ever. Outside of its queue a launch would be overtaken, so it tries again
-    /// soon, and then less and less often.
+    /// A process that slept on the byte of a position has its lock for a moment when it wakes. One that locks
+    /// it on purpose may keep it for ever. Outside of its queue a launch would be overtaken, so it tries
+    /// again soon, and then less and less often.
     fn note_kept_out(&mut self, is_kept_out: bool) {
         self.kept_out = if is_kept_out { self.kept_out.saturating_add(1) } else { 0 };
         let rest = FIRST_TRY.saturating_mul(1 << self.kept_out.saturating_sub(1).min(10)).min(LOOK);
@@ -204,8 +205,8 @@ impl PlaceInLine {
     }
 
     /// The same number in all tables: one more than the highest in any of them, so that every wait points to
-    /// a smaller one. A launch that needs others than before keeps its number, or takes the next that is free
-    /// in all.
+    /// a smaller one. A launch that needs other tables than before keeps its number, or takes the next one
+    /// that is free in all.
     pub(super) fn take_places(&mut self, wants: &Wants<'_>) -> Result<(), KeeperError> {
         let has_place = |table: &Table| self.places.iter().any(|place| table.has(place));
         if wants.tables.values().all(has_place) {
@@ -221,7 +222,7 @@ impl PlaceInLine {
         };
         for _ in 0..MOST_NUMBERS {
             if let Some(places) = self.places_under(wants, number)? {
-                // Those under another number go only now.
+                // Positions under another number are removed only now.
                 self.places.retain(|_| self.number == Some(number));
                 self.places.extend(places);
                 self.number = Some(number);
@@ -235,7 +236,7 @@ impl PlaceInLine {
         }
     }
 
-    /// Places in all tables in which it has none under this number; none if another launch has the number in
+    /// Adds a position under this number in all tables without one; none if another launch has the number in
     /// one of them.
     pub(super) fn places_under(
         &self,
@@ -257,8 +258,8 @@ impl PlaceInLine {
     }
 }
 
-// A place in line that outlives whoever keeps it: taken apart into what can be written down, and made anew
-// from that.
+// A position in the queue that outlives its keeper: converted into a form that can be saved, and created
+// again from it.
 
 /// One of the tables in which a launch has a place.
 pub struct Stood {
@@ -267,12 +268,12 @@ pub struct Stood {
     pub classes: Vec<Class>,
     /// For how long it has waited there.
     pub longest: Duration,
-    /// How many slots it wants there, where that is known.
+    /// How many slots it wants there, if that is known.
     pub wants: Option<u64>,
 }
 
 impl PlaceInLine {
-    /// Where it has a place in memory.
+    /// Its position in memory, if it has one.
     pub fn stood(&self) -> Vec<Stood> {
         let in_memory = self.places.iter().filter_map(|place| match place {
             Place::Memory(place) => Some(place),
@@ -286,7 +287,7 @@ impl PlaceInLine {
         stood.collect()
     }
 
-    /// The same place as before. It is gone if another launch has the number by now.
+    /// The same position as before. It is lost if another launch has the number by now.
     pub fn again(number: Number, since: Option<SystemTime>, stood: &[Stood]) -> Self {
         let mut place = Self::default();
         place.come_as(number);

@@ -1,6 +1,6 @@
-//! Why a launch does not get what it wants, demand by demand. Facts that only people read (who holds the
-//! slots, how many wait) are looked up on request, after the tables were unlocked, so a described holder may
-//! have left.
+//! Why a launch does not get what it wants, demand by demand. Facts that only people read (holders, number of
+//! waiting launches) are looked up on request, after the tables were unlocked. So a described holder may have
+//! ended.
 
 use std::{
     cell::OnceCell,
@@ -37,7 +37,7 @@ pub struct Refusal<'c> {
     pub waited: Option<Duration>,
 }
 
-/// A demand none of whose alternatives can be had.
+/// A demand without an available alternative.
 pub struct Unmet<'c> {
     pub alternatives: Vec<Alternative<'c>>,
 }
@@ -55,15 +55,15 @@ pub struct Refused<'c> {
     pub table: TableId,
     /// Why.
     pub reason: Reason,
-    /// The line in which it is waited for, where waiting could help.
+    /// The queue in which the launch waits for it, if waiting could help.
     pub line: Option<Line>,
-    /// Why it is not waited for all the same.
+    /// Why the launch does not wait for it nevertheless.
     pub unwaited: Option<Unwaited>,
 }
 
 /// Why a claim cannot be met.
 pub enum Reason {
-    /// The limit is reached, or what is left is for others.
+    /// The limit is reached, or the remaining slots are for others.
     Full(Full),
     /// More slots are wanted than there can ever be.
     Never,
@@ -71,7 +71,7 @@ pub enum Reason {
     TooSoon {
         /// When it was.
         last: SystemTime,
-        /// The user of the last start, where that is known.
+        /// The user of the last start, if known.
         uid: Option<u32>,
     },
 }
@@ -82,7 +82,7 @@ impl<'c> Refusal<'c> {
         self.unmet.iter().flat_map(Unmet::claims)
     }
 
-    /// How long the launch would wait for everything that blocks it; none if it would not begin to wait.
+    /// How long the launch would wait for everything that blocks it; none if it would not wait.
     pub fn wait(&self) -> Option<Wait> {
         let of = |alternative: &Alternative<'_>| {
             alternative.refused.iter().map(|refused| refused.claim.wait.resolve()).min()
@@ -117,8 +117,8 @@ impl<'c> Refusal<'c> {
         self.claims().filter(|refused| matches!(refused.reason, Reason::TooSoon { .. }))
     }
 
-    /// What to report: if only time blocks the launch, what comes too soon, and not what it can never get
-    /// instead.
+    /// What to report: if only time blocks the launch, the claims that come too soon, and not alternatives
+    /// that it can never get.
     pub fn told(&self) -> impl Iterator<Item = &Refused<'c>> {
         let is_too_soon = self.is_too_soon();
         let is_told =
@@ -126,7 +126,7 @@ impl<'c> Refusal<'c> {
         self.claims().filter(is_told)
     }
 
-    /// Whether something can never be had, whatever falls free.
+    /// Whether something can never be acquired, even if all slots are free.
     pub fn is_hopeless(&self) -> bool {
         let is_never = |refused: &Refused<'_>| matches!(refused.reason, Reason::Never);
         let is_hopeless = |alternative: &Alternative<'_>| alternative.refused.iter().any(is_never);
@@ -138,7 +138,7 @@ impl<'c> Refusal<'c> {
         self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(keepers))
     }
 
-    /// Whether this is no failure, and nothing to be talked about: `too_soon = "ok"`.
+    /// Whether this is not a failure, and prints nothing: `too_soon = "ok"`.
     pub fn is_silent(&self) -> bool {
         let is_silent = |refused: &Refused<'_>| {
             refused.claim.pace.pause.is_some_and(|pause| pause.too_soon == TooSoon::Ok)
@@ -158,17 +158,18 @@ impl<'c> Unmet<'c> {
         self.alternatives.iter_mut().flat_map(|alternative| &mut alternative.refused)
     }
 
-    /// Whether it makes no sense to wait.
+    /// Whether waiting is useless.
     pub fn is_final(&self) -> bool {
         self.alternatives.iter().all(|alternative| alternative.refused.iter().any(Refused::is_final))
     }
 
-    /// Whether nothing of it is waited for, or not any more.
+    /// Whether the launch does not wait, or no longer waits, for any of it.
     pub fn is_unwaited(&self) -> bool {
         self.alternatives.iter().all(Alternative::is_unwaited)
     }
 
-    /// Finds out where only ancestors of this process block the launch. The tables need not be locked.
+    /// Finds the tables in which only ancestors of this process block the launch. The tables need not be
+    /// locked.
     pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
         for refused in self.claims_mut() {
             if let Reason::Full(full) = &mut refused.reason {
@@ -185,7 +186,7 @@ impl<'c> Alternative<'c> {
         Self { claims: choices.iter().map(|choice| choice.claim).collect(), refused }
     }
 
-    /// Whether it is not waited for, or not any more.
+    /// Whether the launch does not wait, or no longer waits, for it.
     pub fn is_unwaited(&self) -> bool {
         self.refused.iter().any(|refused| refused.unwaited.is_some() || refused.is_final())
     }
@@ -210,7 +211,7 @@ impl Refused<'_> {
         }
     }
 
-    /// Whether it makes no sense to wait.
+    /// Whether waiting is useless.
     pub fn is_final(&self) -> bool {
         match &self.reason {
             Reason::Never | Reason::TooSoon { .. } => true,
@@ -219,13 +220,13 @@ impl Refused<'_> {
     }
 }
 
-/// About as many processes at most `/proc` is asked for a message, which names four.
+/// A message names four processes; at most about this many are looked up in `/proc` for it.
 const MOST_ASKED: usize = 16;
 
 /// A table without room.
 pub struct Full {
     table: Table,
-    /// What the decision saw of it: no more than it had to.
+    /// What the decision saw of it: no more than necessary.
     look: Option<Look>,
     counted: OnceCell<Counted>,
     holders: OnceCell<Vec<Holder>>,
@@ -256,16 +257,15 @@ impl Full {
         &self.table
     }
 
-    /// Whether only ancestors of this process hold slots. One other holder among those that the decision saw
-    /// settles it.
+    /// Whether only ancestors of this process hold slots. One other holder that the decision saw is enough to
+    /// know.
     fn is_held_by_ancestors(&self, keepers: &Keepers<'_>) -> Result<bool, KeeperError> {
         let is_by_ancestors = |occupancy: &Occupancy| self.table.is_held_by_ancestors(occupancy, keepers);
         let seen = self.look.as_ref().map(Look::occupancy).filter(|seen| !seen.spans().is_empty());
         Ok(seen.as_ref().map_or(Ok(true), is_by_ancestors)? && is_by_ancestors(self.occupancy()?)?)
     }
 
-    /// Which slots are held: as the decision saw it or, where it did not have to look at all of them, as it
-    /// is now.
+    /// The held slots: as the decision saw them or, if it did not need all of them, as they are now.
     pub fn occupancy(&self) -> Result<&Occupancy, KeeperError> {
         self.counted().map(|counted| &counted.occupancy)
     }
@@ -286,7 +286,7 @@ impl Full {
         })
     }
 
-    /// The holders that a message can name: those that wrote down when they started, and some of the others.
+    /// The holders that a message can name: those with a recorded start, and some of the others.
     pub fn known_holders(&self) -> &Known {
         self.known.get_or_init(|| {
             let known = |occupancy| self.table.known_holders(occupancy, MOST_ASKED);
@@ -309,20 +309,20 @@ impl Full {
         self.others().len().saturating_add(self.unlisted().0)
     }
 
-    /// How many others of the own user wait.
+    /// How many other launches of the same user wait.
     pub fn waiting_of(&self, uid: u32) -> usize {
         let listed = self.others().iter().filter(|other| other.uid() == Some(uid)).count();
         listed.saturating_add(self.unlisted().1)
     }
 
-    /// How many wait of whom an agent says no more, and how many of them are of the own user.
+    /// How many waiting launches the agent only counts, and how many of them belong to the same user.
     fn unlisted(&self) -> (usize, usize) {
         let count = |count| usize::try_from(count).unwrap_or(usize::MAX);
         let (all, own) = self.table.in_memory().map(memory::Table::unlisted).unwrap_or_default();
         (count(all), count(own))
     }
 
-    /// Everybody who waits, oldest first, save this process.
+    /// All waiting launches except this process, oldest first.
     pub fn others(&self) -> Vec<Waiter> {
         let mut others = self.table.waiters().unwrap_or_default();
         others.retain(|other| other.pid_here() != Some(process::own_pid()));
@@ -330,7 +330,7 @@ impl Full {
     }
 }
 
-/// The held slots, as they were counted for people.
+/// The held slots, as counted for messages.
 struct Counted {
     occupancy: Occupancy,
     is_whole: bool,

@@ -33,16 +33,16 @@ pub struct Eviction<'c> {
     pub overdue: Vec<Overdue>,
 }
 
-/// What is known of those who are being ended already.
+/// The state of holders that are already being ended.
 pub struct Known<'k> {
-    /// Holders that were tried: none gets signals again and again.
+    /// Holders that were tried: none gets repeated signals.
     pub was_tried: &'k dyn Fn(&Overdue) -> bool,
     /// How many slots of a table their end will free.
     pub coming: &'k dyn Fn(TableId) -> u64,
 }
 
 impl Known<'_> {
-    /// As many as make room for all of this, and true; or, where there are not enough, those who cannot be
+    /// As many as make room for all of this, and true; or, if there are not enough, those that cannot be
     /// ended, and false.
     pub fn choose<'c>(
         &self,
@@ -92,8 +92,7 @@ impl Known<'_> {
         Ok(can.ok_or(cannot))
     }
 
-    /// Those whose end makes room for one claim, where there are enough; and those who cannot be ended, where
-    /// there are not.
+    /// Holders whose end makes room for one claim, if there are enough; otherwise those that cannot be ended.
     fn choose_of<'c>(
         &self,
         refused: &Refused<'c>,
@@ -117,8 +116,8 @@ impl Known<'_> {
         })
     }
 
-    /// As many of them as make room for what is missing, besides those that are being ended already; none
-    /// where they do not.
+    /// As many of them as make room for the missing slots, besides those that are already being ended; none
+    /// if they do not.
     fn enough(&self, overdue: Vec<Overdue>, missing: u64, table: &Table) -> Option<Vec<Overdue>> {
         let mut missing = missing.saturating_sub((self.coming)(table.id()));
         let mut chosen = Vec::new();
@@ -132,15 +131,14 @@ impl Known<'_> {
     }
 }
 
-// Too late: holders that are overdue are ended, where that makes room for everything that blocks a launch.
-// Nobody is ended in vain, and nobody waits for an end alone: whoever ends a holder goes on looking for room
-// meanwhile.
+// Overdue holders are ended if that makes room for everything that blocks a launch. None is ended in vain,
+// and a launch that ends a holder continues to look for room meanwhile.
 
 /// Holders that a launch is ending.
 #[derive(Default)]
 pub struct Endings<'c> {
     running: Vec<Running<'c>>,
-    /// No holder gets signals again and again.
+    /// No holder gets repeated signals.
     tried: Vec<i32>,
     fates: Vec<(&'c Claim<'c>, Overdue, EvictionOutcome)>,
 }
@@ -153,14 +151,14 @@ struct Running<'c> {
 }
 
 impl<'c> Endings<'c> {
-    /// Begins to end those that are overdue, each once, where that makes room. Says whether it began with
-    /// any. The tables must not be locked.
+    /// Begins to end overdue holders, each once, if that makes room. Returns whether it began with any. The
+    /// tables must not be locked.
     pub fn begin(
         &mut self,
         blocked: &mut Blocked<'c>,
         asker: &AcquireContext<'_>,
     ) -> Result<bool, KeeperError> {
-        // Where older launches wait, the first of them does it, and what becomes free is theirs.
+        // If older launches wait, the first of them ends holders, and the free slots are for them.
         if blocked.is_final() || blocked.lines.iter().any(|line| line.is_behind) {
             return Ok(false);
         }
@@ -171,7 +169,7 @@ impl<'c> Endings<'c> {
         let was_tried = |overdue: &Overdue| self.tried.contains(&overdue.pid);
         let known = Known { was_tried: &was_tried, coming: &slots_on };
         let (chosen, makes_room) = known.choose(&blocked.unmet, SystemTime::now())?;
-        // Who cannot be ended is named all the same.
+        // Holders that cannot be ended are named nevertheless.
         let has_begun = self.begin_with_all(chosen, asker);
         if makes_room {
             self.go_on(asker)?;
@@ -216,7 +214,7 @@ impl<'c> Endings<'c> {
         self.fates.push((claim, overdue, fate));
     }
 
-    /// Sends the signals that are due, and sees who has ended.
+    /// Sends the signals that are due, and checks which holders have ended.
     pub fn go_on(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for mut running in std::mem::take(&mut self.running) {
             match running.table.go_on(&mut running.ending)? {
@@ -227,8 +225,8 @@ impl<'c> Endings<'c> {
         Ok(())
     }
 
-    /// Sees which holders have let go, and leaves the others alone: they no longer block the launch, or
-    /// another launch ends them.
+    /// Checks which holders have released their slots, and stops ending the others: they no longer block the
+    /// launch, or another launch ends them.
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for running in std::mem::take(&mut self.running) {
             if let Some(fate) = running.table.has_let_go(&running.ending)? {
@@ -243,12 +241,12 @@ impl<'c> Endings<'c> {
         !self.running.is_empty()
     }
 
-    /// The processes whose end ends them.
+    /// The processes to wait for.
     pub fn processes(&self) -> impl Iterator<Item = &PidFd> {
         self.running.iter().map(|running| running.ending.process())
     }
 
-    /// How long there is until the next signal.
+    /// The time until the next signal.
     pub fn left(&self) -> Option<Duration> {
         self.running.iter().map(|running| running.ending.left()).min()
     }

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-/// Why a claim is not waited for, or not any more.
+/// Why the launch does not wait, or no longer waits, for a claim.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unwaited {
-    /// It is never waited for.
+    /// No launch waits for it.
     Never,
-    /// It was waited for as long as it may be.
+    /// The wait for it timed out.
     Over(Duration),
-    /// As many wait as may.
+    /// The queue is full.
     Queue {
         /// How many there are before this launch.
         waiting: usize,
         /// How many there may be.
         most: u32,
     },
-    /// As many of the user's launches wait as may.
+    /// The maximum number of the user's launches wait.
     OwnQueue {
         /// How many there are.
         waiting: usize,
@@ -26,7 +26,7 @@ pub enum Unwaited {
 }
 
 impl Unwaited {
-    /// Whether it is for those in line that it does not begin.
+    /// Whether it does not wait because of the launches in the queue.
     pub(super) fn is_queue(self) -> bool {
         matches!(self, Self::Queue { .. } | Self::OwnQueue { .. })
     }

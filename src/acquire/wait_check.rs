@@ -12,22 +12,22 @@ use super::{
 };
 use crate::keeper::{Waiter, error::KeeperError, table::TableId};
 
-/// A launch that may have to wait, as far as that counts for how long and where.
+/// The facts about a launch that decide how long and where it may wait.
 #[derive(Clone, Copy)]
 pub(super) struct WaitCheck<'a> {
     pub(super) standpoint: QueuePosition<'a>,
-    /// Whether it waits in no queue yet, although it may have a number: a launch that has waited in one joins
+    /// Whether it waits in no queue yet, although it may have a number. A launch that has waited in one joins
     /// every other.
     pub(super) is_new: bool,
     pub(super) uid: u32,
     pub(super) clocks: &'a Clocks,
-    /// Queues that it found full when it came: it does not slip in because it waits in another one.
+    /// Queues that it found full when it came: waiting in another queue does not let it in.
     pub(super) shut: &'a [TableId],
 }
 
 impl WaitCheck<'_> {
-    /// Marks what is not waited for, and leaves the launch the queues of the rest. While the tables are
-    /// locked no launch can join a queue, so no queue exceeds its length.
+    /// Marks the claims that the launch does not wait for, and leaves it the queues of the rest. While the
+    /// tables are locked no launch can join a queue, so no queue exceeds its length.
     pub(super) fn mark(&self, wants: &Wants<'_>, blocked: &mut Blocked<'_>) -> Result<(), KeeperError> {
         for refused in blocked.unmet.iter_mut().flat_map(Unmet::claims_mut) {
             refused.unwaited = self.unwaited(wants, refused)?;
@@ -54,7 +54,7 @@ impl WaitCheck<'_> {
         let table = wants.table(refused.table);
         let mut waiters = table.all_waiters()?;
         waiters.retain(|waiter| !waiter.is_away);
-        // One launch may stand in a line as several classes.
+        // One launch may be in a queue with several classes.
         let count = |waiters: &mut dyn Iterator<Item = &Waiter>| {
             let mut numbers: Vec<_> = waiters.map(|waiter| waiter.number).collect();
             numbers.dedup();
@@ -85,13 +85,13 @@ impl WaitCheck<'_> {
     ) -> Result<Vec<&'w Waiter>, KeeperError> {
         let Some(line) = refused.line else { return Ok(Vec::new()) };
         let generation = wants.generation_on(line.table, self.standpoint.generation);
-        // Whoever begins to wait does so behind all others, whenever it came.
+        // A launch that begins to wait does so behind all others, whenever it came.
         let number = self.standpoint.number.filter(|_| !self.is_new);
         let standpoint = QueuePosition { number, generation, ..self.standpoint };
         standpoint.all_ahead(wants.table(line.table), line.reach, waiters)
     }
 
-    /// Looks at those who make a queue full, and says whether enough of them are alive.
+    /// Checks the waiters of a full queue, and returns whether enough of them are alive.
     pub(super) fn are_alive(&self, wants: &Wants<'_>, refused: &Refused<'_>) -> Result<bool, KeeperError> {
         let (Some(looks), Some(Unwaited::Queue { most, .. })) = (self.standpoint.looks, refused.unwaited)
         else {

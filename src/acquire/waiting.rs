@@ -7,11 +7,11 @@
 //!
 //! Each claim has its own wait. A claim whose wait timed out can only end the launch, or let it leave the
 //! queues of one alternative. Neither adds a wait, so every wait still points to a smaller number and no
-//! circle can form. For a list in `any_of` the launch waits in the queues of those of its claims that block
-//! it, and holds nothing of the list meanwhile. A full queue keeps out newcomers only, which have no number
-//! yet, so no launch waits for them. A launch that was kept out of one queue and waits in another joins the
-//! first once there is room in it, at the place of its number. Until then it takes free slots there only if
-//! no older launch waits for them. So no launch is overtaken, and the end of those ahead lets each waiter go.
+//! circle can form. For a list in `any_of` the launch waits in the queues of the claims that block it, and
+//! holds nothing of the list meanwhile. A full queue keeps out newcomers only, which have no number yet, so
+//! no launch waits for them. A launch that was kept out of one queue and waits in another joins the first
+//! once there is room in it, at the place of its number. Until then it takes free slots there only if no
+//! older launch waits for them. So no launch is overtaken, and the end of those ahead lets each waiter go.
 
 use std::{
     ops::ControlFlow,
@@ -40,7 +40,7 @@ use crate::{
     keeper::{Class, LONGEST_PATIENCE, Number, Waiter, Woken, error::KeeperError, table::Table},
 };
 
-/// What is known of a wait, for its observer.
+/// The state of a wait, for its observer.
 pub struct Waiting<'w, 'c> {
     /// Every demand that blocks the launch.
     pub unmet: &'w [Unmet<'c>],
@@ -49,14 +49,14 @@ pub struct Waiting<'w, 'c> {
     line: LineSeen<'w>,
 }
 
-/// What is known of the queue in which a launch waits.
+/// The state of the queue in which a launch waits.
 enum LineSeen<'w> {
     Here {
         table: &'w Table,
         class: Class,
         number: Option<Number>,
     },
-    /// How many come first, as the keeper says.
+    /// How many launches come first, as the keeper reports.
     Elsewhere {
         ahead: usize,
     },
@@ -83,9 +83,9 @@ impl<'w, 'c> Waiting<'w, 'c> {
 /// Says whether to continue to wait; otherwise the launch is judged again.
 pub type Watch<'w> = dyn FnMut(&Waiting<'_, '_>) -> ControlFlow<()> + 'w;
 
-/// Takes what all demands ask for, when it is this launch's turn. Each claim is waited for as long as it
-/// says, and the launch until the deadline at the latest. `watch` is called when the wait begins, and about
-/// once a second.
+/// Acquires the slots of all demands when it is this launch's turn. Each claim waits for its own time, and
+/// the launch until the deadline at the latest. `watch` is called when the wait begins, and about once a
+/// second.
 pub fn acquire_in_turn<'c>(
     demands: &'c [Demand<'c>],
     asker: &AcquireContext<'_>,
@@ -103,7 +103,7 @@ pub fn acquire_in_turn<'c>(
     };
     let mut last_look = FinalProbe::default();
     if !place.is_in_line() {
-        // As long as it cannot even look what is in its way, the longest of its waits counts.
+        // While it cannot even see what blocks it, the longest of its waits counts.
         let longest = demands.iter().flat_map(Demand::claims).map(|claim| claim.wait.resolve()).max();
         let over = match longest {
             Some(Wait::For(longest)) => begun.checked_add(longest),
@@ -117,7 +117,7 @@ pub fn acquire_in_turn<'c>(
             .attempt(place.standpoint(asker), place.patience(earlier(place.over, deadline)))
         {
             Ok((Decided::Granted(grant), locked)) => {
-                // Nobody ever sees it in line and with its slots, save under the locks.
+                // No process ever sees it both in the queue and with its slots, except under the locks.
                 place.leave();
                 drop(locked);
                 rest.endings.leave_alone(asker)?;
@@ -133,8 +133,7 @@ pub fn acquire_in_turn<'c>(
                 blocked.look_for_ancestors(&asker.keepers)?;
                 (blocked, false)
             }
-            // Whoever stands in line keeps its place, its deadline and its patience; newcomers have to give
-            // up.
+            // A waiting launch keeps its position, its deadline and its patience; newcomers have to give up.
             Err(error) if error.is_busy() && place.is_in_line() => {
                 if error.is_flood() {
                     thread::sleep(place.patience(earlier(place.over, deadline)));
@@ -180,8 +179,8 @@ fn earlier(one: Option<Instant>, other: Option<Instant>) -> Option<Instant> {
     one.into_iter().chain(other).min()
 }
 
-/// All that is wanted, as if nothing of it were free, for a caller that cannot look. For claims that it was
-/// not known to wait for, it is not known either that they block it.
+/// All claims, as if none of their slots were free, for a caller that cannot read the tables. It is unknown
+/// whether claims block the launch that it did not wait for before.
 fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
     let mut blocked = Blocked { unmet: Vec::new(), lines: Vec::new() };
     let refused = |choice: &ClaimOnTable<'c>| Refused {
@@ -226,7 +225,7 @@ fn may_go_on(
 
 /// What a waiting launch does between two attempts.
 struct Rest<'c> {
-    /// When it beats, and looks whether others do.
+    /// When it sends a heartbeat, and checks those of others.
     next_look: Instant,
     /// Whether it has done so before the last attempt.
     has_looked: bool,
@@ -246,25 +245,24 @@ impl<'c> Rest<'c> {
         watch: &mut Watch<'_>,
     ) -> Result<ControlFlow<()>, KeeperError> {
         let Acquisition { asker, wants, .. } = acquisition;
-        // A second of sleep, however long the attempt took; where a table is locked, the attempt was the
-        // sleep.
+        // A second of sleep, however long the attempt took; if a table is locked, the attempt was the sleep.
         if std::mem::take(&mut self.has_looked) && !is_stuck {
             self.next_look = Instant::now() + LOOK;
         }
         let mut heads = Vec::new();
         let mut behind = None;
         let mut has_left = false;
-        // Where it is stuck there is nothing to be seen.
+        // If it is stuck, there is nothing to see.
         for line in blocked.lines.iter().filter(|_| !is_stuck) {
             match acquisition.nearest_ahead(line, place.standpoint(asker))? {
                 Some(ahead) => behind = behind.or(Some((*line, ahead))),
-                // Whoever was ahead has left, and with them went the only reason not to take what is free.
+                // The launches ahead have left, and only they kept this one from the free slots.
                 None if line.is_behind => has_left = true,
                 None => heads.push(line.table),
             }
         }
-        // Only whoever is first in all its lines ends those who are overdue: others would end more than they
-        // take.
+        // Only a launch that is first in all its queues ends overdue holders: others would end more than they
+        // acquire.
         if is_stuck || has_left || behind.is_some() {
             self.endings.leave_alone(asker)?;
         } else {
@@ -273,7 +271,7 @@ impl<'c> Rest<'c> {
         if tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        // A table that is locked for long was waited for already.
+        // The attempt already waited for a table that is locked for long.
         let is_awake = is_stuck || has_left || !heads.is_empty() && self.watched.are_new(blocked, &heads);
         loop {
             let longest = self.longest(deadline);
@@ -306,7 +304,7 @@ impl<'c> Rest<'c> {
         }
     }
 
-    /// How long nothing is to be done.
+    /// The time until something is to be done.
     fn longest(&self, deadline: Option<Instant>) -> Duration {
         let next = deadline.map_or(self.next_look, |deadline| deadline.min(self.next_look));
         let left = next.saturating_duration_since(Instant::now());

@@ -52,7 +52,7 @@ impl<'c> Wants<'c> {
                     None => {
                         let table = open(claim)?;
                         let id = table.id();
-                        // Of two ways to one table the first one's stays: no lock is on either yet, so
+                        // If two paths lead to one table, the first one stays: neither has a lock yet, so
                         // closing this one is harmless.
                         wants.tables.entry(id).or_insert(table);
                         known.push((&claim.location, id));
@@ -79,14 +79,14 @@ impl<'c> Wants<'c> {
         self.choices().filter(|choice| choice.table == table).map(|choice| choice.claim).collect()
     }
 
-    /// Which policy gave the limits on one table, where `generation` is the one in force: none where no rule
-    /// asks for it.
+    /// The policy that gave the limits on one table, if `generation` is the one in force; none if no rule
+    /// requires the table.
     pub fn generation_on(&self, table: TableId, generation: u16) -> u16 {
         let is_by_rule = |claim: &&Claim<'_>| claim.origins.iter().any(|origin| origin.place.is_some());
         if self.claims_on(table).iter().any(is_by_rule) { generation } else { 0 }
     }
 
-    /// What has to be had whatever else is: the claims of demands that have no alternative.
+    /// The claims that must be met in any case: those of demands without an alternative.
     pub fn single(&self) -> impl Iterator<Item = ClaimOnTable<'c>> {
         let single = self.demands.iter().filter(|options| options.alternatives().nth(1).is_none());
         single.flat_map(|options| options.choices.iter().copied())
@@ -97,12 +97,12 @@ impl<'c> Wants<'c> {
 pub struct Options<'c> {
     /// Their claims, one alternative after the other.
     choices: Vec<ClaimOnTable<'c>>,
-    /// How many claims each has; nothing where each has one, as mostly.
+    /// How many claims each has; empty if each has one, the usual case.
     lengths: Vec<usize>,
 }
 
 impl<'c> Options<'c> {
-    /// What can be had instead of each other, in order of preference.
+    /// Alternatives, in order of preference.
     pub fn alternatives(&self) -> impl Iterator<Item = &[ClaimOnTable<'c>]> {
         let mut rest = self.choices.as_slice();
         let mut lengths = self.lengths.iter();
@@ -122,13 +122,13 @@ fn lengths(demand: &Demand<'_>) -> Vec<usize> {
     demand.alternatives().map(<[_]>::len).collect()
 }
 
-/// What these claims ask of one table together.
+/// The sum of these claims on one table.
 pub fn terms_on(table: TableId, picked: &[ClaimOnTable<'_>]) -> Terms {
     let amounts = picked.iter().filter(|choice| choice.table == table).map(|choice| &choice.claim.amount);
     Terms::merge(amounts).unwrap_or_default()
 }
 
-/// Whether a launch may start without what these claims ask of one table.
+/// Whether a launch may start without the slots that these claims need in one table.
 pub fn is_unenforced(table: TableId, picked: &[ClaimOnTable<'_>]) -> bool {
     let mut claims = picked.iter().filter(|choice| choice.table == table);
     claims.all(|choice| choice.claim.amount.admit == Admit::Unenforced)

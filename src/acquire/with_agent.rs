@@ -1,8 +1,7 @@
 //! Slots of the agent, and of lock files beside them. The launch asks the agent first, for all of its slots
 //! or none, and then tries the files without waiting. If a file refuses, the agent's slots are released
 //! before the launch waits in the queue of the file. So a launch never waits for one keeper while it holds
-//! slots of another. The agent decides by itself; its answers become here what answers of this process would
-//! be.
+//! slots of another. The agent decides by itself; here its answers become those of this process.
 
 use super::{
     acquire_context::AcquireContext,
@@ -20,7 +19,7 @@ use crate::{
     keeper::{PATIENCE, error::KeeperError},
 };
 
-/// Takes what the agent keeps and what lock files keep, all or nothing, and waits as long as it may.
+/// Acquires the slots of the agent and of lock files, all or nothing, and waits as long as it may.
 pub fn acquire_with_agent<'c>(
     question: &Question<'_, 'c>,
     others: &'c [Demand<'c>],
@@ -34,7 +33,7 @@ pub fn acquire_with_agent<'c>(
         let given = match conversation.take(question, asker, patience, watch)? {
             Outcome::Granted(given) => given,
             Outcome::Refused(mut refusal) => {
-                // Nothing was asked of the files; whether they would refuse too is worth a look.
+                // The files were not checked; check whether they would refuse too.
                 if let Ok(Some(also)) = outlook(others, asker).refusal {
                     refusal.unmet.extend(also.unmet);
                 }
@@ -65,7 +64,7 @@ pub fn acquire_with_agent<'c>(
         let at_once = Patience { may_wait: false, may_end: false, ..patience };
         match conversation.take(question, asker, at_once, watch)? {
             Outcome::Granted(given) => return Ok(Outcome::Granted(files.and(given))),
-            // Now it is the agent's slots that are missing: they are waited for first, holding nothing.
+            // Now the agent's slots are missing: the launch waits for them first, and holds nothing.
             Outcome::Refused(_) | Outcome::Interrupted => files.withdraw()?,
         }
     }

@@ -17,8 +17,8 @@ use crate::{
     keeper::{LONGEST_PATIENCE, PATIENCE, error::KeeperError},
 };
 
-/// Takes what all demands ask for, or nothing; waits for no slot. If only waiters block the launch, it looks
-/// for some seconds whether they are alive; and overdue holders are ended if that makes room.
+/// Acquires the slots of all demands, or nothing; waits for no slot. If only waiters block the launch, it
+/// checks for some seconds whether they are alive, and ends overdue holders if that makes room.
 pub fn acquire<'c>(
     demands: &'c [Demand<'c>],
     asker: &AcquireContext<'_>,
@@ -50,8 +50,8 @@ pub fn acquire<'c>(
     }
 }
 
-/// Takes what all demands ask for, or nothing, by one look: for simulated launches. It waits for nothing, not
-/// even to show that waiters are alive.
+/// Acquires the slots of all demands, or nothing, in one attempt: for simulated launches. It waits for
+/// nothing, not even to show that waiters are alive.
 pub fn acquire_at_once<'c>(
     demands: &'c [Demand<'c>],
     asker: &AcquireContext<'_>,

@@ -1,4 +1,4 @@
-//! All processes of the host, from one look at `/proc`: their parents, and which of them has which FIFO open.
+//! All processes of the host, from one read of `/proc`: their parents, and which FIFOs each has open.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ impl Alive {
         self.processes.values().filter(is_below).filter_map(open_unchanged).collect()
     }
 
-    /// Those that have this FIFO open, each opened and then seen to have it still.
+    /// The processes with this FIFO open; each is opened by pidfd and then checked again.
     pub(super) fn heirs(&self, fifo: FileId) -> Vec<PidFd> {
         let has_it = |open: &PidFd| fifo::of_process(open.pid()).contains(&fifo);
         let had_it = self.fifos.iter().filter(|(_, fifos)| fifos.contains(&fifo));
@@ -47,7 +47,7 @@ impl Alive {
 
     fn is_descendant(&self, pid: i32, of: i32) -> bool {
         let parent = |pid: &i32| self.processes.get(pid).map(|process| process.parent);
-        // A number that was given again could make a circle of them.
+        // A reused process id could form a cycle.
         let mut above = std::iter::successors(parent(&pid), parent).take(self.processes.len());
         above.any(|above| above == of)
     }

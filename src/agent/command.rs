@@ -12,7 +12,7 @@ use crate::{
     text::{error::Error, exit_status::ExitStatus, print::print},
 };
 
-/// Serves, as the arguments say.
+/// Serves with these arguments.
 pub(crate) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     let AgentArguments { socket, state, settings, check } = match AgentArguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,

@@ -47,7 +47,7 @@ pub(super) struct Eviction {
 }
 
 impl Eviction {
-    /// The same as what was found out for a claim.
+    /// The same, as the result for a claim.
     pub(super) fn of(found: acquire::too_late::Eviction<'_>) -> Option<Self> {
         let Location::Memory(table) = &found.claim.location else { return None };
         let (id, expiry) = (found.table.id(), found.expiry);
@@ -69,14 +69,14 @@ pub(super) struct RunningEviction {
     sent: Option<(Signal, Reach)>,
     /// The signal that is being sent, and how.
     attempt: Option<(Option<Signal>, Attempt)>,
-    /// Whether nothing was found below a supervisor, so that it is meant itself.
+    /// Whether nothing was found below a supervisor, so that it gets the signals itself.
     is_childless: bool,
-    /// The group of the launch for which it is ended; none where that is on another host.
+    /// The process group of the launch that it is ended for; none if that is on another host.
     own_group: Option<i32>,
 }
 
 impl RunningEviction {
-    /// Of a holding, for a launch that is this process.
+    /// For a holding and a launch of this process.
     pub(super) fn of(holding: u64, eviction: &Eviction, overdue: Overdue, launch: Option<i32>) -> Self {
         let Eviction { table, id, expiry, .. } = eviction;
         Self {
@@ -98,12 +98,12 @@ impl RunningEviction {
         self.id == table
     }
 
-    /// The signal that it gets next, of those that may end it.
+    /// The next signal of those that may end it.
     pub(super) fn next_signal(&self) -> Option<Signal> {
         SIGNALS.iter().skip(self.next).copied().find(|signal| *signal != Signal::SIGCONT)
     }
 
-    /// What has become of it now that its slots are free.
+    /// The outcome, now that its slots are free.
     pub(super) fn when_free(&mut self) -> EvictionOutcome {
         if let Some((Some(signal), attempt)) = self.attempt.take()
             && let Some(Sent::To(reach)) = attempt.cancel()
@@ -113,13 +113,13 @@ impl RunningEviction {
         self.sent.map_or(EvictionOutcome::HadLeft, |(signal, reach)| EvictionOutcome::Ended(signal, reach))
     }
 
-    /// When it is to be looked at; none while a signal is being sent.
+    /// When to check it next; none while a signal is being sent.
     pub(super) fn due(&self) -> Option<Instant> {
         self.attempt.is_none().then_some(self.due)
     }
 
-    /// Has the next signal sent, if that is due, and sees what came of the one before. Says what has
-    /// become of the holder where nothing more can be done.
+    /// Requests the next signal, if it is due, and reads the result of the previous one. Returns the outcome
+    /// if nothing more can be done.
     pub(super) fn go_on(&mut self, holding: &Holding, evictor: &Evictor) -> Option<EvictionOutcome> {
         if let Some((signal, attempt)) = &self.attempt {
             let (signal, sent) = (*signal, attempt.answer()?);
@@ -132,7 +132,7 @@ impl RunningEviction {
             return None;
         }
         let Some(target) = self.target(holding) else { return self.wait_for_grace() };
-        // After SIGCONT nothing is to be waited for: it only lets the process see what comes next.
+        // No wait after SIGCONT: it only lets the process receive the next signal.
         let mut signals = Vec::new();
         while let Some(signal) = SIGNALS.get(self.next).copied() {
             self.next = self.next.saturating_add(1);
@@ -146,7 +146,7 @@ impl RunningEviction {
         None
     }
 
-    /// The processes that get signals; none as long as there is no free descriptor.
+    /// The processes that get signals; none while no descriptor is free.
     fn target(&self, holding: &Holding) -> Option<Target> {
         let process = holding.process.as_ref().map(PidFd::try_clone).transpose().ok()?;
         let keeps_more = holding.saved.hold > Hold::Process;
@@ -160,7 +160,7 @@ impl RunningEviction {
         })
     }
 
-    /// What came of a signal; of a look whether anybody is there, where there was none.
+    /// The result of a signal, or of a check whether any process exists.
     fn is_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<EvictionOutcome> {
         match (signal, sent) {
             (_, Sent::Doubted(doubt)) => Some(EvictionOutcome::NotProved(doubt)),
@@ -169,8 +169,8 @@ impl RunningEviction {
                 self.wait_for_grace()
             }
             (Some(_), Sent::Denied) => Some(self.not_reached()),
-            // A supervisor whose program has ended is about to give the slots back. One that does not is no
-            // supervisor: whoever asked for the slots keeps them alone.
+            // A supervisor whose program has ended is about to release the slots. One that does not is not a
+            // supervisor: the requesting process itself keeps them.
             (Some(_), Sent::Nobody) => {
                 self.is_childless |= holding.process.as_ref().is_some_and(|process| !process.has_ended());
                 self.wait_for_grace()
@@ -211,18 +211,18 @@ pub(super) struct Evictor {
 /// A holder, and which process of its job gets a signal.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// The process that asked for the slots; none where it has ended.
+    /// The process that requested the slots; none if it has ended.
     pub(super) process: Option<PidFd>,
-    /// What its heirs have open.
+    /// The FIFO that its descendants have open.
     pub(super) fifo: Option<FileId>,
     pub(super) hold: Hold,
     pub(super) kill: ExpireKill,
-    /// The group of the launch for which it is ended.
+    /// The process group of the launch that it is ended for.
     pub(super) own_group: Option<i32>,
     pub(super) user: u32,
 }
 
-/// What came of a signal.
+/// The result of a signal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Sent {
     /// It was sent to these.
@@ -235,14 +235,14 @@ pub(super) enum Sent {
     Doubted(UnverifiedTarget),
 }
 
-/// A signal that is being sent. Dropped, it is not sent any more, unless that has begun.
+/// A signal that is being sent. If dropped, the signal is not sent any more, unless sending has begun.
 #[derive(Debug)]
 pub(super) struct Attempt {
     claim: Arc<Claim>,
     answer: Receiver<Sent>,
 }
 
-/// Who came first: the evictor, which begins to send, or the holder's end, after which nothing is sent.
+/// Which came first: the evictor, which begins to send, or the holder's end, after which nothing is sent.
 #[derive(Debug, Default)]
 struct Claim(AtomicBool);
 
@@ -253,13 +253,13 @@ impl Claim {
 }
 
 impl Attempt {
-    /// What came of it; none as long as that is not known.
+    /// The result; none while it is unknown.
     pub(super) fn answer(&self) -> Option<Sent> {
         self.answer.try_recv().ok()
     }
 
-    /// The holder has ended. Says what came of the signal, if it was sent; where that has begun it is waited
-    /// for, which takes as long as to signal one holder.
+    /// The holder has ended. Returns the result of the signal, if it was sent. If sending has begun, waits
+    /// for its end, as long as one holder takes.
     pub(super) fn cancel(&self) -> Option<Sent> {
         if self.claim.is_first() { None } else { self.answer.recv_timeout(LONGEST_SIGNAL).ok() }
     }
@@ -274,7 +274,7 @@ impl Drop for Attempt {
 #[derive(Debug)]
 struct Job {
     target: Target,
-    /// In this order, at once; with none it is only looked whether anybody is there.
+    /// In this order, at once. Without any, only checks whether a process exists.
     signals: Vec<Signal>,
     claim: Arc<Claim>,
     answer: Sender<Sent>,
@@ -289,11 +289,11 @@ impl Evictor {
             while let Ok(first) = to_do.recv() {
                 let more = std::iter::from_fn(|| to_do.try_recv().ok()).take(MOST_AT_ONCE - 1);
                 let jobs: Vec<Job> = std::iter::once(first).chain(more).collect();
-                // One look serves all whose heirs are to be found.
+                // One read of `/proc` serves all holders whose descendants are needed.
                 let alive: LazyCell<Alive> = LazyCell::new(Alive::look);
                 for job in &jobs {
                     let sent = job.carry_out(&alive);
-                    // Nobody may be there any more to hear it.
+                    // The receiver may be gone.
                     let _ = job.answer.send(sent);
                 }
                 bell.ring();
@@ -303,7 +303,7 @@ impl Evictor {
         Ok(Self { jobs })
     }
 
-    /// Sends signals to the right processes; without a signal, looks whether any exists.
+    /// Sends signals to the right processes; without a signal, checks whether any exists.
     pub(super) fn signal(&self, target: Target, signals: Vec<Signal>) -> Attempt {
         let (answer, answered) = channel();
         let claim = Arc::new(Claim::default());
@@ -324,7 +324,7 @@ impl Job {
             (None, Some(fifo)) => alive.heirs(*fifo),
             _ => Vec::new(),
         };
-        // Its slots may be free by now, and the process nobody's concern.
+        // Its slots may be free by now, and the process not a holder any more.
         if !self.claim.is_first() {
             return Sent::Nobody;
         }

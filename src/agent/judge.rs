@@ -1,5 +1,5 @@
-//! Judges: threads that load the system's policy, and no other, and compute what a launch needs. A name
-//! service that does not answer, or a policy on a slow disk, delays a judge and nothing else.
+//! Judges: threads that load only the system's policy, and compute what a launch needs. A name service that
+//! does not answer, or a policy on a slow disk, delays a judge and nothing else.
 
 use std::{
     cell::Cell,
@@ -42,10 +42,10 @@ use crate::{
     },
 };
 
-/// Where lock files of the caller's would be.
+/// The directory that lock files of the caller would be in.
 const RUNTIME: &str = "/run/rungate-agent";
 
-/// A question of up to this many bytes is judged immediately.
+/// A request of up to this many bytes is judged immediately.
 const SMALL: usize = 8 * 1024;
 
 /// How many patterns a judge compares with the arguments of one launch, each with 32 bytes: less than a
@@ -55,21 +55,21 @@ const MOST_EFFORT: u64 = 10_000_000;
 /// The same for the one thread that must not wait.
 const MOST_EFFORT_AT_ONCE: u64 = 20_000;
 
-/// How many judge at once.
+/// The number of judges.
 const JUDGES: usize = 4;
 
-/// As many questions as keep them busy until the next ones come.
+/// The number of requests that keep them busy until the next ones come.
 const AT_ONCE: usize = 2 * JUDGES;
 
-/// As many of one user at most: whatever that user's questions cost, some judges are there for others.
+/// The maximum of one user, so that some judges stay available for others.
 const OF_ONE_USER: usize = JUDGES / 2;
 
-/// What judges are asked.
+/// The requests to judges.
 #[derive(Debug)]
 pub(super) enum Question {
     /// What a launch needs.
     Launch(Case),
-    /// When holders of a table of the site are overdue, for a holding with this number.
+    /// When holders of a table of the site are overdue, for the holding with this number.
     Expiry(u64, String),
 }
 
@@ -80,7 +80,7 @@ pub(super) enum Answered {
     Expiry(u64, String, Option<Expiry>),
 }
 
-/// A launch to be judged, and who asks.
+/// A launch to be judged, and its caller.
 #[derive(Debug)]
 pub(super) struct Case {
     /// The conversation.
@@ -88,11 +88,11 @@ pub(super) struct Case {
     pub(super) question: u64,
     pub(super) take: Arc<Take>,
     pub(super) uid: u32,
-    /// Their groups, where it is not the database that says which.
+    /// Their groups, unless these come from the database.
     pub(super) groups: Option<Vec<u32>>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug)]
 pub(super) struct Judgement {
     pub(super) uid: u32,
@@ -104,7 +104,7 @@ pub(super) struct Judgement {
 /// What a launch needs, or the answer that it gets instead.
 pub(super) type Outcome = Result<AcquireRequest, Box<Answer>>;
 
-/// The judges, and the questions for them.
+/// The judges, and their requests.
 pub(super) struct Judges {
     questions: Questions,
     cases: Sender<Question>,
@@ -113,7 +113,7 @@ pub(super) struct Judges {
 }
 
 impl Judges {
-    /// Starts them: questions go in, answers come out, and the bell rings for each. One more judge serves
+    /// Starts them: requests go in, answers come out, and the bell rings for each. One more judge serves
     /// callers that must not wait.
     pub(super) fn start(names: &'static (dyn Names + Sync), bell: &Arc<Bell>) -> Result<Self, Failure> {
         let (cases, to_judge) = channel::<Question>();
@@ -143,7 +143,7 @@ impl Judges {
         &self.judge
     }
 
-    /// A session of this user has a question.
+    /// A session of this user has a request.
     pub(super) fn wait(&mut self, uid: u32, session: u64) {
         self.questions.turns.wait(uid, session);
     }
@@ -153,13 +153,13 @@ impl Judges {
         self.questions.turns.give_up(uid, session);
     }
 
-    /// Has a question answered. If the judges are gone, there is no answer.
+    /// Sends a request. If the judges are gone, there is no answer.
     pub(super) fn ask(&self, question: Question) {
         let _ = self.cases.send(question);
     }
 
-    /// Takes the questions whose turn it is. Where the judges do nothing, one is judged here, if that takes
-    /// no waiting, and returned. To wake a judge, and to be woken, takes longer than to judge.
+    /// Takes the requests whose turn it is. If the judges are idle and no waiting is needed, judges one here
+    /// and returns it: waking a judge takes longer than judging.
     pub(super) fn work(&mut self, case_of: impl Fn(u64) -> Option<Case>) -> Option<Judgement> {
         let (mut is_at_rest, mut judgement) = (self.questions.judged.is_empty(), None);
         while let Some((uid, session)) = self.questions.next() {
@@ -187,16 +187,16 @@ impl Judges {
     }
 }
 
-/// Questions of launches that no judge has yet.
+/// Requests that no judge has yet.
 #[derive(Debug, Default)]
 struct Questions {
     turns: FairQueue,
-    /// How many questions of each user the judges have.
+    /// How many requests of each user the judges have.
     judged: BTreeMap<u32, usize>,
 }
 
 impl Questions {
-    /// One question of this user was judged.
+    /// One request of this user was judged.
     fn is_judged(&mut self, uid: u32) {
         if let Some(count) = self.judged.get_mut(&uid) {
             *count = count.saturating_sub(1);
@@ -206,7 +206,7 @@ impl Questions {
         }
     }
 
-    /// Whose question a judge may have now.
+    /// The user whose request a judge may take now.
     fn next(&mut self) -> Option<(u32, u64)> {
         if self.judged.values().sum::<usize>() >= AT_ONCE {
             return None;
@@ -222,14 +222,14 @@ impl Questions {
 #[derive(Clone, Debug)]
 struct Read {
     policy: Arc<Policy>,
-    /// Whether the kernel can tell without asking anybody that it is the same still.
+    /// Whether the kernel alone can tell that it is unchanged.
     is_local: bool,
 }
 
-/// One of those who judge.
+/// One judge.
 #[derive(Clone, Debug)]
 pub(super) struct Judge {
-    /// The policy as one of them has read it last.
+    /// The policy that a judge read last.
     last: Arc<Mutex<Option<Read>>>,
 }
 
@@ -241,8 +241,8 @@ impl Judge {
         if let Some(known) = known.filter(|known| !known.policy.is_stale()) {
             return Ok(known.policy);
         }
-        // Not under the lock, because the disk may be slow. A fault in a delegated file is only for the
-        // launches that the file is for.
+        // Not under the lock, because the disk may be slow. A fault in a delegated file affects only the
+        // launches that the file applies to.
         let loaded = Policy::load_sound(&Sources::system(0)).map(Arc::new);
         let read = loaded
             .as_ref()
@@ -270,8 +270,8 @@ impl Judge {
         }
     }
 
-    /// When holders of a table of the site are overdue. Where its name could be that of several
-    /// repositories' the most patient one counts.
+    /// When holders of a table of the site are overdue. If its name fits several repositories, the longest
+    /// time counts.
     fn expiry(&self, table: &str) -> Option<Expiry> {
         let policy = self.policy().ok()?;
         let file = format!("{table}.lock");
@@ -291,13 +291,14 @@ impl Judge {
         let policy = self.policy().map_err(|faults| Box::new(Answer::Faulty((faults, true))))?;
         judge_by(&policy, names, &case.take, (case.uid, &groups), MOST_EFFORT).unwrap_or_else(|rule| {
             Err(Box::new(Answer::Failed(format!(
-                "{rule} has too many patterns for this number of arguments: use fewer arguments, or ask whose file it is for fewer patterns"
+                "{rule} has too many patterns for this number of arguments: use fewer arguments, or ask the \
+                    owner of the file for fewer patterns"
             ))))
         })
     }
 
-    /// Judges for callers that must not wait for a disk or a name service; none if that takes either, or
-    /// would take long.
+    /// Judges for callers that must not wait. None if that needs a disk or a name service, or would take
+    /// long.
     fn judge_at_once(&self, case: &Case) -> Option<Outcome> {
         let groups = case.groups.as_ref().filter(|_| case.take.size() <= SMALL)?;
         let Read { policy, is_local } = self.last.try_lock().ok()?.clone()?;
@@ -308,7 +309,7 @@ impl Judge {
     }
 }
 
-/// Judges; an error is the rule by which it takes too long to do so.
+/// Judges. The error is the rule that takes too long.
 fn judge_by(
     policy: &Policy,
     names: &dyn Names,
@@ -340,7 +341,7 @@ fn judge_by(
         names,
     };
     if let Some(faults) = policy.faults_for(&request) {
-        // A fault in a delegated file: others go on, and it may not stand in their way.
+        // A fault in a delegated file: it must not block other launches.
         return Ok(Err(Box::new(Answer::Faulty((faults.to_string().trim_end().to_owned(), false)))));
     }
     let decision = decide_within(policy, &request, most)
@@ -371,18 +372,18 @@ fn look_up_failed(failure: impl fmt::Display) -> Box<Answer> {
     Box::new(Answer::Failed(format!("a look-up failed: {failure}")))
 }
 
-/// How many runs of slots of one repository an ancestor can have had, for the agent to look at them: they
-/// stay in its memory for as long as the launch waits.
+/// The maximum number of ranges of slots of one repository that the agent reads for an ancestor. They stay in
+/// memory while the launch waits.
 const MOST_RUNS: usize = 1024;
 
-/// What the environment says of slots that ancestors hold.
+/// The slots that ancestors hold, according to the environment.
 fn ancestors(take: &Take) -> Vec<NamedSlots> {
     let mut ancestors = parse_held(&take.held.to_string_lossy());
     ancestors.retain(|held| held.slots.iter().count() <= MOST_RUNS);
     ancestors
 }
 
-/// A name as it is stored and shown: no more of it than a file's name could have.
+/// A name as it is stored and shown, cut to the length of a file name.
 pub(super) fn shortened(name: &OsStr) -> String {
     let mut name = name.to_string_lossy().into_owned();
     let end = (0..=LONGEST_NAME.min(name.len())).rev().find(|end| name.is_char_boundary(*end));
@@ -398,15 +399,15 @@ fn groups_of_user(uid: u32) -> Result<Vec<u32>, LookupFailure> {
     accounts::account_of_uid(uid)?.map_or_else(|| Ok(Vec::new()), |account| accounts::groups_of(&account))
 }
 
-/// The databases of users and groups for callers that must not wait for them: nothing is looked up, and it is
-/// recorded whether something should have been.
+/// The databases of users and groups for callers that must not wait for them: nothing is looked up, but it
+/// records whether a look-up was needed.
 #[derive(Debug, Default)]
 struct Unasked {
     was_asked: Cell<bool>,
 }
 
 impl Unasked {
-    /// Whether anybody should have been looked up.
+    /// Whether a look-up was needed.
     fn was_asked(&self) -> bool {
         self.was_asked.get()
     }

@@ -1,10 +1,10 @@
 //! The agent: the process of root that keeps slots which no user can take, forge, keep or delete. One thread
-//! owns everything and waits for nothing: no name service, no policy on a slow disk, no client. It has three
-//! owners: connections (`server`), tables and what is written down (`ledger`), and what all hosts keep
-//! together (`site`). A launch is a state machine (`session`). The loop (`service`) takes events and carries
-//! out their effects, with the same protocol as lock files. Judges (`judge`) load the system's policy and
-//! compute what a launch needs, as a `request`. If that needs neither a disk nor a name service, the one
-//! thread judges by what they have read.
+//! owns everything and never waits: not for a name service, a policy on a slow disk, or a client. It has
+//! three owners: connections (`server`), tables and saved state (`ledger`), and what all hosts keep together
+//! (`site`). A launch is a state machine (`session`). The loop (`service`) takes events and carries out their
+//! effects, with the same protocol as lock files. Judges (`judge`) load the system's policy and compute what
+//! a launch needs, as a `request`. If that needs neither a disk nor a name service, the one thread judges
+//! with the policy that they have read.
 
 mod alive;
 pub(crate) mod command;
@@ -44,14 +44,14 @@ const FIFO: u64 = 2;
 const RECOVERED: u64 = 3;
 const KINDS: u64 = 4;
 
-/// The listener and the bell have the numbers of a session and a holding that are never there.
+/// The listener and the bell use numbers of a session and a holding that never exist.
 const LISTENER: u64 = SESSION;
 const BELL: u64 = PROCESS;
 
-/// A waiting launch that has not beaten for so long does not answer.
+/// A waiting launch without a heartbeat for this long does not respond.
 const AWAY: Duration = Duration::from_secs(3);
 
-/// While a launch waits, for slots or an answer, the agent looks around this often.
+/// How often the agent checks while a launch waits for slots or an answer.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// A request to the agent.
@@ -59,9 +59,9 @@ const LONGEST_WAIT: Duration = Duration::from_secs(1);
 pub struct Options {
     /// Where to listen, unless the service manager has opened a socket.
     pub socket: PathBuf,
-    /// Where it writes down what it keeps.
+    /// Where it saves its state.
     pub state: PathBuf,
-    /// Where its settings are; where they always are if this says nothing.
+    /// The path of its settings; the default if none.
     pub settings: Option<PathBuf>,
 }
 
@@ -79,11 +79,11 @@ pub enum Fatal {
     NewerState(PathBuf, u8),
     /// What is wrong with its settings.
     Settings(Faults),
-    /// Its settings cannot be read, or must not be believed.
+    /// Its settings cannot be read, or are not trusted.
     InsecurePath(InsecurePath),
-    /// What is wrong with what its settings name for the site.
+    /// What is wrong with the site's files that its settings name.
     Site(String),
-    /// A call without which nothing goes.
+    /// A failed system call that the agent needs.
     Call(Failure),
 }
 
@@ -120,13 +120,13 @@ impl fmt::Display for Fatal {
     }
 }
 
-/// Whether a file lies below a directory, whatever links lead there.
+/// Whether a file is below a directory, also through links.
 fn is_below(file: &Path, directory: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
     file.parent().is_some_and(|parent| real(parent).starts_with(real(directory)))
 }
 
-/// Looks whether its settings are right.
+/// Checks its settings.
 pub fn check(options: &Options) -> Result<(), Fatal> {
     let settings = load(options.settings.as_deref())?;
     settings.site.as_ref().map_or(Ok(()), site::check).map_err(Fatal::Site)
@@ -150,23 +150,23 @@ pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<()
     service::Service::new(listener, &options.state, &settings, names)?.run().map_err(Fatal::Call)
 }
 
-/// The agent. It comes back when it cannot serve.
+/// The agent. It returns if it cannot serve.
 pub fn main() -> u8 {
     crate::launch::end(|arguments| command::main(&arguments))
 }
 
-// The agent's settings: a file of root's, and root's alone, because it may have secrets. It is read once,
-// when the agent starts.
+// The agent's settings: a file that only root can read, because it may contain secrets. It is read once, when
+// the agent starts.
 
-/// Where they are. They need not be there.
+/// Where they are. They are optional.
 const SETTINGS: &str = "/etc/rungate/agent.toml";
 
 const ROOT: u32 = 0;
 
-// What launchers may ask is what agents may take.
+// Launchers may send what agents may receive.
 const _: () = assert!(LONGEST_REQUEST == LONGEST_MESSAGE as usize);
 
-/// Reads them; those at `path` must be there.
+/// Reads them; the file at `path` must exist.
 fn load(path: Option<&Path>) -> Result<AgentFile, Fatal> {
     let at = path.unwrap_or(Path::new(SETTINGS));
     match content(at).map_err(Fatal::InsecurePath)? {

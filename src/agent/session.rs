@@ -1,6 +1,6 @@
-//! A launch over all that it asks in one connection, as a state machine. Every change of its state is in
-//! `Session::on`, which takes an event and leaves effects: answers, and what to look at, to write or to
-//! release. It calls nothing; the loop carries the effects out.
+//! A launch during all requests of one connection, as a state machine. Every change of its state is in
+//! `Session::on`, which takes an event and leaves effects: answers, checks, writes and releases. It calls
+//! nothing; the loop carries the effects out.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -38,13 +38,13 @@ use crate::{
 pub(super) struct Session {
     pub(super) peer: Caller,
     stage: Stage,
-    /// The number of the last question that was given to the judges.
+    /// The number of the last request that was sent to the judges.
     question: u64,
     pub(super) take: Option<Arc<Take>>,
     pub(super) place: Waiting,
-    /// The FIFOs of other launches that its process has open, after a look.
+    /// The FIFOs of other launches that its process has open, once checked.
     pub(super) fifos: Option<Vec<FileId>>,
-    /// What it got for a question before this one, and has not used.
+    /// Unused slots of an earlier request.
     unused: Vec<u64>,
     /// Overdue holders that are being ended for it.
     pub(super) evictions: Vec<RunningEviction>,
@@ -52,9 +52,9 @@ pub(super) struct Session {
     pub(super) tried: Vec<i32>,
     /// Overdue holders on other hosts, of which it gave notice.
     pub(super) notices: Vec<GivenNotice>,
-    /// The same with those that have been reported: notice of one holder is not given again and again.
+    /// The same with reported ones: notice of a holder is not given repeatedly.
     pub(super) noticed: Vec<Overdue>,
-    /// When to look at it although nothing is said.
+    /// When to check it even without input.
     due: Option<Instant>,
     effects: VecDeque<Effect>,
     /// Whether it was changed since its effects were carried out.
@@ -67,20 +67,20 @@ enum Stage {
     /// It wants nothing.
     #[default]
     Idle,
-    /// The judges have its question.
+    /// The judges have its request.
     Judging,
-    /// It is being looked whether it can have what it needs.
+    /// The agent checks whether it can have its slots.
     Deciding,
     /// It waits in the queue for this.
     Queued(AcquireRequest),
-    /// It waits while the policy has faults, and is judged again when it says something, or when its turn has
-    /// come.
+    /// It waits while the policy has faults, and is judged again with its next message, or when its turn
+    /// comes.
     Shut,
-    /// The site has to prove what it got, or it is looked again soon.
+    /// The site has to prove its slots, or it is checked again soon.
     Proving,
     /// It does not wait in a queue for this: holders are ended for it.
     Ending(AcquireRequest),
-    /// Holders are ended at its request; whether all of them have gone so far.
+    /// Holders are ended at its request; whether all of them have ended so far.
     Evicting(bool),
     /// It has slots, by the number of the holding.
     Running(u64),
@@ -88,60 +88,60 @@ enum Stage {
 
 /// Something has happened to it.
 pub(super) enum Event {
-    /// It asks for slots. It got others before, and has not used them.
+    /// It requests slots. It got others before, and has not used them.
     Asks(Take, Vec<u64>),
-    /// It has its place of before the agent died, which is written down in this file.
+    /// It has its position from before the agent failed, which is saved in this file.
     Recovered(u64, SavedPlace, PlaceInLine),
     /// It may be judged; under which number it comes again.
     Accepted(Option<Number>),
-    /// It may not, for it asks too much at once, and what it asks is forgotten.
+    /// It may not, because its requests exceed the quota, and this one is dropped.
     Declined(Answer),
-    /// Its question with this number was judged.
+    /// Its request with this number was judged.
     Judged(u64, Outcome),
     /// It is alive.
     Beats,
     /// Its turn has come in a queue.
     Turn,
-    /// Some time is over.
+    /// A timeout has passed.
     Timer,
     /// A holder was ended for it, or may have been.
     Freed,
-    /// It is looked again whether it can have this; whether it waits for the answer.
+    /// The agent checks again whether it can have this; whether it waits for the answer.
     Resumes(AcquireRequest, bool),
-    /// The result of a look; whether the launch waits for the answer, and whether all hosts see it in the
+    /// The result of a check; whether the launch waits for the answer, and whether all hosts see it in the
     /// queue.
     Blocked(AcquireRequest, Blocked, bool, bool),
     /// It keeps waiting for this while the state of the site is unknown.
     WaitsOn(AcquireRequest, Waits),
     /// The site is asked, or waited for.
     Proves,
-    /// What was judged is too old.
+    /// The decision is too old.
     Stale,
     /// It has slots now, by this number; or starts without.
     Granted(Option<u64>, Granted, Option<OwnedFd>),
-    /// It gets nothing, and this answer.
+    /// It gets nothing but this answer.
     Refused(Answer),
-    /// Of what it got before these have gone to another session of the same process.
+    /// These of its earlier slots have passed to another session of the same process.
     Superseded(Vec<u64>),
     /// It waits no longer.
     Leaves,
-    /// It gives back what it has; whether a program had that.
+    /// It releases its slots; whether a program had them.
     GivesBack(bool),
     /// It wants holders to be ended.
     Evicts,
-    /// It has hung up.
+    /// It closed the connection.
     Gone,
 }
 
-/// What is to be done.
+/// What to do.
 pub(super) enum Effect {
     /// It gets this answer; with a descriptor beside.
     Answer(Answer, Option<OwnedFd>),
-    /// Its question is judged.
+    /// Its request is judged.
     Judge,
-    /// It is looked whether it can have this; whether it waits for the answer.
+    /// The agent checks whether it can have this; whether it waits for the answer.
     Decide(AcquireRequest, bool),
-    /// Its place in the queue is written down.
+    /// Its position in the queue is saved.
     WritePlace,
     /// It has left the queues of these tables.
     Left(Vec<memory::Table>),
@@ -156,42 +156,42 @@ pub(super) struct Blocked {
     pub(super) refused: Refused,
     /// Whether it waits in a queue.
     pub(super) waits: bool,
-    /// How many come first there.
+    /// The number of launches ahead.
     pub(super) ahead: u32,
     /// When the time of one of its claims is over.
     pub(super) next: Option<Instant>,
-    /// Who is to be ended for it.
+    /// The holders to end for it.
     pub(super) evictions: Vec<Eviction>,
 }
 
-/// A launch's place in line, over all of its questions.
+/// A launch's position in the queue, during all of its requests.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) line: PlaceInLine,
     pub(super) begun: Option<Instant>,
     pub(super) beaten: Option<Instant>,
-    /// Whether what it has asked, or its last beat, has no answer yet.
+    /// Whether its request, or its last heartbeat, has no answer yet.
     pub(super) is_owed: bool,
     pub(super) has_waited: bool,
-    /// Whether it did not answer when that was last looked at.
+    /// Whether it did not respond at the last check.
     pub(super) was_away: bool,
     /// When the time of one of its claims is over.
     pub(super) next: Option<Instant>,
     /// Since when it waits for the site rather than for slots.
     pub(super) resting: Option<Instant>,
-    /// How it begins to wait at the site, where a line ends.
+    /// How it begins to wait at the site, if a queue has a maximum length.
     pub(super) begins: Begins,
-    /// What is written down of it, and in which file.
+    /// Its saved position, and in which file.
     pub(super) written: Option<(u64, SavedPlace)>,
 }
 
-/// A launch that begins to wait. In a bounded queue it must be proved that no other launch joined since it
-/// looked, and until then it gets no answer.
+/// A launch that begins to wait. In a bounded queue the agent must prove that no other launch joined since
+/// the check; until then it gets no answer.
 #[derive(Default)]
 pub(super) struct Begins {
-    /// The lines that end, by the names of their tables at the site.
+    /// The bounded queues, by the names of their tables at the site.
     pub(super) lines: Vec<String>,
-    /// At which revision it looked, of which etcd.
+    /// The revision of the check, and of which etcd.
     pub(super) looked: (u64, i64),
     /// The answer for it.
     pub(super) answer: Option<Waits>,
@@ -215,7 +215,7 @@ impl Session {
                 stage
             }
             (Event::Accepted(served_as), _) => {
-                // It was its turn, and is.
+                // It was its turn, and still is.
                 if let Some(number) = served_as {
                     self.place.line.come_as(number);
                 }
@@ -283,12 +283,12 @@ impl Session {
             }
             (Event::Refused(answer), _) => self.refused(answer),
             (Event::Superseded(holdings), stage) => {
-                // Who asks last comes in its place.
+                // The latest request replaces it.
                 if self.unused.extract_if(.., |of| holdings.contains(of)).count() > 0 {
                     self.leave_line();
                 }
                 match stage {
-                    // What is to go back is nobody's to use.
+                    // No launch may use slots that are being released.
                     Stage::Running(of) if holdings.contains(&of) => Stage::Idle,
                     stage => stage,
                 }
@@ -302,10 +302,10 @@ impl Session {
                 self.answer(Answer::Done(true), None);
                 Stage::Idle
             }
-            // What it waits for it does not want either.
+            // It does not need what it waits for either.
             (Event::GivesBack(_), _) => self.refused(Answer::Done(false)),
             (Event::Evicts, _) => {
-                // Whatever it asked before, it asks something else now.
+                // Its request has changed.
                 self.leave_line();
                 self.tried.clear();
                 self.notices.clear();
@@ -318,14 +318,14 @@ impl Session {
                 self.leave_line();
                 Stage::Idle
             }
-            // It asks something else by now, or what it got was told already.
+            // Its request has changed, or it already knows its slots.
             (Event::Judged(..) | Event::Turn | Event::Timer | Event::Freed | Event::Leaves, stage) => stage,
         };
     }
 
     fn asks(&mut self, take: Take, unused: Vec<u64>) -> Stage {
         if let Some(before) = &self.take {
-            // Whoever has waited for something else would come before others who wait for this.
+            // A launch that waited for something else would overtake others that wait for this.
             if !take.is_of_same_launch(before) {
                 let left = self.place.line.tables();
                 self.place.line.give_up();
@@ -342,7 +342,7 @@ impl Session {
         Stage::Judging
     }
 
-    /// What it got before and has not used goes back.
+    /// Its earlier unused slots are released.
     fn release_unused(&mut self) {
         self.effects.extend(mem::take(&mut self.unused).into_iter().map(Effect::ReleaseUnused));
     }
@@ -359,7 +359,7 @@ impl Session {
         Stage::Deciding
     }
 
-    /// It gets nothing, and those behind it may look.
+    /// It gets nothing, and launches behind it may check.
     fn refused(&mut self, answer: Answer) -> Stage {
         self.answer(answer, None);
         self.evictions.clear();
@@ -368,8 +368,7 @@ impl Session {
         Stage::Idle
     }
 
-    /// A launch that wants nothing now waits in no queue: it would keep those behind it from what it does not
-    /// take.
+    /// A launch that needs nothing now waits in no queue: it would block those behind it.
     fn leave_line(&mut self) {
         let left = self.place.line.tables();
         self.place.line.give_up();
@@ -398,7 +397,7 @@ impl Session {
             self.effects.push_back(Effect::WritePlace);
             return Stage::Queued(request);
         }
-        // As long as somebody is being ended for it, one that may not wait is not refused.
+        // A launch that may not wait is not refused while a holder is being ended for it.
         if self.place.has_waited || self.evictions.is_empty() && self.notices.is_empty() {
             return self.refused(Answer::Refused(refused));
         }
@@ -431,7 +430,7 @@ impl Session {
 
     /// It gets an answer; with a descriptor beside, if there is one.
     pub(super) fn answer(&mut self, answer: Answer, beside: Option<OwnedFd>) {
-        // From now on it has as long as ever to say something.
+        // From now on it has its full time to send something.
         self.place.is_owed &= matches!(answer, Answer::Anew | Answer::Expired(_));
         self.place.beaten = self.place.beaten.map(|_| Instant::now());
         self.effects.push_back(Effect::Answer(answer, beside));
@@ -461,12 +460,12 @@ impl Session {
         }
     }
 
-    /// Whether it got this for a question before, and gives it back.
+    /// Whether these are slots of an earlier request, which it releases.
     pub(super) fn gives_back(&self, holdings: &[u64]) -> bool {
         self.unused.iter().any(|of| holdings.contains(of))
     }
 
-    /// No launch loses its place because a policy is being edited.
+    /// No launch loses its position because a policy is being edited.
     fn keeps_its_place(&self, answer: &Answer) -> bool {
         matches!(answer, Answer::Faulty((_, true))) && self.place.line.places() > 0
     }
@@ -508,26 +507,26 @@ impl Session {
         self.place.next.is_some_and(|next| next <= Instant::now())
     }
 
-    /// When it is to be looked at.
+    /// When to check it.
     fn next_due(&self) -> Option<Instant> {
         let next = self.place.next.filter(|_| matches!(self.stage, Stage::Queued(_)));
         let silent = self.is_queued().then(|| self.silent_at()).flatten();
         self.evictions.iter().filter_map(RunningEviction::due).chain(next).chain(silent).min()
     }
 
-    /// When its launch counts as away unless it says something before; none where it counts so already, or
+    /// When its launch counts as away unless it says something before; none if it counts so already, or
     /// waits for an answer itself.
     fn silent_at(&self) -> Option<Instant> {
         let Waiting { has_waited, is_owed, was_away, beaten, .. } = self.place;
         beaten.filter(|_| has_waited && !is_owed && !was_away)?.checked_add(AWAY)
     }
 
-    /// Whether its launch has waited in silence for too long, since that was last looked at.
+    /// Whether its launch has waited in silence for too long, since that was last checked.
     pub(super) fn falls_silent(&self) -> bool {
         self.is_queued() && self.silent_at().is_some_and(|silent| silent <= Instant::now())
     }
 
-    /// What it has of its user's share.
+    /// What it uses of its user's quota.
     pub(super) fn load(&self) -> Load {
         Load {
             places: self.place.line.places(),
@@ -556,15 +555,14 @@ impl Session {
         (!lines.is_empty()).then_some(SavedPlace { pid, start: started, uid, command, number, since, lines })
     }
 
-    /// Whether its launch does not answer: it has said nothing for too long, and nothing that it has said is
-    /// still to be heard. A slow agent declares no launch dead, and a launch that waits for an answer says
-    /// nothing meanwhile.
+    /// Whether its launch does not respond: it sent nothing for too long, and has no unread input. A slow
+    /// agent declares no launch dead, and a launch that waits for an answer sends nothing meanwhile.
     pub(super) fn is_away(&self, is_unheard: impl FnOnce() -> bool) -> bool {
         let is_silent = self.place.has_waited && !self.place.is_owed;
         is_silent && self.place.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY) && !is_unheard()
     }
 
-    /// Checks whether its launch answers now, and says so in its queues.
+    /// Checks whether its launch responds now, and marks that in its queues.
     pub(super) fn see_whether_away(&mut self, is_unheard: impl FnOnce() -> bool) -> bool {
         let is_away = self.is_away(is_unheard)
             || Process::find(self.peer.pid).is_none_or(|process| process.is_stopped());
@@ -584,9 +582,9 @@ impl Session {
 pub(super) struct Sessions {
     all: BTreeMap<u64, Session>,
     changed: VecDeque<u64>,
-    /// Those for whom a holder is being ended.
+    /// Sessions for which a holder is being ended.
     evicting: BTreeSet<u64>,
-    /// When to look at sessions although nothing is said in them.
+    /// When to check sessions even without input.
     timers: BTreeSet<(Instant, u64)>,
 }
 
@@ -601,7 +599,7 @@ impl Sessions {
         self.all.get(number)
     }
 
-    /// One of them, to be changed.
+    /// One of them, mutably.
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is a map")]
     pub(super) fn get_mut(&mut self, number: &u64) -> Option<&mut Session> {
         let session = self.all.get_mut(number)?;
@@ -615,23 +613,22 @@ impl Sessions {
         self.all.iter()
     }
 
-    /// Those for whom a holder is being ended.
+    /// Sessions for which a holder is being ended.
     pub(super) fn evicting(&self) -> Vec<u64> {
         self.evicting.iter().copied().collect()
     }
 
-    /// When the next of them is to be looked at, and which one.
+    /// When to check the next of them, and which one.
     pub(super) fn next_timer(&self) -> Option<(Instant, u64)> {
         self.timers.first().copied()
     }
 
-    /// A client has gone.
+    /// A client is gone.
     pub(super) fn remove(&mut self, number: u64) {
         self.all.remove(&number);
     }
 
-    /// No client could be heard for a while: those that answered before have as much time as ever to do so
-    /// again.
+    /// No client could be read for a while: those that responded before get their full time again.
     pub(super) fn on_stall(&mut self) {
         for session in self.all.values_mut().filter(|session| !session.place.was_away) {
             session.place.beaten = session.place.beaten.map(|_| Instant::now());
@@ -667,8 +664,8 @@ impl Sessions {
 
 /// What follows from a change.
 pub(super) enum Change {
-    /// Something is to be done.
+    /// There is work.
     Effect(Effect),
-    /// Nothing more is; what the session has now.
+    /// There is none; what the session uses now.
     Load(Load),
 }

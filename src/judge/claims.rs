@@ -48,7 +48,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         }
     }
 
-    /// Adds what a rule acquires, save what the launch is exempt from.
+    /// Adds what a rule acquires, except what the launch is exempt from.
     pub(super) fn add(
         &mut self,
         rule: &'p Rule,
@@ -78,8 +78,7 @@ impl<'p, 'm> Demands<'p, 'm> {
                         }
                     }
                 }
-                // An alternative of which nothing has to be taken can always be had, so nothing else has to
-                // be.
+                // An alternative that needs no slots is always available, so no other is needed.
                 Acquisition::AnyOf(lists)
                     if lists.iter().any(|list| list.iter().all(|terms| is_spared(&terms))) => {}
                 Acquisition::AnyOf(lists) => {
@@ -148,7 +147,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         }
     }
 
-    /// What must be had, in the order of the rules.
+    /// What must be available, in the order of the rules.
     pub(super) fn into_demands(mut self) -> Vec<Demand<'p>> {
         self.lower();
         let claims = |drafts: Vec<Draft<'p>>| drafts.into_iter().map(|draft| draft.claim).collect();
@@ -412,11 +411,11 @@ fn shortest(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
 
 // The number of slots that the command line names (`slots_from`).
 
-/// Of a launch whose number of slots cannot be told: more than there can ever be.
+/// For a launch with an unknown number of slots: more than there can ever be.
 const UNKNOWN: Slots = Slots::Number(u32::MAX);
 
 /// How many slots a claim takes, and what is unclear of that. The numbers of all arguments add up; the first
-/// counts as `absent` where it is missing.
+/// counts as `absent` if it is missing.
 fn slots(
     from: &SlotsFrom,
     arguments: &[OsString],
@@ -446,7 +445,7 @@ fn slots(
     }
 }
 
-/// The number behind an argument; none where the argument is missing. If it is given more than once the
+/// The number behind an argument; none if the argument is missing. If it is given more than once the
 /// largest counts, because it is unknown which of them the program uses. An argument without a number is
 /// returned with what follows it.
 fn number_after(after: &str, arguments: &[OsString], least: u32) -> Result<Option<u32>, Option<OsString>> {

@@ -67,8 +67,8 @@ impl<'p> Judged<'p> {
             }
             let before = rule.family.and_then(|family| first.get(&family).copied());
             let outcome = judged.outcome(rule, before, facts);
-            // One that nobody can judge shadows the rest of its family too: either it counts, or the launch
-            // is refused.
+            // A rule that cannot be judged also shadows the rest of its family: either it counts, or the
+            // launch is refused.
             if let (Some(family), Outcome::Counts | Outcome::Unknown) = (rule.family, &outcome) {
                 first.insert(family, index);
             }
@@ -94,7 +94,7 @@ impl<'p> Judged<'p> {
             return Outcome::NotDelegated;
         }
         if let Some(before) = before {
-            // Who the caller is no longer makes a difference, so nobody is asked.
+            // The caller no longer matters, so no name is looked up.
             let mismatch = mismatch(rule, delegation, facts);
             return mismatch.map_or(Outcome::Shadowed(before), Outcome::No);
         }
@@ -178,8 +178,8 @@ impl<'p> Judged<'p> {
         let rules = self.policy.rules();
         let exempting = self.counting(Action::Exempt);
         let limiting = self.counting(Action::Limit);
-        // Who exempts, and who is admitted beyond the limit, is so in its own layer and in those before it:
-        // what somebody adds for themselves on top of the system's policy is not undone by it.
+        // A rule that exempts, or admits beyond the limit, does so in its own layer and earlier ones. It does
+        // not undo what users add for themselves on top of the system's policy.
         let exempts = |by: usize, rule: &Rule, repository: Option<usize>| {
             let names = |from: &Vec<usize>| repository.is_some_and(|repository| from.contains(&repository));
             rules[by].layer >= rule.layer && rules[by].from.as_ref().is_none_or(names)
@@ -251,7 +251,7 @@ pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &EvalCo
         let tables = rule.except.iter().enumerate().filter(move |(_, table)| table.ask_who() == asking_who);
         tables.filter(|(_, table)| table.mismatch(facts, rule.layer).is_none())
     };
-    // An exception that can be judged without a look-up spares those of the rule.
+    // An exception that can be judged without a look-up avoids the look-ups of the rule.
     if let Some((index, _)) = excepted(false).next() {
         return Judgement::Excepted(index);
     }
@@ -275,7 +275,7 @@ pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &EvalCo
     open.map_or(Judgement::Matches, Judgement::Unknown)
 }
 
-/// What of the request a rule matches, the most personal first, for people.
+/// The matched part of the request, the most personal first, for people.
 pub(super) fn what_matches(rule: &Rule, facts: &EvalContext<'_>) -> String {
     let group = rule.selectors.groups.iter().flatten().find_map(|group| group.what_matches(facts));
     let user = || rule.selectors.users.iter().flatten().find_map(|user| user.what_matches(facts));

@@ -12,13 +12,13 @@ use crate::policy::{FileOf, Policy, Repository, Request, Reservation};
 pub struct Listed<'p> {
     /// How many slots may be held.
     pub limit: u64,
-    /// Why that is not everybody's limit, where it is not.
+    /// Why the limit differs from that of all, if it does.
     pub limit_of: Option<Provenance<'p>>,
     /// The names of its slots, from the first on.
     pub names: &'p [String],
     /// The names of the slots that no launch gets.
     pub out_of_order: Vec<&'p String>,
-    /// The slots that only some may use, each stretch with those for whom it is kept.
+    /// The slots that only some may use, each range with the users that it is kept for.
     pub kept: Vec<(RangeInclusive<u64>, Provenance<'p>)>,
 }
 

@@ -36,7 +36,7 @@ pub(super) fn table_name(path: &Path) -> String {
     path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-// What the placeholders of a path stand for in one request.
+// The values of the placeholders of a path in one request.
 
 /// The value as bytes, not yet safe for a file name. `gid` is the group that is charged, `captured` what its
 /// rule took.
@@ -49,7 +49,7 @@ pub(super) fn value(
 ) -> Result<Vec<u8>, LookupError> {
     let bytes = match placeholder {
         Placeholder::Uid => request.uid.to_string().into_bytes(),
-        // No name holds a `#`, so that somebody whose name is a number is not taken for somebody without one.
+        // No name contains a `#`, so a user whose name is a number is not taken for one without a name.
         Placeholder::User => match facts.lookups.user_name()? {
             Some(name) => name.as_bytes().to_vec(),
             None => format!("#{}", request.uid).into_bytes(),

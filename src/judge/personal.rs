@@ -5,7 +5,7 @@ use super::claims::Demands;
 use super::terms::{claim::Claim, names::LookupError};
 use crate::policy::{Action, Delegation, EvalContext, Policy, Repository, Request, Rule, Selector};
 
-/// What the rules for one person come to.
+/// The effect of the rules for one person.
 #[derive(Debug, Default)]
 pub struct Personal<'p> {
     /// The claims, in the order of the rules: several rules may claim one table, with other ceilings.
@@ -18,7 +18,7 @@ pub struct Personal<'p> {
     pub denied: Option<&'p Rule>,
 }
 
-/// What the rules for the user of a request come to.
+/// The effect of the rules for the user of a request.
 pub fn personal<'p>(policy: &'p Policy, request: &Request<'_>) -> Result<Personal<'p>, LookupError> {
     let facts = policy.facts(request);
     let mut personal = Personal::default();

@@ -14,17 +14,17 @@ use crate::{
     text::escape::{Show, visible},
 };
 
-/// What is to be done, and what became of every rule.
+/// What to do, and the result of every rule.
 #[derive(Debug)]
 #[must_use]
 pub struct Decision<'p> {
-    /// What is to be done.
+    /// What to do.
     pub verdict: Verdict<'p>,
     /// Every rule, in the order of the files.
     pub trace: Vec<TraceEntry<'p>>,
 }
 
-/// What is to be done.
+/// What to do.
 #[derive(Debug)]
 pub enum Verdict<'p> {
     /// Start, once everything that is demanded was had.
@@ -32,7 +32,7 @@ pub enum Verdict<'p> {
     /// A `deny` rule refuses.
     Denied {
         rule: &'p Rule,
-        /// What of the request it matches, for people: `your group "contractors"`.
+        /// The matched part of the request, for people: `your group "contractors"`.
         matches: String,
     },
     /// No rule matches, and the policy refuses what it does not name.
@@ -49,13 +49,13 @@ pub enum Verdict<'p> {
 /// A start, and what it depends on.
 #[derive(Debug)]
 pub struct Start<'p> {
-    /// What must be had, in the order of the rules; empty where nothing is limited.
+    /// The demands, in the order of the rules; empty if nothing is limited.
     pub demands: Vec<Demand<'p>>,
-    /// The rule that exempts the launch from everything, where there is one.
+    /// The rule that exempts the launch from everything, if there is one.
     pub exempt: Option<&'p Rule>,
     /// What keeps its slots.
     pub hold: Setting<Hold>,
-    /// What would have refused the launch, had it been enforced.
+    /// What would have refused the launch if it were enforced.
     pub would_refuse: Vec<Unenforced<'p>>,
     /// Where the command line should name a number of slots, and names none.
     pub unclear: Vec<Unclear>,
@@ -70,9 +70,9 @@ pub enum Unenforced<'p> {
     Unmatched,
 }
 
-// What became of every rule. `run` drops it, `explain` prints it; both come out of the same evaluation.
+// The result of every rule. `run` drops it, `explain` prints it; both come out of the same evaluation.
 
-/// What became of one rule. Other rules are named by their index among the rules of the policy.
+/// The result of one rule. Other rules are named by their index among the rules of the policy.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Outcome {
     Counts,
@@ -96,13 +96,13 @@ pub enum Outcome {
     Unknown,
 }
 
-/// One rule and what became of it.
+/// One rule and its result.
 #[derive(Debug)]
 pub struct TraceEntry<'p> {
     pub rule: &'p Rule,
-    /// What became of it.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// What it captured, where it counts.
+    /// What it captured, if it counts.
     pub captured: Vec<Captured>,
 }
 
@@ -177,7 +177,7 @@ fn escaped_name(rule: Option<&Rule>) -> String {
     rule.map_or_else(String::new, |rule| visible(rule.shown_name()))
 }
 
-/// A selector with its entries, where they are few and say more than that they did not match: a command that
+/// A selector with its entries, if they are few and say more than that they did not match: a command that
 /// is not meant is no news.
 fn show_selector(selector: Selector, entries: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(selector.key())?;

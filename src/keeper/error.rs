@@ -26,7 +26,7 @@ impl KeeperError {
         !matches!(self, Self::Agent(AgentError::Faulty(_, true)))
     }
 
-    /// Whether another program has the table locked, or more locks on it than can be looked at, and nothing
+    /// Whether another program has the table locked, or more locks on it than can be checked, and nothing
     /// else is wrong.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::File(RepositoryError::MutexBusy { .. })) || self.is_flood()
@@ -37,12 +37,12 @@ impl KeeperError {
         matches!(self, Self::File(RepositoryError::MutexBusy { was_handed_on: true, .. }))
     }
 
-    /// Whether another program has more locks on the table than can be looked at: nothing was waited for.
+    /// Whether another program has more locks on the table than can be checked: nothing was waited for.
     pub fn is_flood(&self) -> bool {
         matches!(self, Self::File(RepositoryError::TooManyLocks { .. }))
     }
 
-    /// The same, where it was waited for this long.
+    /// The same, if it was waited for this long.
     #[must_use]
     pub fn after(self, waited: Duration) -> Self {
         match self {
@@ -53,7 +53,7 @@ impl KeeperError {
         }
     }
 
-    /// What the reader may do about it, as a sentence; none where nothing general helps.
+    /// What the reader may do about it, as a sentence; none if nothing general helps.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::File(error) => error.advice(),

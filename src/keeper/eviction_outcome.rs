@@ -1,16 +1,16 @@
-//! What became of an overdue holder, for every keeper.
+//! The outcome of an overdue holder, for every keeper.
 
 use super::{file::job::UnverifiedTarget, signalling::Reach};
 use crate::sys::signals::Signal;
 
-/// What became of an overdue holder.
+/// The outcome of an overdue holder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum EvictionOutcome {
-    /// It ended, or gave the slot back, after this signal was sent.
+    /// It ended, or released the slot, after this signal was sent.
     Ended(Signal, Reach),
     /// The same, and a process that it left behind keeps the slot.
     LeftOthers(Signal),
-    /// It had already exited, or given the slot back, before any signal was sent.
+    /// It had already exited, or released the slot, before any signal was sent.
     HadLeft,
     /// This user may not signal it.
     NotPermitted,
@@ -25,7 +25,7 @@ pub enum EvictionOutcome {
 }
 
 impl EvictionOutcome {
-    /// Whether its slot was given back.
+    /// Whether its slot was released.
     pub fn has_left(self) -> bool {
         matches!(self, Self::Ended(..) | Self::HadLeft)
     }

@@ -38,7 +38,7 @@ impl Held {
     }
 
     /// Hands the slots over to the program that this process, or a child of it, is about to become. Until it
-    /// does, they are still given back when this value is dropped.
+    /// does, they are still released when this value is dropped.
     pub fn keep_across_exec(&self) -> Result<(), KeeperError> {
         match self {
             Self::File(held) => Ok(held.keep_across_exec()?),
@@ -47,7 +47,7 @@ impl Held {
         }
     }
 
-    /// Writes down which process the slots were taken for, where that is not this one.
+    /// Records which process the slots were taken for, if that is not this one.
     pub fn record_command(&self, pid: i32, started: u64) -> Result<(), KeeperError> {
         match self {
             Self::File(held) if held.is_shared() => {}
@@ -62,7 +62,7 @@ impl Held {
         Ok(())
     }
 
-    /// Gives the slots back.
+    /// Releases the slots.
     pub fn release(&mut self) -> Result<(), KeeperError> {
         match self {
             Self::File(held) => Ok(held.release()?),
@@ -74,7 +74,7 @@ impl Held {
         }
     }
 
-    /// Releases the slots because the program has ended, and writes down when: first, so that the next holder
+    /// Releases the slots because the program has ended, and records when: first, so that the next holder
     /// sees it, and without the mutex, for which the wait might not end. They are free even if it could not
     /// be written.
     pub fn finish(&mut self, now: SystemTime) -> Result<(), KeeperError> {
@@ -104,7 +104,7 @@ impl Held {
                 }
                 Ok(())
             }
-            // What is given back before a program ran was never started.
+            // Slots that are released before a program ran count as never started.
             Self::Agent(_) => Ok(()),
             Self::Memory(held) => {
                 if held.table().stamps().0 == Some(started) {

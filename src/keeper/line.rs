@@ -1,4 +1,4 @@
-//! Waiters of any keeper: their order, who may be passed, and who is alive.
+//! Waiters of any keeper: their order, which may be overtaken, and which are alive.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -36,8 +36,8 @@ impl Class {
     /// No class comes before it.
     pub const LOWEST: Self = Self { generation: 0, reach: 0 };
 
-    /// Whether it need not wait behind an older launch of another class: who waits below a low ceiling must
-    /// not hold up those who are allowed more. Limits that different policies gave are not compared.
+    /// Whether it need not wait behind an older launch of another class: a waiter below a low ceiling must
+    /// not block launches with a higher limit. Limits that different policies gave are not compared.
     pub fn passes(self, older: Self) -> bool {
         self.generation == older.generation && older.reach < self.reach
     }
@@ -50,7 +50,7 @@ pub struct Waiter {
     pub number: Number,
     /// Its class.
     pub class: Class,
-    /// How many slots it wants, where that was looked at.
+    /// How many slots it wants, if that was checked.
     pub wants: Option<u64>,
     /// Whether its keeper has found out that it does not answer, so that it is passed.
     pub is_away: bool,
@@ -62,7 +62,7 @@ pub struct Waiter {
 pub struct WaitingProcess {
     /// Its number on its host.
     pub pid: Option<i32>,
-    /// Its host, where that is another one.
+    /// Its host, if that is another one.
     pub host: Option<Arc<str>>,
     pub user: Option<u32>,
     /// The command that it is to start.
@@ -84,7 +84,7 @@ pub fn shown_pid(pid: i32, elsewhere: Option<&str>) -> String {
 }
 
 impl Waiter {
-    /// The process, where it is one of this host.
+    /// The process, if it is one of this host.
     pub fn pid_here(&self) -> Option<i32> {
         self.process.pid.filter(|_| self.process.host.is_none())
     }

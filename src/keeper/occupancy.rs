@@ -25,7 +25,7 @@ impl Span {
     }
 }
 
-/// What there is for a launch.
+/// What exists for a launch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Vacancy {
     /// These slots are free, and taking them keeps the limit.
@@ -44,7 +44,7 @@ pub struct Occupancy {
 }
 
 impl Occupancy {
-    /// Of spans in ascending order, without overlap.
+    /// From spans in ascending order, without overlap.
     pub fn of(spans: Vec<Span>) -> Self {
         Self { spans }
     }
@@ -97,7 +97,7 @@ impl Occupancy {
         self.held().saturating_add(terms.slots) <= terms.limit
     }
 
-    /// The slots that a launch with these terms would take, in the order of its preference; none where it has
+    /// The slots that a launch with these terms would take, in the order of its preference; none if it has
     /// to be refused.
     pub fn free_for(&self, terms: &Terms, cursor: u64) -> Option<Vec<u64>> {
         if !self.fits(terms) && terms.admit != Admit::Always {

@@ -1,4 +1,4 @@
-//! A place in the line of a table, whoever keeps it.
+//! A position in the queue of a table, for every keeper.
 
 use super::{
     error::KeeperError,
@@ -25,7 +25,7 @@ impl Place {
         }
     }
 
-    /// Says which process waits, where another one keeps the place for it.
+    /// Says which process waits, if another one keeps the place for it.
     pub fn belongs_to(&mut self, process: &WaitingProcess) {
         match self {
             // A lock says so itself.
@@ -41,7 +41,7 @@ impl Place {
         }
     }
 
-    /// Says whether the launch is known to answer, where that is known.
+    /// Says whether the launch is known to answer, if known.
     pub fn set_away(&mut self, is_away: bool) {
         match self {
             Self::File(_) => {}

@@ -13,7 +13,7 @@ use crate::{
 /// In this order, with some time in between: one that is stopped is continued, one that can end in order may.
 pub const SIGNALS: [Signal; 4] = [Signal::SIGCONT, Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL];
 
-/// Who got a signal.
+/// The processes that got a signal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reach {
     /// All that were meant.
@@ -55,7 +55,7 @@ impl Whom<'_> {
             targets.push((job, true));
         }
         if branches.is_some() && Process::find(job.pid()).is_some_and(|process| process.is_stopped()) {
-            // It has stopped with its command, and could not give the slot back.
+            // It has stopped with its command, and could not release the slots.
             let _ = job.signal(Signal::SIGCONT);
         }
         let mut answers = Vec::new();
@@ -85,8 +85,8 @@ impl Whom<'_> {
         if is_meant { process.signal(signal) } else { Err(Errno::EPERM) }
     }
 
-    /// Who is to be signalled in the place of the process, each opened and then seen to be below it; none
-    /// where it is the process.
+    /// The processes to signal instead of this process, each opened and then verified to be below it; none if
+    /// it is this process.
     fn branches(&self, job: &PidFd) -> Option<Vec<PidFd>> {
         let is_tree = match self.hold {
             Hold::Process | Hold::Descriptor => return None,

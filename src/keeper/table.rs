@@ -1,4 +1,4 @@
-//! One table of slots, open. Its keeper is chosen by the claim's location, once; after that nobody asks.
+//! One table of slots, open. The claim's location selects its keeper once.
 
 use std::{
     rc::Rc,
@@ -69,7 +69,7 @@ impl<'a> Keepers<'a> {
                 let opening = Opening { inherited: self.inherited, hold: launch.hold, bases };
                 Table::File(Rc::new(LockFile::open_to_lock(&LockPath::of(file), &file.creation, &opening)?))
             }
-            Location::Agent(_) => unreachable!("the agent gives its slots itself"),
+            Location::Agent(_) => unreachable!("the agent grants its slots itself"),
             Location::Memory(name) => Table::Memory(self.memory.table(name)),
         })
     }
@@ -112,7 +112,7 @@ pub enum Table {
 pub enum TableGuard {
     /// The mutex of a lock file.
     File(MutexGuard),
-    /// No other one runs.
+    /// There is only this process.
     Memory,
 }
 
@@ -218,7 +218,7 @@ impl Table {
         })
     }
 
-    /// Which slots are held, and whether these are all: what a look has seen is gone on with.
+    /// The held slots, and whether these are all; continues an earlier scan.
     pub fn occupancy(&self, seen: Option<Look>, means: Means) -> Result<(Occupancy, bool), KeeperError> {
         Ok(match self {
             Self::File(file) => {
@@ -230,7 +230,7 @@ impl Table {
         })
     }
 
-    /// Who holds the slots of an occupancy.
+    /// The holders of an occupancy.
     pub fn holders(&self, occupancy: &Occupancy) -> Result<Vec<Holder>, KeeperError> {
         Ok(match self {
             Self::File(file) => holder::holders(file, occupancy)?,
@@ -281,7 +281,7 @@ impl Table {
         Ok(true)
     }
 
-    /// The user of the launch whose start was written down at `start`, if that is still known.
+    /// The user of the launch whose start was recorded at `start`, if that is still known.
     pub fn who_started(&self, start: SystemTime) -> Result<Option<u32>, KeeperError> {
         Ok(match self {
             Self::File(file) => holder::who_started(file, &Header::read(file)?, start)?,
@@ -306,12 +306,12 @@ impl Table {
     pub fn begin_to_end(&self, overdue: &Overdue, expiry: &Expiry) -> Result<Ending, EvictionOutcome> {
         match self {
             Self::File(file) => Ending::begin(file, overdue, *expiry),
-            // The agent ends its own holders, and in a test nobody is ended.
+            // The agent ends its own holders, and tests end none.
             Self::Memory(_) => Err(EvictionOutcome::NotPermitted),
         }
     }
 
-    /// Sends the next signal, if that is due. Says what became of the holder once that is certain.
+    /// Sends the next signal, if that is due. Returns the outcome of the holder once it is certain.
     pub fn go_on(&self, ending: &mut Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
         Ok(match self {
             Self::File(file) => ending.go_on(file)?,
@@ -319,7 +319,7 @@ impl Table {
         })
     }
 
-    /// What became of a holder that is being ended, if it has let its slot go.
+    /// The outcome of a holder that is being ended, if it has released its slot.
     pub fn has_let_go(&self, ending: &Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
         Ok(match self {
             Self::File(file) => ending.has_let_go(file)?,
@@ -352,10 +352,10 @@ impl Table {
     }
 }
 
-// The line of a table: who stands in it, and a place in it.
+// The queue of a table: its waiters, and a position in it.
 
 impl Table {
-    /// Everybody who waits, oldest first.
+    /// All waiters, oldest first.
     pub fn waiters(&self) -> Result<Vec<Waiter>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::waiters(file)?,
@@ -387,7 +387,7 @@ impl Table {
         })
     }
 
-    /// How many slots a waiter wants, where that can be seen.
+    /// How many slots a waiter wants, if that can be seen.
     pub fn wants(&self, waiter: &Waiter) -> Option<u64> {
         match self {
             Self::File(file) => line::wants(file, waiter).ok().flatten(),
@@ -403,7 +403,7 @@ impl Table {
         }
     }
 
-    /// Whether a waiter is alive: who shows the same for some seconds is not.
+    /// Whether a waiter is alive: one that shows no new heartbeat for some seconds is not.
     pub fn pulse(&self, number: Number) -> Result<Option<Heartbeat>, KeeperError> {
         Ok(match self {
             Self::File(file) => line::pulse(file, number)?,

@@ -16,7 +16,7 @@ use crate::judge::terms::{
     pace::{ElapsedFrom, Pause},
 };
 
-/// A table that is being looked at.
+/// A table that is being checked.
 pub enum View<'t> {
     /// A lock file.
     File(file::view::View<'t>),
@@ -42,7 +42,7 @@ impl View<'_> {
         }
     }
 
-    /// Whether it is certain that no launch waits, without a look at the queue.
+    /// Whether it is certain, without reading the queue, that no launch waits.
     pub fn is_quiet(&mut self, terms: &Terms) -> Result<bool, KeeperError> {
         Ok(match self {
             Self::File(view) => view.is_quiet_above(terms.limit)?,
@@ -66,7 +66,7 @@ impl View<'_> {
         })
     }
 
-    /// The held slots that were seen until now, where it takes a look to see them.
+    /// The held slots that were seen until now, if seeing them takes a scan.
     pub fn look(&self) -> Option<&Look> {
         match self {
             Self::File(view) => Some(view.look()),
@@ -83,7 +83,7 @@ impl View<'_> {
         }
     }
 
-    /// Writes down who took these slots, by which rule, and when.
+    /// Records who took these slots, by which rule, and when.
     pub fn write_down(&mut self, held: &Held, entry: &Entry) -> Result<(), KeeperError> {
         match (self, held) {
             (Self::File(view), Held::File(held)) => match &entry.record {
@@ -104,7 +104,7 @@ impl View<'_> {
     }
 }
 
-/// What is written down of a launch in every table; each gets its own rule.
+/// The record of a launch in every table; each gets its own rule.
 pub struct Entry {
     /// None of a launch that is only imagined.
     record: Option<Record>,
@@ -112,12 +112,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Of a launch that is about to take its slots.
+    /// For a launch that is about to acquire its slots.
     pub fn of(launch: &Launch<'_>) -> Self {
         Self { record: Some(Record::of(launch)), now: SystemTime::UNIX_EPOCH }
     }
 
-    /// Of a simulated launch, whose identity nothing asks for.
+    /// For a simulated launch, whose identity does not matter.
     pub fn imagined() -> Self {
         Self { record: None, now: SystemTime::UNIX_EPOCH }
     }

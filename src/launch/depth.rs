@@ -44,7 +44,7 @@ impl fmt::Display for TooDeep {
 impl std::error::Error for TooDeep {}
 
 impl Depth {
-    /// What the environment says. What cannot be read there is left out.
+    /// What the environment says. Unreadable parts are ignored.
     pub fn of_environment() -> Self {
         env::var_os(DEPTH).map_or_else(Self::default, |text| Self::parse(text.as_bytes()))
     }

@@ -28,7 +28,7 @@ const LONGEST: usize = 100_000;
 /// but every user can write anything into the variable.
 const MOST_HELD: usize = 64;
 
-/// Reads `RUNGATE_HELD`. What cannot be read is left out: it is only a hint.
+/// Reads `RUNGATE_HELD`. Unreadable parts are ignored: it is only a hint.
 pub fn parse_held(text: &str) -> Vec<NamedSlots> {
     text.split(' ')
         .take(MOST_HELD)

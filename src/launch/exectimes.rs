@@ -1,5 +1,5 @@
 //! The command line, output and statuses of exectimes (Gamble 2011): `LOCK-FILE MAX COMMAND…`, `LOCK-FILE
-//! check` and `LOCK-FILE list`. What the original does not check is checked here: MAX must be a number.
+//! check` and `LOCK-FILE list`. This checks what the original does not: MAX must be a number.
 
 use std::{
     env,
@@ -155,8 +155,8 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
 
 /// Whether this process holds a slot already, from the time when it was another program, and the others leave
 /// room for it. The original does not see locks of its own process, so that one exectimes may become another.
-/// Nothing is taken, and what it holds counted for everybody who came since: so it may look without locking
-/// the file.
+/// It acquires nothing, and its slots counted for all later launches: so it may read without locking the
+/// file.
 fn keeps_slot(claim: &Claim<'_>, asker: &AcquireContext<'_>) -> Result<bool, KeeperError> {
     let Location::File(file) = &claim.location else { return Ok(false) };
     let may_hold = |id| asker.keepers.inherited.may_carry_locks_of_the_process(id);

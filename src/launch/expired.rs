@@ -54,7 +54,7 @@ pub(crate) fn describe(
     }
 }
 
-/// What an administrator can look at where nothing proves who holds a slot.
+/// What an administrator can inspect if nothing proves the holder of a slot.
 pub(crate) fn by_hand(path: Option<&Path>) -> String {
     path.map_or_else(String::new, |path| {
         format!("\n  To see who has its file open (as root): fuser -v {}", path.shown())
@@ -79,6 +79,6 @@ pub(crate) fn why_not(doubt: UnverifiedTarget) -> &'static str {
         UnverifiedTarget::InTransit => {
             "it has ended, and the descriptor that keeps its slot lies in the queue of a socket"
         }
-        UnverifiedTarget::OutOfSight => "it cannot be looked into from here",
+        UnverifiedTarget::OutOfSight => "it cannot be inspected from here",
     }
 }

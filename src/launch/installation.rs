@@ -39,7 +39,7 @@ pub enum NoTools {
     Missing(Vec<PathBuf>),
     /// Others than those who can change the launcher can change this.
     Distrusted(PathBuf),
-    /// This cannot be looked at, or not be executed.
+    /// This cannot be checked, or not be executed.
     Failed(PathBuf, Errno),
 }
 
@@ -68,7 +68,8 @@ impl fmt::Display for NoTools {
             }
             Self::Distrusted(path) => write!(
                 f,
-                "{}: not started: it is no plain file or directory, or others can change it than can change rungate",
+                "{}: not started: it is not a regular file or directory, or users can change it who cannot \
+                    change rungate",
                 visible(path)
             ),
             Self::Failed(path, errno) => write!(f, "{}: not started: {}", visible(path), errno.desc()),
@@ -107,7 +108,7 @@ fn tools_of(launcher: &Path) -> Result<PathBuf, NoTools> {
 
 /// The launcher that became this process, the second program, as it was called where `argv0` and `PATH` tell:
 /// a link of that name may lead to the next version tomorrow. Wherever it is, this must be its second
-/// program; none where there is no such launcher.
+/// program; none if there is no such launcher.
 pub fn launcher(argv0: &Path) -> Option<PathBuf> {
     let tools = executable::own_path()?;
     let is_ours = |path: &PathBuf| {
@@ -133,7 +134,7 @@ fn go(file: &Path, way: &[&str]) -> PathBuf {
     })
 }
 
-/// Nothing on the way to the second program may be open to more people than its like on the way to the
+/// No directory on the path to the second program may be writable for more users than on the path to the
 /// launcher.
 fn judge(tools: &Path, launcher: &Path) -> Result<(), NoTools> {
     let look = |path: &Path| {

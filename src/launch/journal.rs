@@ -42,7 +42,7 @@ pub(crate) struct Journal<'a> {
     command: &'a str,
     uid: u32,
     host: OsString,
-    /// What the decision looked at, where a log tells it: known once it was made.
+    /// The facts of the decision, if a log records them; known after the decision.
     launch: OnceCell<Box<Circumstances>>,
     /// Whether to say which log cannot be written.
     is_verbose: bool,
@@ -63,7 +63,7 @@ impl<'a> Journal<'a> {
         Self { sinks, command, uid, host: host.to_owned(), launch: OnceCell::new(), is_verbose }
     }
 
-    /// Finds out what the decision looked at, where a log tells that.
+    /// Collects the facts of the decision, if a log records them.
     pub(crate) fn tell(&self, circumstances: impl FnOnce() -> Circumstances) {
         if self.is_replayed() {
             self.launch.get_or_init(|| Box::new(circumstances()));
@@ -74,7 +74,7 @@ impl<'a> Journal<'a> {
         self.sinks.iter().any(|sink| sink.replay)
     }
 
-    /// What would have refused the command, were it enforced.
+    /// What would have refused the command if it were enforced.
     pub(crate) fn would_refuse(&self, rules: &[Unenforced<'_>], claims: &[&Claim<'_>]) {
         if self.sinks.is_empty() {
             return;
@@ -174,7 +174,7 @@ impl<'a> Journal<'a> {
         self.write(event);
     }
 
-    /// What was written as started was not: the program could not be executed.
+    /// The logged start did not happen: the program could not be executed.
     pub(crate) fn not_executed(&self) {
         let mut event = self.event(Kind::Ended);
         event.status = Some("not executed".to_owned());
@@ -190,7 +190,7 @@ impl<'a> Journal<'a> {
         Event::now(kind, self.command, self.uid, &self.host)
     }
 
-    /// Writes an event, each rule once: one that counts against two repositories is one rule all the same.
+    /// Writes an event, each rule once: one that counts against two repositories is one rule nevertheless.
     fn write(&self, mut event: Event) {
         let mut named = BTreeSet::new();
         event.rules.retain(|rule| named.insert(rule.clone()));
@@ -248,7 +248,7 @@ pub(crate) fn sink(log: &Log, host: &OsStr) -> Sink {
     }
 }
 
-/// A claim's table at the moment of a decision, with the slots that were held, as far as anybody could tell.
+/// A claim's table at the time of a decision, with the held slots, as far as known.
 fn table_seen(claim: &Claim<'_>, held: Option<Runs>) -> TableSeen {
     let member = |member: &Member| match member {
         Member::User(uid) => format!("uid {uid}"),

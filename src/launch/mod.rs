@@ -47,7 +47,7 @@ pub(crate) fn end(main: impl FnOnce(Vec<OsString>) -> Result<u8, Error>) -> u8 {
     })
 }
 
-/// A launcher that runs with another one's rights would start every program with them.
+/// A launcher with the rights of another user would start every program with them.
 fn refuse_set_id() -> Result<(), Error> {
     if !credentials::is_set_id() {
         return Ok(());
@@ -56,8 +56,8 @@ fn refuse_set_id() -> Result<(), Error> {
 }
 
 // What the launcher was started as: the name that it was called by and its arguments become one thing to do.
-// A shim becomes the same as `rungate run`. What this cannot read is for the second program to do, or to
-// complain about.
+// A shim becomes the same as `rungate run`. Anything else is left to the second program, which does it or
+// reports an error.
 
 /// The one thing to do.
 pub(crate) enum Role {

@@ -19,13 +19,13 @@ use crate::{
 /// A program that can be executed.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Program {
-    /// What is given to `execve`: as typed, or as found.
+    /// The path for `execve`: as typed, or as found.
     pub file: PathBuf,
     /// The same, absolute, in the canonical directory.
     pub path: PathBuf,
     /// The same with every link resolved.
     pub canonical: PathBuf,
-    /// The shim that was passed by on the way to it.
+    /// The shim that was skipped before it.
     pub shim: Option<PathBuf>,
 }
 
@@ -123,7 +123,7 @@ impl Program {
             (Some(parent), Some(name)) => parent.join(name),
             _ => typed,
         };
-        // What is no link itself, in a directory that is canonical, is canonical.
+        // A file that is not a link, in a canonical directory, is canonical.
         let canonical = match path.read_link() {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => path.clone(),
             _ => path.canonicalize().unwrap_or_else(|_| path.clone()),
@@ -132,14 +132,14 @@ impl Program {
     }
 }
 
-/// What becomes of links to rungate on the way.
+/// How links to rungate are treated.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Links {
     Taken,
     PassedBy,
 }
 
-/// What there was where nothing could be executed.
+/// What was found if nothing could be executed.
 #[derive(Default)]
 struct Missing {
     /// The first file that cannot be executed, and why.
@@ -170,7 +170,7 @@ impl Missing {
     }
 }
 
-// Why there is no program to start, in words that name what was looked for, and where.
+// Why there is no program to start, in a message that names the command and the searched places.
 
 /// Why there is no program to start.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -221,13 +221,12 @@ impl ProgramError {
         }
     }
 
-    /// Whether it is there at all, as far as `execvp` would tell: the difference between the statuses 126 and
-    /// 127.
+    /// Whether it exists, as `execvp` would report: the difference between the statuses 126 and 127.
     pub fn was_found(&self) -> bool {
         matches!(self, Self::CannotExecute { .. } | Self::OutOfSight { .. } | Self::IsRungate { .. })
     }
 
-    /// What to do about it, where that is not plain.
+    /// What to do about it, if that is not plain.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NotBehind { shim, is_copy: true, .. } => Some(format!(
@@ -264,7 +263,7 @@ impl fmt::Display for ProgramError {
             Self::NotFound { path } => write!(formatter, "{}: not found", visible(path)),
             Self::OutOfSight { command, directory, errno } => write!(
                 formatter,
-                "{}: not found in PATH, of which {} cannot be looked into: {}",
+                "{}: not found in PATH; {} in it cannot be searched: {}",
                 visible(command),
                 visible(directory),
                 errno.desc()

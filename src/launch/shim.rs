@@ -14,7 +14,7 @@ use crate::{
     text::escape::visible,
 };
 
-/// Names that no shim may have: too much goes through them, rungate itself among it.
+/// Names that no shim may have, because too many programs start through them, rungate itself included.
 const REFUSED: [&str; 12] =
     ["ash", "bash", "busybox", "csh", "dash", "env", "fish", "ksh", "mksh", "sh", "tcsh", "zsh"];
 
@@ -27,7 +27,7 @@ pub struct Shim {
     pub path: PathBuf,
 }
 
-/// As what this process was started.
+/// How this process was started.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum CalledAs {
     Rungate,
@@ -37,14 +37,15 @@ pub enum CalledAs {
 }
 
 impl CalledAs {
-    /// As what this process was started, with this argv\[0\].
+    /// How this process was started, with this argv\[0\].
     pub fn of_this_process(argv0: Option<&OsStr>) -> Self {
         let typed = argv0.map(Path::new);
         let executed = executable::executed_path();
         let told = executed.as_deref().filter(|executed| {
             let Some(name) = executable_name(executed) else { return false };
             let agree = typed.and_then(Path::file_name) == Some(name);
-            // What is called rungate by both needs no proof, and without /proc there is none.
+            // If both the link and the program are named rungate, no proof is needed; without /proc there is
+            // none.
             (agree && is_own_name(name)) || is_rungate(executed).unwrap_or(agree)
         });
         match told.or(typed) {
@@ -76,45 +77,45 @@ impl Shim {
         }
     }
 
-    /// Why there must be no shim of this name.
+    /// Why no shim may have this name.
     pub fn fault_of(name: &OsStr) -> Option<&'static str> {
         if is_own_name(name) {
             Some("rungate itself has that name")
         } else if REFUSED.iter().any(|refused| name == *refused) {
-            Some("shells and env start other programs, and must stay what they are")
+            Some("shells and env start other programs, and must not be replaced")
         } else if name.is_empty() || name == "." || name == ".." || name.as_bytes().contains(&b'/') {
-            Some("that is not a name of a command")
+            Some("that is not the name of a command")
         } else {
             None
         }
     }
 }
 
-/// Whether a path leads to the file that this process executes, where that can be known.
+/// Whether a path leads to the file that this process executes, if that can be known.
 fn is_rungate(path: &Path) -> Option<bool> {
     Some(executable::identity(path) == Some(executable::own()?))
 }
 
-/// The last component of a path; what is executed by descriptor has a number there, and no name.
+/// The last component of a path; for an execution by descriptor it is a number.
 fn executable_name(path: &Path) -> Option<&OsStr> {
     if path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") { None } else { path.file_name() }
 }
 
-/// The names under which rungate is no shim: its own, also with a version, and that of exectimes.
+/// The names under which rungate is not a shim: its own, also with a version, and that of exectimes.
 pub fn is_own_name(name: &OsStr) -> bool {
     name == "exectimes"
         || name.as_bytes().strip_prefix(b"rungate").is_some_and(|rest| matches!(rest, [] | [b'-' | b'.', ..]))
 }
 
-// A directory with shims: what stands there under a name, and the making and removing of links. Nothing that
-// is not a link to rungate is ever written over or removed, and of several links all are made, or none.
+// A directory with shims: what a name there is, and how links are created and removed. Only links to rungate
+// are ever replaced or removed, and of several links all are created, or none.
 
 #[derive(Clone, Debug)]
 pub struct ShimDirectory {
     path: PathBuf,
 }
 
-/// What has this name.
+/// The file with this name.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
     /// Nothing.
@@ -134,7 +135,7 @@ pub struct DirectoryError {
 }
 
 impl DirectoryError {
-    /// Whether it failed because the directory is not there.
+    /// Whether it failed because the directory does not exist.
     pub fn is_missing(&self) -> bool {
         self.call == "opendir" && self.error.kind() == io::ErrorKind::NotFound
     }
@@ -183,29 +184,29 @@ impl ShimDirectory {
         Ok(names)
     }
 
-    /// What has this name.
+    /// The file with this name.
     pub fn standing(&self, name: &OsStr) -> Standing {
         let path = self.link(name);
         match fs::symlink_metadata(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Standing::Free,
-            Err(_) => Standing::Taken("cannot be looked at"),
+            Err(_) => Standing::Taken("cannot be inspected"),
             Ok(found) if found.is_symlink() && leads_to_rungate(&path) => Standing::Shim,
             Ok(found) if found.is_symlink() => Standing::Taken("is a link to something else"),
             Ok(found) if found.is_dir() => Standing::Taken("is a directory"),
             Ok(_) if executable::own().is_some_and(|own| executable::identity(&path) == Some(own)) => {
-                Standing::Taken("is rungate itself, and no symbolic link to it")
+                Standing::Taken("is rungate itself, not a symbolic link to it")
             }
-            Ok(_) => Standing::Taken("is a file, and no link to rungate"),
+            Ok(_) => Standing::Taken("is a file, not a link to rungate"),
         }
     }
 
-    /// Makes links to `target` under names that are free; of several all are made, or none.
+    /// Creates links to `target` under free names, all or none.
     pub fn make(&self, names: &[&OsStr], target: &Path) -> Result<(), DirectoryError> {
         for (made, name) in names.iter().enumerate() {
             let path = self.link(name);
             if let Err(error) = symlink(target, &path) {
                 for name in &names[..made] {
-                    // What was made a moment ago is taken back; the first failure is the one to tell.
+                    // New links are removed again; the first failure is reported.
                     let _ = fs::remove_file(self.link(name));
                 }
                 return Err(DirectoryError { call: "symlink", path, error });
@@ -214,7 +215,7 @@ impl ShimDirectory {
         Ok(())
     }
 
-    /// Removes the links under these names; of several all go, or those that went come back.
+    /// Removes the links under these names, all or none.
     pub fn remove(&self, names: &[&OsStr]) -> Result<(), DirectoryError> {
         let mut removed: Vec<(PathBuf, PathBuf)> = Vec::new();
         for name in names {
@@ -232,8 +233,8 @@ impl ShimDirectory {
     }
 }
 
-/// Whether a symbolic link leads to this rungate, to that of another installation, or to one that is not
-/// there any more.
+/// Whether a symbolic link points to this rungate, to that of another installation, or to one that no longer
+/// exists.
 fn leads_to_rungate(link: &Path) -> bool {
     let is_rungate =
         |path: &Path| path.file_name().is_some_and(|name| name != "exectimes" && is_own_name(name));

@@ -24,7 +24,7 @@ use crate::{
     text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
 };
 
-/// The environment variable that does what `--policy` does.
+/// The environment variable with the effect of `--policy`.
 const POLICY_VARIABLE: &str = "RUNGATE_POLICY";
 
 /// The process that asks, and where it runs.
@@ -52,7 +52,7 @@ impl Situation {
         Ok(Self { credentials, host, directory, runtime, policy })
     }
 
-    /// Takes back what belongs to the caller alone, after the user was changed to another one.
+    /// Removes what belongs only to the caller, after a change of the user.
     pub(crate) fn forget_caller(&mut self) {
         self.runtime = PathBuf::from(format!("/tmp/rungate-{}", self.credentials.uid));
     }
@@ -87,8 +87,8 @@ impl Situation {
         self.policy.as_deref()
     }
 
-    /// The policy in force for the caller: the system's, the named one, and their own. The caller learns
-    /// which delegated files are missing because they have faults.
+    /// The policy in force for the caller: the system's, the named one, and their own. The caller is told
+    /// which delegated files are missing because of faults.
     pub(crate) fn load_policy(&self) -> Result<Policy, Error> {
         let policy = self.load_silently()?;
         for (delegation, faults) in policy.withheld() {
@@ -97,8 +97,7 @@ impl Situation {
         Ok(policy)
     }
 
-    /// The policy in force, to be shown. If it has faults: the repositories that they leave as they are, and
-    /// the error.
+    /// The policy in force, to be shown. If it has faults: the unaffected repositories, and the error.
     pub(crate) fn salvage_policy(&self) -> (Policy, Option<Error>) {
         let (policy, error) = self.salvage_silently();
         for (delegation, faults) in policy.withheld() {
@@ -107,13 +106,13 @@ impl Situation {
         (policy, error)
     }
 
-    /// The same, without complaints on standard error.
+    /// The same, without messages on standard error.
     pub(crate) fn salvage_silently(&self) -> (Policy, Option<Error>) {
         let (policy, faults) = Policy::salvage(&self.sources());
         (policy, faults.map(|faults| self.faulty(&faults)))
     }
 
-    /// The policy in force, without complaints on standard error.
+    /// The policy in force, without messages on standard error.
     pub(crate) fn load_silently(&self) -> Result<Policy, Error> {
         Policy::load_sound(&self.sources()).map_err(|faults| self.faulty(&faults))
     }
@@ -123,25 +122,25 @@ impl Situation {
         Policy::check_files(files, self.credentials.uid, &SystemNames)
     }
 
-    /// The message if nothing can be done because the policy has faults, including a named one.
+    /// The message for a policy with faults, including a named one.
     pub(crate) fn faulty(&self, faults: &Faults) -> Error {
         let words =
             self.policy.as_ref().map_or_else(String::new, |path| format!(" --policy {}", visible(path)));
         refusals::faulty(self.credentials.uid, faults, &words)
     }
 
-    /// The same of files that were named as if they were the system's.
+    /// The same for named files that are treated as the system's.
     pub(crate) fn faulty_files(&self, faults: &Faults, files: &[PathBuf]) -> Error {
         let words: String = files.iter().map(|file| format!(" {}", visible(file))).collect();
         refusals::faulty(self.credentials.uid, faults, &words)
     }
 
-    /// Where the caller's own policy is, or would be.
+    /// The path of the caller's own policy.
     pub(crate) fn own_policy(&self) -> Option<PathBuf> {
         own_policy(self.credentials.uid)
     }
 
-    /// Where the policy in force for the caller comes from.
+    /// The sources of the policy in force for the caller.
     pub(crate) fn sources(&self) -> Sources {
         Sources {
             system: PathBuf::from(SYSTEM_POLICY),
@@ -213,12 +212,12 @@ impl Names for SystemNames {
     }
 }
 
-/// What failed, in the words of judgement.
+/// The failure, in the judge's type.
 pub(crate) fn failed(failure: LookupFailure) -> LookupError {
     LookupError { call: failure.call, error: failure.errno.desc().to_owned() }
 }
 
-/// The account of a user that the command line names, or numbers.
+/// The account of a user by name or number.
 pub(crate) fn account(user: &str) -> Result<Account, Error> {
     let account = match user.parse() {
         Ok(uid) => accounts::account_of_uid(uid),
@@ -228,7 +227,7 @@ pub(crate) fn account(user: &str) -> Result<Account, Error> {
     account.ok_or_else(|| Error::new(ExitStatus::Usage, format!("there is no user \"{}\"", visible(user))))
 }
 
-/// The number of such a user: that of an account which is gone may still hold slots.
+/// The number of such a user: a deleted account may still hold slots.
 pub(crate) fn uid_of(user: &str) -> Result<u32, Error> {
     user.parse().or_else(|_| account(user).map(|account| account.uid))
 }

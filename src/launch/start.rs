@@ -20,7 +20,7 @@ use crate::{
     text::escape::visible,
 };
 
-/// Why the program did not start although everything was had. Its slots are free again.
+/// Why the program did not start although all slots were acquired. Its slots are free again.
 #[derive(Debug)]
 pub enum StartError {
     /// A slot could not be handed over.
@@ -36,7 +36,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// Whether something that the program needs is not there: the difference between the statuses 126 and
+    /// Whether something that the program needs is missing: the difference between the statuses 126 and
     /// 127.
     pub fn is_missing(&self) -> bool {
         matches!(self, Self::Exec { errno: Errno::ENOENT, .. })
@@ -48,7 +48,7 @@ impl fmt::Display for StartError {
         match self {
             Self::Keeper(error) => error.fmt(formatter),
             Self::Call(failure) => write!(formatter, "the command could not be supervised: {failure}"),
-            // The file itself was there a moment ago: what is missing is what its first line asks for.
+            // The file itself existed a moment ago, so the interpreter of its first line is missing.
             Self::Exec { program, errno: Errno::ENOENT } => write!(
                 formatter,
                 "{}: its interpreter, or the file itself, was not found",
@@ -79,12 +79,12 @@ pub struct Command<'a> {
     pub arguments: &'a [OsString],
     /// The slots that ancestors hold, as the environment says.
     pub ancestors: &'a [NamedSlots],
-    /// How deep below itself it is, where that is counted.
+    /// How deep below itself it is, if that is counted.
     pub depth: Option<&'a Depth>,
 }
 
-/// Becomes the program or, where the hold asks for it, stays as its parent until it has ended. `grant` was
-/// taken with the same hold.
+/// Becomes the program or, if the hold requires it, stays as its parent until it has ended. `grant` was
+/// acquired with the same hold.
 pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<Ending, StartError> {
     grant.keep_across_exec().map_err(StartError::Keeper)?;
     let words: Vec<CString> = std::iter::once(command.name)
@@ -104,15 +104,15 @@ pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<E
         Hold::Supervisor | Hold::Tree => match supervise(file, &words, &environment, hold, &mut grant) {
             Ok(ending) => return Ok(ending),
             Err(NotSpawned::Lost(failure)) => {
-                // What the program inherited keeps its slots, as long as nobody gives them back.
+                // The inherited descriptors keep the program's slots until they are released.
                 std::mem::forget(grant);
                 return Err(StartError::Call(failure));
             }
             Err(failure) => failure,
         },
     };
-    // No program was started, so none counts; if even that cannot be written, the first failure is still the
-    // one to tell.
+    // No program was started, so none counts; if even that cannot be written, the first failure is still
+    // reported.
     let _ = grant.withdraw();
     Err(match failure {
         NotSpawned::Exec(errno) => StartError::Exec { program: command.program, errno },
@@ -120,18 +120,18 @@ pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<E
     })
 }
 
-// A parent that stays, waits for the command, and gives the slots back itself: also those that a daemon
-// which the command left behind would keep. It passes signals on, stops and continues with the command, ends
-// as the command ended, and is otherwise not there.
+// A parent that stays, waits for the command, and releases the slots itself: also slots that a daemon of the
+// command would keep. It passes signals on, stops and continues with the command, and ends as the command
+// ended.
 
-/// Why a supervised command did not start, or not under its parent's eyes.
+/// Why a supervised command did not start, or runs unobserved.
 #[derive(Debug)]
 pub enum NotSpawned {
     /// The kernel did not execute the file.
     Exec(Errno),
     /// The parent could not get ready.
     Call(Failure),
-    /// It was started and runs on with its slots, but its parent cannot wait for it.
+    /// It was started and continues with its slots, but its parent cannot wait for it.
     Lost(Failure),
 }
 
@@ -164,7 +164,7 @@ pub fn supervise(
             return Err(NotSpawned::Call(failure));
         }
     };
-    // A record is for people: the slots are held whether it could be written or not.
+    // A record is only for people: the slots are held even if it cannot be written.
     let _ = grant.record_command(command);
     let waited = wait(command, hold, &mut signals, grant);
     let _ = signals.end();
@@ -185,7 +185,7 @@ fn wait(
                 if hold == Hold::Tree {
                     signals.let_through()?;
                 } else {
-                    // First the slots, then the child: whoever waits for its end finds room.
+                    // First the slots, then the child: a process that waits for its end finds free slots.
                     let _ = grant.finish();
                     child::reap(command)?;
                     return Ok(how);

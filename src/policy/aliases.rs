@@ -1,4 +1,4 @@
-//! Aliases, and lists of entries in which they are replaced by what they stand for.
+//! Aliases, and lists of entries in which they are replaced by their entries.
 
 use std::{
     borrow::Cow,
@@ -17,16 +17,16 @@ use super::{
     warning::Warning,
 };
 
-/// The aliases of all files, with a report of entries that mean nothing, and what entries capture.
+/// The aliases of all files, with the entries that mean nothing, and the captures of entries.
 pub(super) struct Aliases<'w> {
     pub(super) findings: &'w Findings,
-    /// The databases to ask for names, if the policy is checked and not only used.
+    /// The databases for names, if the policy is checked and not only used.
     pub(super) checking: Option<&'w dyn Names>,
-    /// What the last selectors capture, until it is taken.
+    /// The captures of the last selectors, until they are taken.
     pub(super) captures: RefCell<Vec<Written<String>>>,
     names: Definitions<'w>,
     lists: Vec<&'w WrittenList<'w>>,
-    /// Of each reported loop, the first alias.
+    /// The first alias of each reported loop.
     loops: RefCell<BTreeSet<usize>>,
 }
 
@@ -52,12 +52,12 @@ impl<'w> Aliases<'w> {
         aliases
     }
 
-    /// Keeps to their own files what these define.
+    /// Restricts these definitions to their own files.
     pub(super) fn keep_private(&mut self, is_private: impl Fn(usize) -> bool) {
         self.names.keep_private(is_private);
     }
 
-    /// Notes that the aliases of a list are used, for code that has looked at them elsewhere.
+    /// Notes that the aliases of a list are used, for code that has checked them elsewhere.
     pub(super) fn mark_used(&self, list: &[WrittenEntry<'_>]) {
         for entry in list {
             let name = entry.value.strip_prefix('@');
@@ -91,7 +91,7 @@ impl<'w> Aliases<'w> {
             let fault = match self.names.meaning(name, entry.at.file) {
                 Meaning::One(alias) if within.contains(&alias.index) => {
                     let around = within.iter().skip_while(|index| **index != alias.index);
-                    // Whoever enters it elsewhere goes round the same loop.
+                    // Any other entry point leads into the same loop.
                     if !self.loops.borrow_mut().insert(around.copied().min().unwrap_or(alias.index)) {
                         continue;
                     }
@@ -114,7 +114,7 @@ impl<'w> Aliases<'w> {
         self.names.unused()
     }
 
-    /// Warns, where the policy is checked.
+    /// Warns, if the policy is checked.
     pub(super) fn warn(&self, at: At, warning: impl FnOnce() -> Warning) {
         if self.checking.is_some() {
             self.findings.warning(at, warning());
@@ -154,7 +154,7 @@ pub(super) fn read_all<'a, T>(
     read: impl FnMut(Value<'a>) -> Option<T>,
 ) -> Option<Vec<T>> {
     let list: Vec<T> = value.elements(expected)?.filter_map(read).collect();
-    // A list of which no entry could be read has had its fault.
+    // A list without a readable entry already has a fault.
     if list.is_empty() && value.has_elements() {
         return None;
     }
@@ -169,8 +169,8 @@ pub(super) fn entry(value: Value<'_>) -> Option<WrittenEntry<'_>> {
     value.text().map(|text| Written { value: Cow::Borrowed(text.value), at: text.at })
 }
 
-// What a name means where it stands: what its own file defines, else what one other file of its layer does,
-// else what an earlier layer does.
+// The meaning of a name at a place: the definition in its own file, else in one other file of its layer, else
+// in an earlier layer.
 
 /// Where each name of one kind is defined: the repositories of all files, or their aliases.
 pub(super) struct Definitions<'w> {
@@ -181,16 +181,16 @@ pub(super) struct Definitions<'w> {
 }
 
 pub(super) struct Definition {
-    /// Which of them it is, counted over all files.
+    /// Its index over all files.
     pub(super) index: usize,
     pub(super) at: At,
     used: Cell<bool>,
-    /// Whether it means something in its own file alone.
+    /// Whether it is only visible in its own file.
     is_private: bool,
 }
 
 pub(super) enum Meaning<'d> {
-    /// The nearest name that there is.
+    /// The most similar existing name.
     Nothing(Option<String>),
     One(&'d Definition),
     /// The first of several.
@@ -209,7 +209,7 @@ impl<'w> Definitions<'w> {
         self.count += 1;
     }
 
-    /// Keeps to their own files what these define.
+    /// Restricts these definitions to their own files.
     pub(super) fn keep_private(&mut self, is_private: impl Fn(usize) -> bool) {
         for definition in self.names.values_mut().flatten() {
             definition.is_private = is_private(definition.at.file);
@@ -236,7 +236,7 @@ impl<'w> Definitions<'w> {
         Meaning::Nothing(nearest(name, seen.map(|(name, _)| *name)))
     }
 
-    /// What is defined and never used.
+    /// Unused aliases.
     pub(super) fn unused(&self) -> impl Iterator<Item = (At, &'w str)> {
         let all = self.names.iter().flat_map(|(name, all)| all.iter().map(move |one| (one, *name)));
         all.filter(|(definition, _)| !definition.used.get()).map(|(definition, name)| (definition.at, name))

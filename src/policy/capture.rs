@@ -1,14 +1,14 @@
-//! Captures: `{project}` in an entry of a selector takes what stands there, for the repositories that are by
-//! it. A name in braces is one; `{ann,bob}` stays a glob.
+//! Captures: `{project}` in an entry of a selector captures the text there, for repositories with a file for
+//! each value. A name in braces is one; `{ann,bob}` stays a glob.
 
 use super::{fault::Fault, pattern::Subject, template::Placeholder};
 
 /// What a rule took from a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Captured {
-    /// The name that it has in the policy.
+    /// Its name in the policy.
     pub name: String,
-    /// What was there, never empty.
+    /// The captured text, never empty.
     pub value: Vec<u8>,
 }
 
@@ -53,12 +53,12 @@ pub(super) fn is_name(text: &str) -> bool {
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
 }
 
-/// The name in braces, where there is nothing else.
+/// The name in braces, if there is nothing else.
 pub(super) fn name_in_braces(text: &str) -> Option<&str> {
     text.strip_prefix('{')?.strip_suffix('}').filter(|name| is_name(name))
 }
 
-/// Whether a text matches nothing but itself.
+/// Whether a text matches only itself.
 pub(super) fn is_literal(text: &str, subject: Subject) -> bool {
     let is_special =
         |c: char| matches!(c, '*' | '?' | '[' | ']' | '{' | '}') || c == '\\' && subject == Subject::Path;

@@ -49,17 +49,17 @@ impl Delegation {
         &self.file
     }
 
-    /// Whose the drop-in may be besides root's: a name or a uid.
+    /// The user who may own the drop-in besides root: a name or a uid.
     pub fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// Whom it is for, as the policy writes it, aliases replaced.
+    /// The users that it applies to, as the policy writes them, with aliases replaced.
     pub fn users(&self) -> Vec<String> {
         self.users.iter().map(Entry::text).collect()
     }
 
-    /// Whether it is about this file.
+    /// Whether it delegates this file.
     pub(super) fn is_of(&self, path: &Path) -> bool {
         path.file_name().is_some_and(|name| name == self.file.as_str())
     }
@@ -69,17 +69,17 @@ impl Delegation {
         format!("@{}", self.file.trim_end_matches(".toml"))
     }
 
-    /// Whether it is for the command of a launch; that needs no look-up.
+    /// Whether it applies to the command of a launch; that needs no look-up.
     pub(crate) fn is_for_command(&self, facts: &EvalContext<'_>) -> bool {
         self.commands.iter().any(|command| command.is_of(facts))
     }
 
-    /// Whether it is for the user who starts it.
+    /// Whether it applies to the user who starts it.
     pub(crate) fn is_for_user(&self, facts: &EvalContext<'_>) -> Result<bool, LookupError> {
         Principal::any(&self.users, facts)
     }
 
-    /// Whether it can be for a launch. If that is unknown it may be: its rules ask again.
+    /// Whether it can apply to a launch. If that is unknown it may: its rules check again.
     pub(crate) fn may_be_for(&self, facts: &EvalContext<'_>) -> bool {
         self.is_for_command(facts) && self.is_for_user(facts).unwrap_or(true)
     }

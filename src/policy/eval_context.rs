@@ -21,11 +21,11 @@ pub(crate) struct EvalContext<'a> {
     local_times: Vec<LocalTime<'a>>,
 }
 
-/// What may be compared yet.
+/// The remaining number of comparisons.
 struct Effort {
-    /// None once it was too much.
+    /// None once it was exceeded.
     left: Cell<Option<u64>>,
-    /// What it takes to compare one pattern with all arguments.
+    /// The cost of comparing one pattern with all arguments.
     arguments: OnceCell<u64>,
 }
 
@@ -63,24 +63,24 @@ impl<'a> EvalContext<'a> {
         (patterns as u64).saturating_mul(*self.effort.arguments.get_or_init(of_all))
     }
 
-    /// Whether that may still be done; from now on it is.
+    /// Whether that is still allowed; it then counts as done.
     pub(super) fn spend(&self, effort: u64) -> bool {
         let left = self.effort.left.get().and_then(|left| left.checked_sub(effort));
         self.effort.left.set(left);
         left.is_some()
     }
 
-    /// Whether more should have been compared than may be.
+    /// Whether the maximum was exceeded.
     pub(crate) fn is_exhausted(&self) -> bool {
         self.effort.left.get().is_none()
     }
 
-    /// The command's name as typed, without what leads to it.
+    /// The command's name as typed, without its directory.
     pub(crate) fn command_name(&self) -> &'a [u8] {
         self.command.name()
     }
 
-    /// The time in the zone of a layer, where one of its rules asks for the time.
+    /// The time in the zone of a layer, where one of its rules uses the time.
     pub(super) fn local_time(&self, layer: usize) -> Option<DateTime> {
         let LocalTime { zone, time } = &self.local_times[layer];
         let zone = (*zone)?;
@@ -88,8 +88,8 @@ impl<'a> EvalContext<'a> {
     }
 }
 
-// Look-ups for one decision: each name is asked for once, and after the first failure nobody is asked again.
-// A database that does not answer takes seconds each time, and the launch is refused anyway.
+// Look-ups for one decision: each name is looked up once, and after the first failure there are no more
+// look-ups. A database that does not answer takes seconds each time, and the launch is refused anyway.
 
 pub(crate) struct Lookups<'a> {
     request: &'a Request<'a>,
@@ -155,8 +155,8 @@ impl<'a> Lookups<'a> {
     }
 }
 
-/// Whether any entry holds. One that does settles it, whatever failed before it; otherwise a failure leaves
-/// it open.
+/// Whether any entry holds. One that does decides, whatever failed before it; otherwise a failure leaves it
+/// open.
 pub(super) fn any<T>(
     entries: &[T],
     holds: impl Fn(&T) -> Result<bool, LookupError>,
@@ -172,8 +172,7 @@ pub(super) fn any<T>(
     open
 }
 
-// A command as the entries of `commands` see it: by the names it goes by, and by the paths that lead to its
-// program.
+// A command as the entries of `commands` see it: by its names, and by the paths of its program.
 
 /// The names and paths of one command.
 #[derive(Clone, Copy, Debug)]
@@ -185,13 +184,13 @@ pub struct Invocation<'a> {
 }
 
 impl<'a> Invocation<'a> {
-    /// The command that was typed so, whose program is found at these two absolute paths.
+    /// The command as typed, with the two absolute paths of its program.
     pub fn new(typed: &'a OsStr, path: &'a Path, canonical: &'a Path) -> Self {
         let paths = [path, canonical].map(|path| path.as_os_str().as_bytes());
         Invocation { names: [last_component(typed.as_bytes()), last_component(paths[1])], paths }
     }
 
-    /// Its name as typed, without what leads to it.
+    /// Its name as typed, without its directory.
     pub(crate) fn name(&self) -> &'a [u8] {
         self.names[0]
     }
@@ -207,8 +206,8 @@ fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-// A request: everything about one launch that a policy can ask about. Plain values, and closures for what
-// costs something to find out and is rarely asked.
+// A request: everything about one launch that a policy can ask about. Plain values, and closures for facts
+// that are expensive and rarely needed.
 
 /// One launch, as the evaluator sees it.
 #[derive(Clone, Copy)]
@@ -231,7 +230,7 @@ pub struct Request<'a> {
     pub directory: &'a Path,
     /// Reads the environment.
     pub environment: &'a dyn Fn(&str) -> Option<OsString>,
-    /// The moment that `when` is asked about.
+    /// The time for `when`.
     pub now: Timestamp,
     /// How many processors are online.
     pub cpus: &'a dyn Fn() -> u32,

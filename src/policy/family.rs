@@ -15,7 +15,7 @@ impl Repository {
         self.path.base(runtime)
     }
 
-    /// How many names its path has below the base: those of directories, and that of the file.
+    /// The number of names in its path below the base: those of directories, and that of the file.
     pub fn depth(&self) -> usize {
         self.path.names.len()
     }
@@ -25,7 +25,7 @@ impl Repository {
         self.path.placeholders()
     }
 
-    /// What a name at this depth says of the member; none when it is no name of this repository.
+    /// The member in a name at this depth; none if it is not a name of this repository.
     pub fn read_name(&self, depth: usize, name: &str) -> Option<Vec<Member>> {
         self.path.names.get(depth)?.read(name)
     }
@@ -40,15 +40,15 @@ impl Name {
         (members.len() == self.placeholders().count() && rest.is_some_and(str::is_empty)).then_some(members)
     }
 
-    /// Of a name that was shortened its first values, and of the one that was cut what is left, with the hash
-    /// of all: no two look the same.
+    /// For a shortened name: its first values, the rest of the one that was cut, and the hash of all, so that
+    /// no two look the same.
     fn read_shortened(&self, name: &str) -> Option<Vec<Member>> {
         let kept = name.strip_suffix(self.kept_ending())?;
         let (kept, hash) = kept.split_at_checked(kept.len().checked_sub(HASH_LENGTH)?)?;
         let is_hash = hash.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_hexdigit());
         let (mut members, rest) = self.read_values(kept);
         let cut = rest.unwrap_or_default();
-        // Of a byte in digits only the first of them may be left.
+        // Only the first digit of an encoded byte may be left.
         let whole = (0..=cut.len().min(2)).find_map(|less| decoded(cut.get(..cut.len() - less)?));
         let cut = whole.map_or_else(|| cut.to_owned(), |value| text(&value));
         match members.last_mut() {
@@ -84,7 +84,8 @@ impl Name {
                 _ if is_ended => find(rest, END_OF_VALUE),
                 [] => Some(rest.len()),
                 [Piece::Literal(last)] => rest.len().checked_sub(last.len()),
-                // Of two values a number at the end has none of these characters, and the other may.
+                // Of two values, a number at the end has none of these characters, and the other may have
+                // them.
                 [Piece::Literal(next), Piece::Value(number), behind @ ..]
                     if is_pair && number.is_number() =>
                 {
@@ -134,7 +135,7 @@ mod tests {
         Name::new(pieces.iter().map(piece).chain([Piece::Literal(".lock".to_owned())]).collect())
     }
 
-    /// What is read of the name that these values give.
+    /// The values that are read back from the name of these values.
     fn read(pattern: &Name, values: &[&[u8]]) -> Vec<Member> {
         let mut left = values.iter();
         let value = &mut |_: &Placeholder| left.next().map(|value| value.to_vec()).ok_or(());
@@ -186,7 +187,7 @@ mod tests {
         assert_eq!(of(300)[0], Member::User(4711));
         assert!(of(300)[1].text().starts_with("/xxxx"), "{:?}", of(300));
         assert_ne!(of(300), of(301));
-        // Where the number itself is cut, nobody is taken for who has the rest of it.
+        // If the number itself is cut, no user is taken for the one with the rest of it.
         let pattern = name(&[Some(Directory), None, Some(Uid)], ",");
         for length in 150..220 {
             let read = read(&pattern, &[&long(length), ANN]);

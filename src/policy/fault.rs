@@ -1,4 +1,4 @@
-//! Every fault of a policy, as a value with its evidence and a stable code. Its words are in `fault_text`.
+//! Every fault of a policy, as a value with its evidence and a stable code. Its text is in `fault_text`.
 
 use std::{fmt, time::Duration};
 
@@ -6,7 +6,7 @@ use super::{coded::coded, place::At};
 use crate::{judge::terms::span_of_time::show_duration, text::escape::Show};
 
 coded! {
-    /// What is wrong with a policy, so that nothing of it may be applied.
+    /// A fault of a policy: with it, nothing of the policy is applied.
     Fault {
         // Files.
         Unreadable { reason: String } = "unreadable-file",
@@ -80,7 +80,7 @@ coded! {
         PlaceholderInLog = "placeholder-in-log",
         RuntimeNotFirst = "runtime-not-first",
         SamePath { name: String, first: At } = "same-path",
-        // Keys that do not go together.
+        // Keys that exclude each other.
         Contradiction { key: &'static str, other: &'static str } = "contradiction",
         NeedsKey { key: &'static str, needs: &'static str } = "needs-key",
         NothingToDo = "nothing-to-do",
@@ -121,7 +121,7 @@ coded! {
 }
 
 impl Fault {
-    /// Another place that belongs to it, and what to say there.
+    /// Another place that belongs to it, with its text.
     pub(super) fn second(&self) -> Option<(At, &'static str)> {
         match self {
             Fault::DuplicateKey { first, .. }
@@ -137,7 +137,7 @@ impl Fault {
     }
 }
 
-// How every fault is worded: in lower case and without a full stop; what was likely meant comes last.
+// The wording of faults: in lower case and without a full stop; the likely intention comes last.
 
 /// How much of a name or a value a message repeats. A string that is not closed has all the rest of its file.
 const REPEATED: usize = 60;
@@ -150,7 +150,7 @@ fn quoted(name: &str) -> String {
     }
 }
 
-/// What was likely meant, at the end of a message.
+/// The likely intention, at the end of a message.
 pub(super) fn suggestion(nearest: Option<&String>) -> String {
     nearest.map_or_else(String::new, |nearest| format!("; did you mean {}?", quoted(nearest)))
 }
@@ -162,30 +162,34 @@ impl fmt::Display for Fault {
             Fault::Untrusted { reason } => write!(f, "cannot be trusted: {reason}"),
             Fault::Missing => write!(f, "there is no such file"),
             Fault::Empty => f.write_str(
-                "is empty, as if its writing had been cut short; where nothing is to be limited, write: version = 1",
+                "is empty, perhaps because a write was interrupted; to limit nothing, write: version = 1",
             ),
             Fault::NotText { what } => write!(f, "{what}; save it as UTF-8"),
             Fault::Syntax { reason } => write!(f, "{}", reason.shown()),
             Fault::DuplicateKey { name, .. } => write!(f, "{} is defined a second time", quoted(name)),
-            Fault::UnknownVersion => write!(f, "this rungate knows version 1 of the language and no other"),
+            Fault::UnknownVersion => write!(f, "unsupported version; this rungate supports version 1"),
             Fault::UnknownKey { key, what, nearest } => {
                 write!(f, "unknown key {} in {what}{}", quoted(key), suggestion(nearest.as_ref()))
             }
             Fault::MissingKey { key, what } => write!(f, "{what} needs \"{key}\""),
             Fault::NoLimit { name } => {
-                write!(f, "repository {} has no limit; write how many may run at once: limit = 5", quoted(name))
-            },
+                write!(
+                    f,
+                    "repository {} has no limit; write how many may run at once: limit = 5",
+                    quoted(name)
+                )
+            }
             Fault::WrongType { key, expected, found } => {
                 write!(f, "{} is {found}; it must be {expected}", quoted(key))
             }
             Fault::UnknownWord { key, word, words, nearest } => {
                 let words: Vec<String> = words.iter().map(|word| quoted(word)).collect();
                 let one_of = words.join(", ");
-                write!(f, "{} is not known to {}, which is one of {one_of}", quoted(word), quoted(key))?;
+                write!(f, "{} is not a value of {}; known are {one_of}", quoted(word), quoted(key))?;
                 f.write_str(&suggestion(nearest.as_ref()))
             }
             Fault::OutOfRange { key, least, most } => {
-                write!(f, "{} goes from {least} to {most}", quoted(key))
+                write!(f, "{} must be from {least} to {most}", quoted(key))
             }
             Fault::TooShort { key, least } => {
                 write!(f, "\"{key}\" cannot be shorter than {}", show_duration(*least))
@@ -194,12 +198,12 @@ impl fmt::Display for Fault {
                 write!(f, "\"{key}\" cannot be longer than a quarter of \"ttl\", {}", show_duration(*most))
             }
             Fault::BadEndpoint { text } => {
-                write!(f, "{} is no member of etcd; write https://HOST:PORT", quoted(text))
+                write!(f, "{} is not the address of an etcd member; write https://HOST:PORT", quoted(text))
             }
             Fault::TooManyForSite { most } => write!(
                 f,
-                "with keeper = \"site\" a launch can take at most {most} slots at once, because one transaction of \
-                 etcd has room for no more"
+                "with keeper = \"site\" a launch can take at most {most} slots at once, because one \
+                    transaction of etcd cannot be larger"
             ),
             Fault::TableTooGreatForSite { most } => write!(
                 f,
@@ -212,7 +216,7 @@ impl fmt::Display for Fault {
             Fault::BadDuration { key, text } => {
                 write!(
                     f,
-                    "{} is not a length of time for {}; write \"10m\" or \"1h30m\"",
+                    "{} is not a duration for {}; write \"10m\" or \"1h30m\"",
                     quoted(text),
                     quoted(key)
                 )
@@ -225,7 +229,7 @@ impl fmt::Display for Fault {
             Fault::BadMode { text } => write!(f, "{} is not a file mode; write \"0666\"", quoted(text)),
             Fault::BadShare { key, text } => write!(
                 f,
-                "{} is no share for {}; write a number of slots, or \"60%\"",
+                "{} is not valid for {}; write a number of slots, or \"60%\"",
                 quoted(text),
                 quoted(key)
             ),
@@ -233,16 +237,16 @@ impl fmt::Display for Fault {
                 write!(f, "{} is not a limit; write a number or \"2/cpu\"", quoted(text))
             }
             Fault::EmptyList { key, instead } => write!(f, "{} is empty; {instead}", quoted(key)),
-            Fault::Repeated { word } => write!(f, "{} is here twice", quoted(word)),
+            Fault::Repeated { word } => write!(f, "{} occurs twice", quoted(word)),
             Fault::EmptyEntry => write!(f, "an empty entry matches nothing"),
             Fault::BadName { name } => {
                 write!(
                     f,
-                    "{} is not a name: letters, digits, \"_\", \"-\" and, not at its start, \".\"",
+                    "{} is not a valid name; use letters, digits, \"_\", \"-\" and, not first, \".\"",
                     quoted(name)
                 )
             }
-            Fault::DuplicateRule { name, .. } => write!(f, "a second rule is called {}", quoted(name)),
+            Fault::DuplicateRule { name, .. } => write!(f, "two rules are called {}", quoted(name)),
             Fault::UnknownRepository { name, nearest } => {
                 write!(f, "unknown repository {}{}", quoted(name), suggestion(nearest.as_ref()))
             }
@@ -259,7 +263,7 @@ impl fmt::Display for Fault {
             Fault::AmbiguousAlias { name, .. } => {
                 write!(f, "several files define an alias {}; give one of them another name", quoted(name))
             }
-            Fault::AliasLoop { name } => write!(f, "alias {} leads back to itself", quoted(name)),
+            Fault::AliasLoop { name } => write!(f, "alias {} refers to itself", quoted(name)),
             Fault::DuplicateCommand { name, .. } => {
                 write!(f, "command {} is defined a second time", quoted(name))
             }
@@ -270,12 +274,12 @@ impl fmt::Display for Fault {
                 let without = quoted(entry.trim_start_matches('!'));
                 write!(f, "{} excludes nothing; write except = [{{ {key} = [{without}] }}]", quoted(entry))
             }
-            Fault::BadPattern { reason } => write!(f, "this is no pattern: {}", reason.shown()),
+            Fault::BadPattern { reason } => write!(f, "invalid pattern: {}", reason.shown()),
             Fault::IdTooLarge => write!(f, "no user or group can have this number"),
             Fault::EmptyRange => write!(f, "the range is empty: its end is below its start"),
             Fault::RelativeCommand { entry } if entry.starts_with(['~', '$']) => write!(
                 f,
-                "{} can match no path, because nothing is put in for \"{}\" here; write the name alone, or {}",
+                "{} can match no path, because \"{}\" is not expanded here; write the name alone, or {}",
                 quoted(entry),
                 entry.split('/').next().unwrap_or_default().shown(),
                 quoted(&format!("/home/*/{}", entry.split_once('/').map_or("", |(_, rest)| rest)))
@@ -292,32 +296,39 @@ impl fmt::Display for Fault {
                 quoted(entry),
                 quoted(&format!("/**/{entry}"))
             ),
-            Fault::BadWindow { reason } => write!(f, "this is no time: {}", reason.shown()),
-            Fault::UnknownZone { name } => write!(f, "this system knows no time zone {}", quoted(name)),
+            Fault::BadWindow { reason } => write!(f, "invalid time: {}", reason.shown()),
+            Fault::UnknownZone { name } => write!(f, "unknown time zone {}", quoted(name)),
             Fault::BadVariable { name } => write!(f, "{} cannot be the name of a variable", quoted(name)),
             Fault::EmptyException => {
-                write!(f, "an exception without selectors would take the rule out altogether")
+                write!(f, "an exception without selectors would exclude every launch")
             }
             Fault::PartialCapture { name } => {
-                write!(f, "{{{}}} must be a whole part, or end its argument", name.shown())
+                write!(f, "{{{}}} must be a whole part of the path, or the end of the argument", name.shown())
             }
             Fault::CaptureAfterPattern { name } => {
-                write!(f, "only literal text may stand before {{{}}}", name.shown())
+                write!(f, "only literal text may precede {{{}}}", name.shown())
             }
             Fault::CaptureOfPlaceholder { name } => {
                 let name = name.shown();
-                write!(f, "{{{name}}} has its meaning in every path; call what is captured {{the_{name}}}")
+                write!(
+                    f,
+                    "{{{name}}} is a placeholder in every path; use another name for the capture: {{the_{name}}}"
+                )
             }
             Fault::UnevenCaptures { name, key } => {
                 write!(f, "every entry of \"{key}\" must capture {{{}}}, or none", name.shown())
             }
             Fault::CapturedTwice { name, .. } => write!(f, "{{{}}} is captured a second time", name.shown()),
             Fault::UnusedCapture { name } => {
-                write!(f, "nothing uses {{{0}}}; for the word itself write {0}", name.shown())
+                write!(
+                    f,
+                    "nothing uses the capture {{{0}}}; to match the word itself, write {0}",
+                    name.shown()
+                )
             }
             Fault::NotCaptured { repository, name } => write!(
                 f,
-                "{} is by {{{}}}, which this rule does not capture",
+                "{} has a file for each {{{}}}, which this rule does not capture",
                 quoted(repository),
                 name.shown()
             ),
@@ -338,28 +349,30 @@ impl fmt::Display for Fault {
                     suggestion(nearest.as_ref())
                 )
             }
-            Fault::PlaceholderInLog => write!(f, "only {{host}} may stand in the path of a log"),
+            Fault::PlaceholderInLog => write!(f, "only {{host}} is allowed in the path of a log"),
             Fault::PlaceholderInDirectory => {
                 write!(
                     f,
-                    "the directory must be the same for every launch; only {{runtime}} may stand at its start"
+                    "the directory must be the same for every launch; only {{runtime}} is allowed, at its \
+                        start"
                 )
             }
             Fault::RuntimeNotFirst => {
-                write!(f, "{{runtime}} is a directory and can only stand at the start of a path")
+                write!(f, "{{runtime}} is a directory and is only allowed at the start of a path")
             }
             Fault::SamePath { name, .. } => {
                 write!(f, "repository {} has the same path and other settings", quoted(name))
             }
             Fault::Contradiction { key, other } => write!(f, "\"{key}\" and {other} do not go together"),
-            Fault::NeedsKey { key, needs } => write!(f, "\"{key}\" says nothing without {needs}"),
+            Fault::NeedsKey { key, needs } => write!(f, "\"{key}\" has no effect without {needs}"),
             Fault::NothingToDo => {
-                write!(f, "the rule says nothing to do; write acquire, or action = \"deny\" or \"exempt\"")
+                write!(f, "the rule does nothing; write acquire, or action = \"deny\" or \"exempt\"")
             }
             Fault::ExemptInFamily => {
                 write!(
                     f,
-                    "an exempt rule would free the launch of every other rule too; in first_of write acquire = []"
+                    "an exempt rule would exempt the launch from every other rule too; in first_of write \
+                        acquire = []"
                 )
             }
             Fault::SharedSlots { most } => write!(
@@ -383,18 +396,16 @@ impl fmt::Display for Fault {
             Fault::NoAlternative => write!(f, "an alternative is a claim or a list of claims"),
             Fault::NoSlotsFrom => write!(f, "slots = 0 needs \"slots_from\""),
             Fault::WaitWithoutClaim => write!(f, "\"wait\" needs a claim"),
-            Fault::WaitAboveMax { longest, repository } => write!(
-                f,
-                "repository {} is waited for no longer than its max_wait, {longest}",
-                quoted(repository)
-            ),
+            Fault::WaitAboveMax { longest, repository } => {
+                write!(f, "the max_wait of repository {} is only {longest}", quoted(repository))
+            }
             Fault::EndNeedsSupervisor => write!(
                 f,
                 "only a supervisor knows when a program ends; write hold = \"supervisor\" or \"tree\" beside it"
             ),
             Fault::AgentOutsideSystem { keeper } => write!(
                 f,
-                "the agent goes by the system's policy alone, so that keeper = \"{keeper}\" can stand nowhere else"
+                "keeper = \"{keeper}\" is allowed only in the system's policy, because the agent reads no other"
             ),
             Fault::MixedKeepers { repository } => write!(
                 f,
@@ -420,19 +431,19 @@ impl fmt::Display for Fault {
                     .as_ref()
                     .map_or(Ok(()), |member| write!(f, "; for members write users = [{}]", quoted(member)))
             }
-            Fault::LimitForAll => write!(f, "this would be everybody's limit; write it as \"limit\""),
+            Fault::LimitForAll => write!(f, "this is the limit of all members; write it as \"limit\""),
             Fault::SlotsAboveLimit { slots, limit, repository } => {
                 write!(
                     f,
-                    "{slots} slots can never be had of repository {}, which gives {limit}",
+                    "no launch can get {slots} slots of repository {}, which has {limit}",
                     quoted(repository)
                 )
             }
             Fault::KeptForEverybody { when: true } => {
-                write!(f, "\"when\" alone keeps slots for everybody; add \"for\" or \"hosts\"")
+                write!(f, "\"when\" alone reserves slots for all users; add \"for\" or \"hosts\"")
             }
             Fault::KeptForEverybody { when: false } => {
-                write!(f, "this keeps slots for everybody; add \"for\" or \"hosts\"")
+                write!(f, "this reserves slots for all users; add \"for\" or \"hosts\"")
             }
             Fault::ReservedAboveLimit { reserved, limit } => {
                 write!(f, "{reserved} slots are reserved of a limit of {limit}")
@@ -453,20 +464,21 @@ impl fmt::Display for Fault {
             }
             Fault::BadDelegate { name } => write!(
                 f,
-                "{} is no name of a drop-in: letters, digits, \"_\", \"-\" and \".\", and \".toml\" at its end",
+                "{} is not the name of a drop-in; use letters, digits, \"_\", \"-\" and \".\", and \
+                    \".toml\" at its end",
                 quoted(name)
             ),
             Fault::BadOwner { name } => {
                 write!(f, "{} is not one user; write a name or a uid", quoted(name))
             }
             Fault::DelegateElsewhere => write!(f, "only the system's main file can delegate"),
-            Fault::DelegatedKey { key } => write!(f, "a delegated file may not say \"{key}\""),
+            Fault::DelegatedKey { key } => write!(f, "a delegated file may not contain \"{key}\""),
             Fault::DelegatedPath => write!(
                 f,
                 "a delegated file has its repositories in a directory of its own; write a relative path"
             ),
             Fault::MayOnlyLower { repository } => {
-                write!(f, "may only lower {}: write ceiling", quoted(repository))
+                write!(f, "a delegated file can only lower {}: write ceiling", quoted(repository))
             }
             Fault::Loosens { what } => {
                 write!(f, "{what} would loosen the system's policy; a policy added to it may only tighten")

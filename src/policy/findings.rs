@@ -57,8 +57,9 @@ impl Findings {
     }
 }
 
-/// After a line that is not TOML the rest of the file is read as well as possible. Faults on that very line,
-/// of something that may have been there, and second faults of one name at one place are echoes of the first.
+/// After a line that is not TOML the rest of the file is read as well as possible. Faults on that line,
+/// faults about something that may have been there, and repeated faults of one name at one place follow from
+/// the first.
 fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let line = |at: &At| files.get(at.file).map_or(0, |file| file.line_column(at.start).0);
     let syntax = faults.iter().filter(|(_, fault)| matches!(fault, Fault::Syntax { .. }));
@@ -106,7 +107,7 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     });
 }
 
-/// A table with a misspelt header is defined all the same, as far as its author is concerned.
+/// A table with a misspelt header counts as defined.
 fn drop_undefined(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let misspelt = faults.iter().filter_map(|(at, fault)| match fault {
         Fault::UnknownKey { nearest: Some(nearest), .. }
@@ -146,7 +147,7 @@ fn diagnostic(
     }
 }
 
-// Everything that is wrong with a policy, at once. Whoever holds this has no policy: nothing was applied.
+// Everything that is wrong with a policy, at once. With this value there is no policy: nothing was applied.
 
 /// All faults of all files, sorted by file and place; never none.
 #[derive(Clone, Debug)]
@@ -164,7 +165,7 @@ impl Faults {
         Faults { are_delegated: self.iter().all(is_delegated), ..self }
     }
 
-    /// Whether only delegated files have them: then they are not for everybody.
+    /// Whether only delegated files have them: then they do not affect all users.
     pub fn are_delegated(&self) -> bool {
         self.are_delegated
     }

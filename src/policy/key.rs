@@ -13,7 +13,7 @@ pub(super) struct Key {
     pub(super) needed_by: &'static str,
     /// Whether the table must have it.
     pub(super) is_required: bool,
-    /// Whether its list, where it is one, must have an entry.
+    /// Whether its list, if it is one, must have an entry.
     pub(super) is_filled: bool,
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Keys {
     pub(super) what: &'static str,
     /// The keys, in groups, because some kinds of table share some.
     pub(super) groups: &'static [&'static [Key]],
-    /// What an editor can say of keys that do or do not go together.
+    /// What an editor can check about keys that exclude or require each other.
     pub(super) together: &'static [Together],
 }
 
@@ -101,7 +101,7 @@ impl Keys {
     }
 }
 
-/// What a value may look like.
+/// The shape of a value.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Shape {
     Text,

@@ -20,14 +20,14 @@ pub const SYSTEM_POLICY: &str = "/etc/rungate/policy.toml";
 /// Default directory of the system's repositories.
 pub(crate) const SYSTEM_DIRECTORY: &str = "/run/rungate";
 
-/// Whose files a layer is made of.
+/// The owner of a layer's files.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LayerKind {
     /// The system's file and its drop-ins.
     System,
     /// A drop-in of the system that is delegated to the admin of a department.
     Delegated,
-    /// What `--policy` or `RUNGATE_POLICY` names.
+    /// The file that `--policy` or `RUNGATE_POLICY` names.
     Given,
     /// The caller's own.
     Own,
@@ -47,21 +47,21 @@ pub struct Layer {
     pub(crate) create_mode: Option<u32>,
     pub(crate) keeper: Keeper,
     pub(crate) contact: Option<Arc<str>>,
-    /// The zone of `when`; only there where a rule of the layer asks for the time.
+    /// The zone of `when`; only there where a rule of the layer uses the time.
     pub(crate) zone: Option<TimeZone>,
     pub(super) zone_name: Option<String>,
     pub(super) log: Option<Log>,
-    /// Whom it is for, if it is delegated.
+    /// The users that it applies to, if it is delegated.
     pub(crate) delegation: Option<Arc<Delegation>>,
 }
 
 impl Layer {
-    /// Whose files it is made of.
+    /// The owner of its files.
     pub fn kind(&self) -> LayerKind {
         self.kind
     }
 
-    /// The mode of repositories that are created: in a system policy everybody must be able to open them.
+    /// The mode of repositories that are created: in a system policy all users must be able to open them.
     pub(crate) fn create_mode(&self) -> u32 {
         self.create_mode.unwrap_or(if self.is_of_system() { 0o666 } else { 0o600 })
     }
@@ -76,7 +76,7 @@ impl Layer {
         matches!(self.kind, LayerKind::System | LayerKind::Delegated)
     }
 
-    /// Whom it is for, if it is delegated.
+    /// The users that it applies to, if it is delegated.
     pub fn delegation(&self) -> Option<&Delegation> {
         self.delegation.as_deref()
     }

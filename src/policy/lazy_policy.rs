@@ -77,7 +77,7 @@ impl<'s> LazyPolicy<'s> {
             Ok(policy) => return Ok(Some(policy)),
             Err(faults) => faults,
         };
-        // What is not delegated has none, or those are everybody's.
+        // Files that are not delegated have none, or theirs apply to all users.
         let policy = self.files.policy(is_root, Some(command))?;
         let is_delegated = |fault: &Diagnostic| {
             sources.is_drop_in(&fault.path)
@@ -130,7 +130,7 @@ impl Policy {
 struct ParsedFiles {
     kinds: Vec<LayerKind>,
     layer_of_file: Vec<usize>,
-    /// Those that have a text, and behind them those that cannot be used.
+    /// The files with a text, then the unusable ones.
     files: Vec<Arc<SourceText>>,
     nodes: Vec<Nodes>,
     findings: Findings,
@@ -150,7 +150,7 @@ impl ParsedFiles {
         let read = files.len();
         report(found.faults, found.skipped, &mut files, &findings);
         for (file, source) in files.iter().enumerate().take(read) {
-            // Whoever a drop-in is delegated to may begin with an empty one.
+            // The owner of a delegated drop-in may begin with an empty one.
             if kinds[layer_of_file[file]] != LayerKind::Delegated && says_nothing(source.text()) {
                 findings.fault(At::whole(file), Fault::Empty);
             }
@@ -241,7 +241,7 @@ fn says_nothing(text: &str) -> bool {
     text.lines().all(|line| matches!(line.trim_start().bytes().next(), None | Some(b'#')))
 }
 
-// Policies that are not in force: what somebody named instead, or would put in its place.
+// Policies that are not in force: files that are named instead, or that would replace it.
 
 impl Policy {
     /// Reads and checks every file as if these texts were at their paths.
@@ -256,7 +256,7 @@ impl Policy {
     /// Reads and checks files that were named one by one, as if together they were the system's policy.
     pub fn check_files(paths: &[PathBuf], caller: u32, names: &dyn Names) -> Result<Policy, Faults> {
         let mut policy = Self::of_found(source::read_files(paths, caller), true, Some(names))?;
-        // Whose policy such a file is to be nobody has said yet, and in one's own {runtime} is right.
+        // It is not known yet whose policy such a file is, and in a user's own policy {runtime} is right.
         policy.warnings.retain(|warning| warning.code != Warning::RuntimeOfCaller.code());
         Ok(policy)
     }

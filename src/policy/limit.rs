@@ -1,5 +1,5 @@
 //! How many slots of a repository may be in use at once. The highest limit is the last slot with a byte of
-//! its own (see the layout of a repository). A higher one could not be counted, and is a fault.
+//! its own (see the layout of a repository). A higher limit could not be counted, and is a fault.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use super::{key::Shape, toml_text::string};
 /// The highest limit, and so the highest number of a slot.
 pub const HIGHEST_LIMIT: u32 = 1_048_575;
 
-/// The longest line that a policy can speak of.
+/// The longest queue that a policy can set.
 pub(super) const LONGEST_QUEUE: u32 = 1000;
 
-/// How a number of slots is written.
+/// The form of a number of slots.
 pub(super) const SLOT_COUNT: Shape = Shape::Number { least: 1, most: HIGHEST_LIMIT as i64 };
 pub(super) const SLOT_COUNT_OR_SHARE: Shape = Shape::Share { least: 1 };
 pub(super) const SLOT_COUNT_OR_NONE: Shape = Shape::Number { least: 0, most: HIGHEST_LIMIT as i64 };
 
-/// A limit as the policy says it.
+/// A limit as the policy writes it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Limit {
     /// This many slots; 0 drains the repository.
@@ -47,7 +47,7 @@ impl Limit {
         }
     }
 
-    /// The number of slots, where it is the same on every machine.
+    /// The number of slots, if it is the same on every machine.
     pub fn fixed(self) -> Option<u32> {
         match self {
             Limit::Fixed(limit) => Some(limit),
@@ -65,7 +65,7 @@ impl fmt::Display for Limit {
     }
 }
 
-// A number of slots, or a share of a limit: `"60%"`. What a share comes to is known when the limit is.
+// A number of slots, or a share of a limit: `"60%"`. The value of a share is known once the limit is.
 
 /// A number, or a share of a limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -94,7 +94,7 @@ impl Share {
         self.of(limit, 99)
     }
 
-    /// The same as a ceiling: a share of something is never nothing.
+    /// The same as a ceiling: a share is never 0.
     pub fn ceiling(self, limit: u32) -> u32 {
         match self {
             Share::Slots(slots) => slots,
@@ -102,7 +102,7 @@ impl Share {
         }
     }
 
-    /// Whether it is no less than a limit that lets anything through.
+    /// Whether it is at least a limit that admits anything.
     pub(super) fn is_all_of(self, limit: u32) -> bool {
         match self {
             Share::Slots(slots) => slots >= limit && limit > 0,

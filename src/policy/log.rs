@@ -14,13 +14,13 @@ use super::{
     template::{PathTemplate, Placeholder},
 };
 
-/// One layer's wish for a log.
+/// The log of one layer.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Log {
     /// Where events go.
     pub to: LogTarget,
     pub events: LogEvents,
-    /// Whether they tell what a decision looked at.
+    /// Whether they record the facts of a decision.
     pub replay: bool,
 }
 
@@ -42,7 +42,7 @@ pub struct LogFile(PathTemplate);
 /// Which events are logged.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum LogEvents {
-    /// Those of launches that did not start, and of holders that were ended.
+    /// Events of launches that did not start, and of holders that were ended.
     #[default]
     Refusals,
     All,

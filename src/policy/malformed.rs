@@ -1,5 +1,5 @@
-//! Why a text is not TOML, or not text, in words that say what to write instead. The parser's own words are
-//! about its grammar, and are used only if nothing here fits.
+//! Why a text is not TOML, or not text, in messages that say what to write instead. The parser's own messages
+//! are about its grammar, and are used only if nothing here fits.
 
 use std::ops::Range;
 
@@ -16,9 +16,9 @@ const OPEN_TABLE: &str = "the closing brace of a table is missing";
 
 const OPEN_LIST: &str = "the closing bracket of a list is missing";
 
-const UNMERGED: &str = "a merge stopped here at a conflict; keep one of its sides, and delete the marks";
+const UNMERGED: &str = "an unresolved merge conflict; keep one of its sides, and delete the marks";
 
-/// The message for a line when something is not closed in the one before.
+/// The message for a line if something is not closed in the previous one.
 pub(super) const ECHOES: [&str; 3] = [MISSING_COMMA, OPEN_LIST, OPEN_TABLE];
 
 /// What is wrong with bytes that are not UTF-8, with the place of the first of them.
@@ -33,15 +33,16 @@ pub(super) fn not_text(bytes: &[u8]) -> Fault {
     Fault::NotText { what: format!("is not UTF-8 text from line {line}, column {column} on") }
 }
 
-/// Why every line of a text is wrong, and where that shows: such a text has one fault.
+/// Why every line of a text is wrong, and where: such a text has one fault.
 pub(super) fn all_of(text: &str) -> Option<(usize, &'static str)> {
     let json = text.trim_start().starts_with('{').then(|| text.len() - text.trim_start().len());
     let json = json.map(|at| (at, "this looks like JSON; a policy is TOML, and begins with: version = 1"));
-    let nul = "NUL bytes stand here, as after a crash, or in UTF-16; restore the file, or save it as UTF-8";
+    let nul = "there are NUL bytes here, perhaps from a crash or UTF-16; restore the file, or save it as \
+        UTF-8";
     json.or_else(|| Some((text.find('\0')?, nul)))
 }
 
-/// Where something is wrong, for the reader: what is not closed is shown where it begins.
+/// The place to show: for something that is not closed, its beginning.
 pub(super) fn place(message: &str, text: &str, span: Range<usize>) -> Range<usize> {
     let start = line_start(text, span.start);
     if text.get(start..).is_some_and(|rest| is_mark_of_merge(rest.lines().next().unwrap_or_default())) {
@@ -63,7 +64,7 @@ fn open_quotes(message: &str) -> Option<&'static str> {
     }
 }
 
-/// What is wrong at this place of the text, where the parser says this.
+/// What is wrong at this place of the text, given the parser's message.
 pub(super) fn reason(message: &str, text: &str, span: &Range<usize>) -> String {
     let found = text.get(span.start..).unwrap_or_default().trim_start_matches([' ', '\t']);
     let before = text.get(line_start(text, span.start)..span.start).unwrap_or_default();
@@ -74,7 +75,7 @@ pub(super) fn reason(message: &str, text: &str, span: &Range<usize>) -> String {
 /// The same, with what precedes it in its line, and what follows.
 fn known(message: &str, before: &str, found: &str) -> Option<&'static str> {
     if message.starts_with("carriage return must be followed") {
-        return Some("a carriage return is here alone; lines end in a line feed");
+        return Some("a carriage return without a line feed; lines end in a line feed");
     }
     if message.starts_with("string values must be quoted") || message.starts_with("invalid boolean") {
         return Some(no_string(found));
@@ -127,13 +128,13 @@ fn known(message: &str, before: &str, found: &str) -> Option<&'static str> {
         _ if message.starts_with("invalid unquoted key") && found.starts_with(':') => Some(NO_EQUALS),
         _ if message.starts_with("invalid unquoted key") => Some(NAME_IN_QUOTES),
         _ if message.starts_with("key with no value") && before.contains(':') => Some(NO_EQUALS),
-        _ if message.starts_with("key with no value") => Some("= and a value are missing behind this key"),
+        _ if message.starts_with("key with no value") => Some("= and a value are missing after this key"),
         _ if message.starts_with("unexpected key or value") => Some(one_too_many(before, found)),
         _ => None,
     }
 }
 
-/// How long the marks are that git and its kin write around the two sides of a conflict.
+/// The length of the marks that git and similar tools write around the two sides of a conflict.
 const MARK_LENGTH: usize = 7;
 
 /// Whether a line is one of them.
@@ -144,7 +145,7 @@ fn is_mark_of_merge(line: &str) -> bool {
     })
 }
 
-/// In the place of a value, and no value.
+/// In the place of a value, but not a value.
 fn no_string(found: &str) -> &'static str {
     if found.is_empty() || found.starts_with(['\n', '\r', '#']) {
         "a value is missing"
@@ -154,7 +155,7 @@ fn no_string(found: &str) -> &'static str {
         if found.lines().next().is_some_and(|line| line.contains("//")) {
             "a comment begins with #"
         } else {
-            "this is no number; a string must stand in quotes"
+            "this is not a number; a string must be in quotes"
         }
     } else if ["true", "false"]
         .iter()
@@ -162,16 +163,16 @@ fn no_string(found: &str) -> &'static str {
     {
         "true and false are written in small letters"
     } else {
-        "a string must stand in quotes"
+        "a string must be in quotes"
     }
 }
 
-/// What follows a value on its line, and has no place there.
+/// Text after a value on its line, which is not allowed.
 fn one_too_many(before: &str, found: &str) -> &'static str {
     match before.trim_end().chars().next_back().filter(|_| !found.starts_with(['"', '\'', ','])) {
         Some('\'') => "a string with ' in it needs double quotes",
         Some('"') => "a string with \" in it needs single quotes",
-        _ => "something follows the value; several stand in brackets: [1, 2]",
+        _ => "something follows the value; several values must be in brackets: [1, 2]",
     }
 }
 
@@ -184,7 +185,7 @@ fn is_setting(line: &str) -> bool {
     })
 }
 
-// Lines that open a table, told by how they begin: what is no TOML has no tree to ask.
+// Lines that open a table, recognized by their beginning, because invalid TOML has no tree.
 
 /// Where the line begins that an offset lies in.
 pub(super) fn line_start(text: &str, offset: usize) -> usize {

@@ -24,6 +24,7 @@ mod partition_key;
 mod path_syntax;
 mod pattern;
 mod place;
+mod preview;
 mod printed;
 mod quick_hash;
 mod reader;
@@ -82,7 +83,7 @@ pub use site_settings::SiteSettings;
 pub use source::{LayerText, Proposal, Sources};
 pub(crate) use spelling::nearest;
 
-// The words that judgement and mechanism share, as this wing's files name them.
+// The types that judge and keepers share.
 pub use crate::judge::terms::span_of_time::{Wait, parse_duration, show_duration};
 use crate::judge::terms::{keyword, names, span_of_time};
 
@@ -112,7 +113,7 @@ pub struct Policy {
     layers: Vec<Layer>,
     rules: Vec<Rule>,
     repositories: Vec<Repository>,
-    /// The programs behind commands, each with the layer that says so.
+    /// The programs behind commands, each with its layer.
     executables: HashMap<String, (usize, PathBuf)>,
     /// The order in which rules are judged.
     sequence: Vec<usize>,
@@ -120,15 +121,15 @@ pub struct Policy {
     files: Vec<Arc<SourceText>>,
     warnings: Vec<Diagnostic>,
     stamps: Stamps,
-    /// The times that rules ask for which are not there, because they are for other commands.
+    /// The times of rules that were skipped, because they are for other commands.
     idle: Vec<Idle>,
     delegations: Vec<Arc<Delegation>>,
-    /// Delegated files that have faults, each with these: nothing of them is here.
+    /// Delegated files with faults, each with its faults: their content is missing here.
     withheld: Vec<(Arc<Delegation>, Faults)>,
 }
 
 impl Policy {
-    /// The contact for what no rule says.
+    /// The contact for refusals without a rule.
     pub fn contact(&self) -> Option<&str> {
         self.layers.iter().find_map(|layer| layer.contact.as_deref())
     }
@@ -138,13 +139,13 @@ impl Policy {
         Self::of_found(sources.read(&|_| true), sources.caller == 0, None)
     }
 
-    /// The same, except delegated files that have faults: those are withheld, and affect no other user.
+    /// The same without delegated files that have faults: those affect no other user.
     pub fn load_sound(sources: &Sources) -> Result<Policy, Faults> {
         let seen = match Self::load(sources) {
             Ok(policy) => return Ok(policy),
             Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone())),
         };
-        // Read once more: what changes from now on is seen by the stamps.
+        // Read once more: the stamps detect later changes.
         let faults = match Self::load(sources) {
             Ok(policy) => return Ok(policy),
             Err(faults) => faults,
@@ -162,7 +163,7 @@ impl Policy {
         Ok(policy)
     }
 
-    /// The same, and looks for what is likely not meant; `names` says who exists.
+    /// The same with warnings; `names` knows the existing users and groups.
     pub fn check(sources: &Sources, names: &dyn Names) -> Result<Policy, Faults> {
         Self::of_found(sources.read(&|_| true), sources.caller == 0, Some(names))
     }
@@ -172,7 +173,7 @@ impl Policy {
         Self::of_found(Found { layers, ..Found::default() }, caller_is_root, None)
     }
 
-    /// Validates text in memory, and looks for what is likely not meant.
+    /// Validates text in memory, with warnings.
     pub fn check_layers(
         layers: Vec<LayerText>,
         caller_is_root: bool,
@@ -187,7 +188,7 @@ impl Policy {
         Self::of_layers(vec![LayerText { kind: LayerKind::System, files }], false)
     }
 
-    /// A request, as the rules of this policy ask for it.
+    /// A request, with the facts that the rules of this policy need.
     pub(crate) fn facts<'a>(&'a self, request: &'a Request<'a>) -> EvalContext<'a> {
         EvalContext::new(request, self.layers.iter().map(|layer| layer.zone.as_ref()))
     }
@@ -202,14 +203,14 @@ impl Policy {
         &self.withheld
     }
 
-    /// The faults for which a launch would be refused, because the file that has them is for it.
+    /// The faults that refuse a launch, because their file applies to it.
     pub fn faults_for(&self, request: &Request<'_>) -> Option<&Faults> {
         let facts = EvalContext::new(request, []);
         let mut withheld = self.withheld.iter();
         withheld.find(|(delegation, _)| delegation.may_be_for(&facts)).map(|(_, faults)| faults)
     }
 
-    /// Whether no file says anything: there is no rule, and nothing is refused.
+    /// Whether all files are empty: there is no rule, and nothing is refused.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
@@ -239,13 +240,13 @@ impl Policy {
         &self.scenarios
     }
 
-    /// The zone in which the policy tells the time: the first that a layer names, else the system's.
+    /// The time zone of the policy: the first that a layer names, else the system's.
     pub fn time_zone(&self) -> TimeZone {
         let named = self.layers.iter().find(|layer| layer.zone_name.is_some());
         named.and_then(|layer| layer.zone.clone()).unwrap_or_else(system_zone)
     }
 
-    /// What that zone is called, where a layer names one.
+    /// The name of that zone, if a layer names one.
     pub fn time_zone_name(&self) -> Option<&str> {
         self.layers.iter().find_map(|layer| layer.zone_name.as_deref())
     }
@@ -255,25 +256,24 @@ impl Policy {
         self.executables.get(command.to_str()?).map(|(_, program)| program.as_path())
     }
 
-    /// The names of commands that it is written for: those that rules name literally, and those with a
-    /// program.
+    /// The names of the commands in it: those that rules name literally, and those with a program.
     pub fn command_names(&self) -> BTreeSet<&str> {
         let rules = self.rules.iter().filter(|rule| rule.enabled).flat_map(Rule::literal_commands);
         rules.chain(self.executables.keys().map(String::as_str)).collect()
     }
 
-    /// What is likely not meant; only a policy that was checked has any.
+    /// Warnings; only a policy that was checked has any.
     pub fn warnings(&self) -> &[Diagnostic] {
         &self.warnings
     }
 
-    /// The logs that its layers ask for, each with whether it is the system's own wish.
+    /// The logs of its layers, each with whether it is the system's.
     pub fn logs(&self) -> impl Iterator<Item = (LayerKind, &Log)> {
         self.layers.iter().filter_map(|layer| layer.log.as_ref().map(|log| (layer.kind, log)))
     }
 
-    /// The same with another limit for a repository, save for members and hours that have one of their own;
-    /// none where there is no such repository.
+    /// The same with another limit for a repository, except for members and hours that have one of their own;
+    /// none if there is no such repository.
     #[must_use]
     pub fn with_limit(mut self, repository: &str, limit: u32) -> Option<Self> {
         let known = self.repositories.iter_mut().find(|known| known.shown_name() == repository)?;
@@ -281,20 +281,20 @@ impl Policy {
         Some(self)
     }
 
-    /// Whether a file of the policy came, went or changed since it was read: as many `stat` calls as there
-    /// are files.
+    /// Whether a file of the policy was added, removed or changed since it was read: one `stat` call for each
+    /// file.
     pub fn is_stale(&self) -> bool {
         self.stamps.are_stale()
     }
 
-    /// Whether [`is_surely_fresh`](Self::is_surely_fresh) may be asked: it is on file systems of this host
-    /// alone. May have to wait for them.
+    /// Whether [`is_surely_fresh`](Self::is_surely_fresh) may be called: it only uses file systems of this
+    /// host. May have to wait for them.
     pub(crate) fn is_local(&self) -> bool {
         self.stamps.are_local()
     }
 
-    /// Whether it is known that none did, by what the kernel has in memory: no disk is waited for. Where it
-    /// is not known, [`is_stale`](Self::is_stale) tells.
+    /// Whether it is certainly unchanged, according to the kernel's cache: this never waits for a disk. If it
+    /// is unknown, [`is_stale`](Self::is_stale) tells.
     pub(crate) fn is_surely_fresh(&self) -> bool {
         self.stamps.are_surely_fresh()
     }

@@ -1,11 +1,12 @@
-//! Which arguments and values of variables a policy names, so that a log may have them. Others may be secret.
+//! The arguments and values of variables that a policy names, so that a log may contain them. Others may be
+//! secret.
 
 use std::ffi::{OsStr, OsString};
 
 use super::{Policy, rule::Acquisition, selector::Selectors, template::Placeholder};
 
 impl Policy {
-    /// Of each argument whether a rule names it, by itself or as a number of slots.
+    /// For each argument, whether a rule names it, by itself or as a number of slots.
     pub fn named_arguments(&self, arguments: &[OsString]) -> Vec<bool> {
         let mut named = vec![false; arguments.len()];
         let selectors = self.all_selectors().filter_map(|selectors| selectors.arguments.as_ref());
@@ -37,7 +38,7 @@ impl Policy {
                 .any(|placeholder| *placeholder == Placeholder::Environment(variable.into()))
     }
 
-    /// What lock files are called after can be read by anybody.
+    /// All users can read the values in names of lock files.
     fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
         self.repositories.iter().flat_map(|repository| repository.path.placeholders())
     }
@@ -47,7 +48,7 @@ impl Policy {
     }
 }
 
-/// Marks the option that says how many slots are wanted, and the number behind it.
+/// Marks the option for the number of slots, and the number after it.
 fn mark_number(option: &str, arguments: &[OsString], named: &mut [bool]) {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     for (place, argument) in arguments.iter().enumerate() {

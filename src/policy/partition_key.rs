@@ -3,7 +3,7 @@
 use super::{capture::name_in_braces, fault::Fault, place::Written, reader::Value, template::Placeholder};
 use crate::judge::terms::keyword::Keyword;
 
-/// For whom or what a repository has one file each.
+/// By what a repository has one file each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Per {
     User,

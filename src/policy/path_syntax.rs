@@ -18,7 +18,7 @@ const RUNTIME: &str = "{runtime}";
 pub(crate) struct Directory {
     pub(super) start: Start,
     pub(super) below: PathBuf,
-    /// The one directory in it for repositories of a delegated file, which name no path elsewhere.
+    /// The subdirectory for repositories of a delegated file, which cannot name a path elsewhere.
     pub(super) delegated: Option<String>,
 }
 
@@ -64,14 +64,13 @@ impl PathTemplate {
         if directory.delegated.is_some() {
             return Err(Fault::DelegatedPath);
         }
-        // Above the first placeholder everything but the file is there before any launch.
+        // The directories before the first placeholder exist before any launch.
         let given = names.iter().take(names.len() - 1).take_while(|name| name.literal().is_some()).count();
         let base = names.drain(..given).filter_map(|name| name.literal().map(str::to_owned)).collect();
         Ok(PathTemplate { start, base, names, text: text.to_owned() })
     }
 
-    /// The path of a repository that says none: `NAME.lock`, or with a file for each member
-    /// `NAME.MEMBER.lock`.
+    /// The path of a repository without one: `NAME.lock`, or with a file for each member `NAME.MEMBER.lock`.
     pub(super) fn of_name(name: &str, per: &[PartitionKey<'_>], directory: &Directory) -> Self {
         let mut pieces = vec![Piece::Literal(name.to_owned())];
         let mut text = name.to_owned();
@@ -98,7 +97,7 @@ impl PathTemplate {
     }
 }
 
-/// Takes a path apart; without a start it is relative.
+/// Parses a path; without a start it is relative.
 fn start(text: &str) -> Result<(Option<Start>, Vec<Name>), Fault> {
     if text.is_empty() {
         return Err(Fault::EmptyPath);
@@ -153,7 +152,7 @@ impl Placeholder {
         ("args", Placeholder::Arguments),
     ];
 
-    /// What is no placeholder is one that rules capture: whether any does, they have to say.
+    /// A name that is not a placeholder must be a capture of a rule; the rules are checked for that.
     pub(super) fn parse(name: &str) -> Result<Placeholder, Fault> {
         if name == "runtime" {
             return Err(Fault::RuntimeNotFirst);
@@ -181,12 +180,12 @@ impl Placeholder {
         Err(Fault::UnknownPlaceholder { name: name.to_owned(), nearest: Self::nearest(name) })
     }
 
-    /// The placeholder that every path knows, and that this one was likely meant to be.
+    /// The known placeholder that this one was probably meant to be.
     pub(super) fn nearest(name: &str) -> Option<String> {
         nearest(name, Self::names().chain(["arg1", "env.NAME"]))
     }
 
-    /// The names that mean something in every path, save those with a number or a variable in them.
+    /// The names that mean something in every path, except those with a number or a variable in them.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
         Self::NAMES.iter().map(|(name, _)| *name).chain(["runtime"])
     }

@@ -7,15 +7,15 @@ use std::sync::OnceLock;
 
 use globset::{Candidate, Glob, GlobBuilder, GlobMatcher};
 
-/// What is matched, which decides what is special in a pattern.
+/// The matched kind of text, which decides what is special in a pattern.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Subject {
-    /// Users, groups, arguments, values: a star crosses everything, a backslash is an ordinary character
+    /// Users, groups, arguments, values: a star matches everything, a backslash is an ordinary character
     /// (`CORP\ann`).
     Name,
-    /// Commands and directories: a star stops at `/`, a backslash takes away what the next character means.
+    /// Commands and directories: a star stops at `/`, a backslash makes the next character ordinary.
     Path,
-    /// Hosts: as names, whatever their case.
+    /// Hosts: like names, in any case.
     Host,
 }
 
@@ -37,7 +37,7 @@ enum Form {
 }
 
 impl Pattern {
-    /// Reads a pattern; what is wrong with it otherwise.
+    /// Reads a pattern, or returns its fault.
     pub(crate) fn new(text: &str, subject: Subject) -> Result<Pattern, String> {
         let special = |byte: u8| match SPECIAL[usize::from(byte)] {
             Special::No => false,
@@ -48,8 +48,8 @@ impl Pattern {
             None => Form::Literal,
             Some(star) if &text[star..] == "*" => Form::Prefix(star),
             Some(literal) => {
-                // Stars and question marks are well-formed wherever they stand, so that most patterns need
-                // not be parsed before there is something to match.
+                // Stars and question marks are always well-formed, so most patterns need not be parsed before
+                // there is something to match.
                 if text.contains(['[', '{', '}', '\\']) {
                     glob(text, subject).map_err(|error| error.kind().to_string())?;
                 }
@@ -63,12 +63,12 @@ impl Pattern {
         &self.text
     }
 
-    /// The only value it matches, where there is only one.
+    /// The only value it matches, if there is only one.
     pub(crate) fn literal(&self) -> Option<&str> {
         matches!(self.form, Form::Literal).then_some(self.text.as_str())
     }
 
-    /// Whether it matches everything there can be.
+    /// Whether it matches everything.
     pub(crate) fn is_everything(&self) -> bool {
         matches!(self.form, Form::Prefix(0)) && self.subject != Subject::Path
     }
@@ -101,7 +101,7 @@ impl Pattern {
         }
     }
 
-    /// Whether it certainly matches whatever another one does.
+    /// Whether it certainly matches everything that another one matches.
     pub(super) fn covers(&self, narrow: &Pattern) -> bool {
         self.is_everything()
             || self.text() == narrow.text()
@@ -117,7 +117,7 @@ impl Pattern {
     }
 }
 
-/// Whether a byte is special in a pattern. Every launch looks up each byte of all patterns here.
+/// Whether a byte is special in a pattern. Every launch looks up each byte of a policy's patterns here.
 #[derive(Clone, Copy)]
 enum Special {
     No,
@@ -136,7 +136,7 @@ static SPECIAL: [Special; 256] = {
     special
 };
 
-/// Two that are written alike match alike.
+/// Equal patterns match the same.
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
         (self.text(), self.subject) == (other.text(), other.subject)

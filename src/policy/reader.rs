@@ -1,5 +1,5 @@
-//! Reads values from the tape of a TOML file. A getter returns `None` for an absent value and for a
-//! wrong one, which it has then reported, so that the walk continues to the next fault.
+//! Reads values from the tape of a TOML file. A getter returns `None` for an absent value and for a wrong
+//! one. It reports a wrong one, so that reading continues to the next fault.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{
 /// A table whose keys are known.
 pub(super) struct Section<'a> {
     table: Item<'a>,
-    /// The marks of its keys: most of those that are asked for are not there.
+    /// The marks of its keys: most of those that are asked for do not exist.
     marks: u64,
     pub(super) at: At,
     pub(super) keys: &'static Keys,
@@ -34,7 +34,7 @@ pub(super) struct Value<'a> {
 }
 
 impl<'a> Section<'a> {
-    /// Looks at a table, and reports the keys that it cannot have.
+    /// Reads a table, and reports unknown keys.
     pub(super) fn new(table: Item<'a>, at: At, keys: &'static Keys, findings: &'a Findings) -> Self {
         let mut marks = 0;
         for item in table.items() {
@@ -64,7 +64,7 @@ impl<'a> Section<'a> {
         Some(Value { key, item, at: At::new(self.at.file, item.span()), findings: self.findings })
     }
 
-    /// A key that must be there.
+    /// A required key.
     pub(super) fn require(&self, key: &'static str) -> Option<Value<'a>> {
         debug_assert!(self.keys.may_require(key), "{key} is not marked as required");
         let value = self.get(key);
@@ -108,7 +108,7 @@ impl<'a> Section<'a> {
 
     pub(super) fn duration(&self, key: &'static str) -> Option<Written<Duration>> {
         let value = self.get(key)?;
-        value.parsed("a length of time such as \"10m\"", parse_duration, |key, text| Fault::BadDuration {
+        value.parsed("a duration such as \"10m\"", parse_duration, |key, text| Fault::BadDuration {
             key,
             text,
         })
@@ -116,7 +116,7 @@ impl<'a> Section<'a> {
 
     pub(super) fn wait(&self, key: &'static str) -> Option<Written<Wait>> {
         let value = self.get(key)?;
-        value.parsed("a length of time such as \"10m\", or \"forever\"", Wait::parse, |key, text| {
+        value.parsed("a duration such as \"10m\", or \"forever\"", Wait::parse, |key, text| {
             Fault::BadDuration { key, text }
         })
     }
@@ -157,7 +157,7 @@ impl<'a> Section<'a> {
         value.by_name().unwrap_or_default()
     }
 
-    /// Reports those of these keys that are there.
+    /// Reports those of these keys that are present.
     pub(super) fn forbid(&self, keys: &[&'static str], fault: impl Fn(&'static str) -> Fault) {
         for &name in keys {
             if let Some(item) = self.table.get(name) {
@@ -170,7 +170,7 @@ impl<'a> Section<'a> {
         self.table.items().next().is_none()
     }
 
-    /// Whether any other key is there, known or not.
+    /// Whether any other key is present, known or not.
     pub(super) fn has_more_than(&self, key: &'static str) -> bool {
         self.table.items().any(|item| item.key() != key)
     }
@@ -205,12 +205,12 @@ impl<'a> Value<'a> {
         Written { value, at: self.at }
     }
 
-    /// The string, where it is one; nothing is reported.
+    /// The string, if it is one; nothing is reported.
     pub(super) fn as_text(&self) -> Option<&'a str> {
         self.item.text()
     }
 
-    /// The flag, where it is one; nothing is reported.
+    /// The flag, if it is one; nothing is reported.
     pub(super) fn as_flag(&self) -> Option<bool> {
         match self.item.kind() {
             Kind::True => Some(true),
@@ -294,7 +294,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// A string that means something.
+    /// A string with a meaning.
     pub(super) fn parsed<T>(
         &self,
         expected: &'static str,
@@ -312,7 +312,7 @@ impl<'a> Value<'a> {
         parsed.map(|value| self.written(value))
     }
 
-    /// A list that was read from this value and must not be empty; what to do instead.
+    /// A list from this value that must not be empty; with the alternative.
     pub(super) fn filled<T>(&self, list: Vec<T>, instead: &'static str) -> Option<Written<Vec<T>>> {
         if list.is_empty() {
             self.fault(Fault::EmptyList { key: self.key.to_owned(), instead });
@@ -331,7 +331,7 @@ impl<'a> Value<'a> {
         text.map(|text| self.written(text.to_owned()))
     }
 
-    /// The values of a list; they bear its key.
+    /// The values of a list, with its key.
     pub(super) fn list(&self, expected: &'static str) -> Option<Written<Vec<Value<'a>>>> {
         self.elements(expected).map(|values| self.written(values.collect()))
     }
@@ -378,10 +378,10 @@ impl<'a> Value<'a> {
     }
 }
 
-/// How many characters a contact has at most.
+/// The maximum number of characters of a contact.
 const LONGEST_CONTACT: usize = 200;
 
-/// Whether a text can be a contact: one line that has room on a screen.
+/// Whether a text can be a contact: one line that fits on a screen.
 fn is_contact(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains(['\n', '\r']) && text.chars().count() <= LONGEST_CONTACT
 }

@@ -1,11 +1,11 @@
-//! Which inputs a policy uses at all: launches that differ in nothing else are alike for it.
+//! The inputs that a policy uses: launches that differ only in others are equal for it.
 
 use super::{
     Policy, repository::limits::Whom, rule::Acquisition, selector::Selectors, template::Placeholder,
     times::Hours,
 };
 
-/// Which circumstances of a launch make a difference.
+/// The circumstances of a launch that make a difference.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RelevantInputs {
     /// Where it is started.
@@ -17,7 +17,7 @@ pub struct RelevantInputs {
 }
 
 impl RelevantInputs {
-    /// At whatever one of both looks at.
+    /// The union of both.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -30,7 +30,7 @@ impl RelevantInputs {
 }
 
 impl Policy {
-    /// What it looks at, or may look at.
+    /// The inputs that it uses, or may use.
     pub fn looks(&self) -> RelevantInputs {
         let selectors =
             self.rules.iter().flat_map(|rule| std::iter::once(&rule.selectors).chain(&rule.except));
@@ -41,7 +41,7 @@ impl Policy {
         RelevantInputs { arguments: looks.arguments || is_counted, ..looks }
     }
 
-    /// The hours of the day, as the policy tells the time.
+    /// The hours of the day, in the policy's time zone.
     pub fn hours(&self) -> Hours {
         Hours::in_zone(self.time_zone())
     }
@@ -76,7 +76,7 @@ fn of_repository(repository: &super::Repository) -> RelevantInputs {
         .reservations()
         .iter()
         .map(|reservation| RelevantInputs { hosts: reservation.is_by_host(), ..RelevantInputs::default() });
-    // Where slots have names a host may have some of them out of order.
+    // If slots have names, a host may have some of them out of order.
     let named = RelevantInputs { hosts: repository.names.most().is_some(), ..RelevantInputs::default() };
     placeholders.chain(whom).chain(reserved).fold(named, RelevantInputs::or)
 }

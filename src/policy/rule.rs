@@ -17,7 +17,7 @@ pub(super) use crate::judge::terms::slots_wanted::Slots;
 /// What a rule that counts does with the launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Action {
-    /// It takes what it acquires.
+    /// It acquires its claims.
     #[default]
     Limit,
     /// It refuses the launch.
@@ -31,7 +31,7 @@ impl Keyword for Action {
         &[("limit", Action::Limit), ("deny", Action::Deny), ("exempt", Action::Exempt)];
 }
 
-/// Whether the launches of a rule heed the limits.
+/// Whether limits apply to the launches of a rule.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Admission {
     /// They do.
@@ -69,7 +69,7 @@ pub struct Rule {
     pub(crate) selectors: Selectors,
     /// Whether its selectors capture anything.
     pub(crate) captures: bool,
-    /// Any of these takes the rule out, whatever its own selectors say.
+    /// Any of these excludes the rule, regardless of its own selectors.
     pub(crate) except: Vec<Selectors>,
     /// The family whose first matching rule counts; the number is unique among all layers.
     pub(crate) family: Option<usize>,
@@ -80,7 +80,7 @@ pub struct Rule {
     pub(super) message: Option<String>,
     /// The contact, if it names one.
     pub(super) contact: Option<String>,
-    /// The same of its layer.
+    /// The contact of its layer.
     pub(super) default_contact: Option<Arc<str>>,
     pub(crate) acquire: Vec<Acquisition>,
     pub(super) admit: Admission,
@@ -94,12 +94,12 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// The name as the file says it, or its number where it has none.
+    /// The name in the file, or its number if it has none.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The name to show: with the file's where two files use it.
+    /// The name to show: with the file's if two files use it.
     pub fn shown_name(&self) -> &str {
         &self.shown_name
     }
@@ -150,12 +150,12 @@ impl Rule {
         self.contact.as_deref().or(self.default_contact.as_deref())
     }
 
-    /// How long its launches may wait, where it says.
+    /// How long its launches may wait, if it sets that.
     pub fn wait(&self) -> Option<Wait> {
         self.wait
     }
 
-    /// What keeps its launches' slots, where it says.
+    /// What keeps its launches' slots, if it sets that.
     pub fn hold(&self) -> Option<Hold> {
         self.hold
     }
@@ -170,20 +170,19 @@ impl Rule {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
     }
 
-    /// The working directories it is written for, as far as it names any; among them are patterns.
+    /// The working directories that it names, also patterns.
     pub fn named_directories(&self) -> Vec<String> {
         self.selectors.shown(Selector::Directories)
     }
 }
 
-// What a rule takes of repositories, as it was validated: repositories are indices, numbers are within their
-// limits.
+// The validated claims of a rule: repositories are indices, numbers are within their limits.
 
 /// One entry of `acquire`.
 #[derive(Debug)]
 pub(crate) enum Acquisition {
     One(ClaimTerms),
-    /// The first of these that can be had, each as a whole.
+    /// The first of these that is available, each as a whole.
     AnyOf(Vec<Vec<ClaimTerms>>),
 }
 
@@ -198,13 +197,13 @@ impl Acquisition {
     }
 }
 
-/// What is wanted of one repository.
+/// The claim on one repository.
 #[derive(Debug)]
 pub(crate) struct ClaimTerms {
     /// Its index among the repositories of the policy.
     pub(crate) repository: usize,
     pub(crate) ceiling: Option<Share>,
-    /// 0 where only the command line can ask for any.
+    /// 0 if only the command line can request any.
     pub(crate) slots: Slots,
     pub(crate) slots_from: Option<SlotsFrom>,
     pub(crate) wait: Option<Wait>,
@@ -213,8 +212,8 @@ pub(crate) struct ClaimTerms {
 }
 
 impl ClaimTerms {
-    /// Whether this can certainly be had wherever the other can: the same slots of the same repository, or
-    /// fewer of them, and no lower limit.
+    /// Whether this is certainly available whenever the other is: the same or fewer slots of the same
+    /// repository, and no lower limit.
     pub(super) fn wants_no_more_than(&self, other: &ClaimTerms) -> bool {
         // A share and a number are not compared.
         let no_lower = match (other.ceiling, self.ceiling) {

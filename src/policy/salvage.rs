@@ -6,7 +6,7 @@ use std::path::Path;
 use super::{Policy, Repository, Sources, findings::Faults};
 use crate::text::diagnostic::Diagnostic;
 
-/// Tables in which a fault changes no repository.
+/// Tables whose faults change no repository.
 const HARMLESS: [&str; 5] = ["rule", "test", "command", "log", "delegate"];
 
 impl Policy {
@@ -24,7 +24,7 @@ impl Policy {
     }
 }
 
-/// Whether a repository may differ from what its author meant because of a fault.
+/// Whether a fault may have changed a repository.
 fn may_change(fault: &Diagnostic, known: &Repository, texts: &[(&Path, &str)], sources: &Sources) -> bool {
     let (file, of) = (fault.path.as_path(), known.place.path());
     let text = texts.iter().find(|(path, _)| *path == file).map(|(_, text)| text);
@@ -39,7 +39,7 @@ fn may_change(fault: &Diagnostic, known: &Repository, texts: &[(&Path, &str)], s
     }
 }
 
-/// The repositories whose tables a line belongs to; none where it may belong to what all have in common.
+/// The repositories whose tables a line belongs to; none if it may belong to what all have in common.
 fn repositories_at(text: &str, line: usize) -> Option<Vec<&str>> {
     let headers = text.lines().enumerate().filter_map(|(index, text)| Some((index + 1, header(text)?)));
     let before: Vec<(usize, &str)> = headers.take_while(|(at, _)| *at <= line).collect();

@@ -1,4 +1,4 @@
-//! A test in a policy: a request, and the expected decision. The evaluator plays it.
+//! A test in a policy: a request, and the expected decision. The evaluator runs it.
 
 use std::{ffi::OsString, path::PathBuf};
 
@@ -25,7 +25,7 @@ pub struct Scenario {
     pub(crate) host: OsString,
     pub(crate) directory: PathBuf,
     pub(crate) environment: Vec<(String, OsString)>,
-    /// The moment; now where it does not say.
+    /// The time; now if it is not given.
     pub(crate) time: Option<Timestamp>,
     pub(crate) cpus: u32,
     pub(crate) held: Vec<Held>,
@@ -34,7 +34,7 @@ pub struct Scenario {
     /// The rule that refuses or exempts.
     pub(crate) by: Option<String>,
     pub(crate) claims: Option<Vec<ExpectedClaim>>,
-    /// How long it may wait for what is in the way.
+    /// How long it may wait.
     pub(crate) wait: Option<Wait>,
     pub(crate) hold: Option<Hold>,
 }
@@ -62,7 +62,7 @@ pub(crate) struct Held {
 pub(crate) enum Holders {
     /// This many slots are held by others like the caller.
     Alike(u32),
-    /// These, who took them in this order.
+    /// These holders, in the order of their starts.
     These(Vec<Holder>),
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Waiting {
     pub(crate) launches: u32,
 }
 
-/// What must come out.
+/// The expected result.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Expectation {
     /// It starts, perhaps with slots.

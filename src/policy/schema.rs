@@ -97,7 +97,7 @@ fn exception(keys: &Keys) -> Value {
     exception
 }
 
-/// A limit that is not everybody's.
+/// A limit for some members only.
 fn limit_of_some(keys: &Keys) -> Value {
     let mut limit = table(keys);
     limit["minProperties"] = 2.into();

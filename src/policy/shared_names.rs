@@ -1,4 +1,4 @@
-//! Names that several files use, and how such a rule or repository is called in messages.
+//! Names that several files use, and the names of such rules and repositories in messages.
 
 use std::{
     collections::HashMap,
@@ -15,8 +15,8 @@ pub(super) struct SharedNames {
 }
 
 impl SharedNames {
-    /// What is shared by these; `elsewhere` says whether a rule that is not among them has a name in another
-    /// file than this.
+    /// The names that these share; `elsewhere` tells whether a rule that is not among them has the name in
+    /// another file.
     pub(super) fn of(
         rules: &[Rule],
         repositories: &[Repository],
@@ -32,7 +32,7 @@ impl SharedNames {
         }
     }
 
-    /// Gives rules and repositories the names that are shown: with the file's where the name is shared.
+    /// Sets the shown names of rules and repositories: with the file's name if they are shared.
     pub(super) fn show(&self, rules: &mut [Rule], repositories: &mut [Repository], files: &[PathBuf]) {
         for rule in rules {
             rule.shown_name = shown(&rule.name, rule.place.path(), &self.rules, files);

@@ -1,12 +1,12 @@
-//! The nearest valid spelling of a word that is not known.
+//! The nearest valid spelling of an unknown word.
 
 use strsim::damerau_levenshtein;
 
-/// The candidate that is likely meant; `None` when none is near.
+/// The probable intention; `None` if none is near.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let distance = |candidate: &str| damerau_levenshtein(&word.to_lowercase(), &candidate.to_lowercase());
     let near = candidates.into_iter().map(|candidate| (distance(candidate), candidate)).min()?;
-    // One slip in a short word, one more for every four letters of a longer one.
+    // One typing error in a short word, one more for every four letters of a longer one.
     let length = word.chars().count();
     (near.0 <= 1 + length / 4 && near.0 < length).then(|| near.1.to_owned())
 }

@@ -13,7 +13,8 @@ use toml::de::{DeInteger, DeTable, DeValue};
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
     list: Vec<Node>,
-    /// Texts that are not in the file as they are, sorted by their nodes: of a key, or of a value.
+    /// Texts that differ from the file, such as strings with escapes, sorted by node: of a key, or of a
+    /// value.
     decoded: Vec<(u32, Part, String)>,
 }
 
@@ -37,7 +38,7 @@ struct Node {
     last: u32,
 }
 
-/// Where the text of a key is: without its quotes, or, where it has an escape, with them.
+/// Where the text of a key is: without its quotes, or, if it has an escape, with them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Key {
     start: u32,
@@ -219,7 +220,7 @@ impl Nodes {
     }
 }
 
-/// A number as digits; nothing where it is too long to be one.
+/// A number as digits; nothing if it is too long to be one.
 fn decimal(number: &DeInteger<'_>) -> String {
     let read = i64::from_str_radix(number.as_str(), number.radix());
     read.map_or_else(|_| String::new(), |number| number.to_string())
@@ -315,7 +316,7 @@ impl<'t> Item<'t> {
         key.start as usize - quote..key.end as usize + quote
     }
 
-    /// The string, where it is one.
+    /// The string, if it is one.
     pub(super) fn text(self) -> Option<&'t str> {
         let span = self.span();
         match self.kind() {

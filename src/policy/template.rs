@@ -1,6 +1,6 @@
 //! The path of a repository, with placeholders for what differs between launches. Expansion never leaves the
 //! directory, and never gives one file to two launches with different values by accident. `safe_value` makes
-//! one value safe; how several share one name is decided here.
+//! one value safe; this decides how several share one name.
 
 use std::{
     ffi::OsStr,
@@ -75,7 +75,7 @@ pub(crate) enum Start {
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct PathTemplate {
-    /// Where the directory starts that is there before any launch.
+    /// The start of the directory that exists before any launch.
     pub(super) start: Start,
     /// The directories below `start` that belong to it.
     pub(super) base: PathBuf,
@@ -88,8 +88,7 @@ pub(crate) struct PathTemplate {
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Name {
     pub(super) pieces: Vec<Piece>,
-    /// The characters of the text between its values, where a value that holds one could be taken for
-    /// another.
+    /// The separators between its values that would be ambiguous within a value.
     reserved: Vec<u8>,
     /// Whether each value but the last is followed by a separator: otherwise values are next to each other,
     /// or the text between them could be part of one.
@@ -130,7 +129,7 @@ impl Name {
         })
     }
 
-    /// The name, where it holds no placeholder.
+    /// The name, if it has no placeholder.
     pub(super) fn literal(&self) -> Option<&str> {
         match self.pieces.as_slice() {
             [Piece::Literal(text)] => Some(text),
@@ -185,9 +184,9 @@ impl Name {
     }
 }
 
-/// The characters that must not occur in the values of a name, because with them another set of values could
-/// give the same name; and whether nothing tells where a value ends, because no text separates it from the
-/// next, or a text with a `%`, as bytes of values have it.
+/// The characters that must not occur in the values of a name, because another set of values could then give
+/// the same name. Also whether the end of a value is ambiguous: no text separates it from the next, or a text
+/// with a `%`, as in encoded bytes.
 fn ambiguity(pieces: &[Piece]) -> (Vec<u8>, bool) {
     let values: Vec<usize> =
         (0..pieces.len()).filter(|&index| matches!(pieces[index], Piece::Value(_))).collect();
@@ -201,7 +200,7 @@ fn ambiguity(pieces: &[Piece]) -> (Vec<u8>, bool) {
         if !between.bytes().all(is_safe) {
             continue;
         }
-        // With two values of which one is a number, the number ends where the text that is none begins.
+        // If one of two values is a number, it ends where the text begins.
         let number =
             |index: usize| matches!(&pieces[index], Piece::Value(placeholder) if placeholder.is_number());
         let no_digit = |byte: Option<u8>| byte.is_some_and(|byte| !byte.is_ascii_digit());
@@ -231,7 +230,7 @@ impl PathTemplate {
         &self.text
     }
 
-    /// The directory that is there before any launch.
+    /// The directory that exists before any launch.
     pub(crate) fn base(&self, runtime: &Path) -> PathBuf {
         let start = match &self.start {
             Start::At(directory) => directory,
@@ -253,7 +252,7 @@ impl PathTemplate {
         Ok(path)
     }
 
-    /// The file, where it is the same for every launch.
+    /// The file, if it is the same for every launch.
     pub(crate) fn fixed(&self, runtime: &Path) -> Option<PathBuf> {
         let mut path = self.base(runtime);
         for name in &self.names {
@@ -270,9 +269,9 @@ impl PathTemplate {
     }
 }
 
-// Values of unknown origin as parts of file names. What a user types must neither leave the directory nor
-// meet another user's file: every byte that may not stand in a name is written as `%` with two digits, as
-// URLs do, so that different values always give different names, and a name can be read back.
+// Values of unknown origin as parts of file names. A user's text must neither leave the directory nor give
+// another user's file. So every byte that is not allowed in a name is written as `%` with two digits, as in
+// URLs: different values always give different names, and a name can be read back.
 
 /// How long the hash of a shortened name is, with the dash before it.
 pub(super) const HASH_LENGTH: usize = 17;

@@ -25,8 +25,8 @@ pub(super) struct Idle {
 }
 
 impl Policy {
-    /// Of everything that asks for the time, rules, exceptions, limits and reservations, whether it is its
-    /// time. As long as this stays the same, so does what comes out of a request.
+    /// For every time window (of rules, exceptions, limits and reservations) whether it is open. While this
+    /// stays the same, decisions do too.
     pub fn times_at(&self, now: Timestamp) -> Vec<bool> {
         self.times_of(|_| true, now)
     }
@@ -56,8 +56,8 @@ impl Policy {
         times
     }
 
-    /// 12 bits that change when the policy does, or what it says of the time: limits that two launches were
-    /// given are compared only where these agree.
+    /// 12 bits that change with the policy or its open time windows. Limits of two launches are compared only
+    /// if these agree.
     pub fn generation(&self, now: Timestamp) -> u16 {
         let mut hasher = DefaultHasher::new();
         self.stamps.shared(Path::new(SYSTEM_POLICY).parent()).for_each(|file| file.hash(&mut hasher));
@@ -68,8 +68,8 @@ impl Policy {
 }
 
 // Time zones, from the system's files only: the environment (`TZ`, `TZDIR`) belongs to the caller, and a
-// caller could choose a zone in which it is night. Read when the policy is, and only where a rule asks for
-// the time.
+// caller could choose a zone where it is night. Read when the policy is, and only where a rule asks for the
+// time.
 
 const ZONES: &str = "/usr/share/zoneinfo";
 
@@ -88,7 +88,7 @@ pub fn named_zone(name: &str) -> Option<TimeZone> {
     TimeZone::tzif(name, &data).ok()
 }
 
-/// Where the zone with a name is, or the system's.
+/// The file of a time zone, or of the system's.
 pub(super) fn file_of_zone(name: Option<&str>) -> PathBuf {
     name.map_or_else(|| LOCAL.into(), |name| Path::new(ZONES).join(name))
 }
@@ -103,13 +103,13 @@ pub fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     zone.to_ambiguous_timestamp(local).compatible().ok()
 }
 
-/// The system's zone. A system without one lives in UTC.
+/// The system's zone. A system without one uses UTC.
 pub fn system_zone() -> TimeZone {
     let data = fs::read(LOCAL).ok();
     data.and_then(|data| TimeZone::tzif("", &data).ok()).unwrap_or(TimeZone::UTC)
 }
 
-// The hour of the day at any moment, found out once for each quarter of an hour: no zone changes within one.
+// The hour of the day at any time, computed once for each quarter of an hour: no zone changes within one.
 
 /// In microseconds.
 const QUARTER: u64 = 900_000_000;
@@ -124,7 +124,7 @@ pub struct Hours {
 }
 
 impl Hours {
-    /// As clocks show them there.
+    /// Local time there.
     pub fn in_zone(zone: TimeZone) -> Self {
         Self { zone, quarter: u64::MAX, hour: 0, weekday: 0 }
     }

@@ -1,5 +1,5 @@
-//! Text of a TOML file, written key by key in the order that reads best, which no serializer of maps keeps;
-//! and read back, as far as it was written here.
+//! Text of a TOML file, written key by key in the most readable order, which serializers of maps do not keep;
+//! and read back, if it was written here.
 
 use std::fmt::{self, Display, Write};
 
@@ -17,7 +17,7 @@ impl Table {
         self.keys.push((key, value.to_string()));
     }
 
-    /// Sets a key where there is a value.
+    /// Sets a key if there is a value.
     pub(super) fn set_some(&mut self, key: &'static str, value: Option<impl Display>) {
         if let Some(value) = value {
             self.set(key, value);

@@ -1,5 +1,5 @@
-//! What is probably a mistake but harms no launch; `policy check` shows it. As with faults, each is a value
-//! with a stable code, and all words are in this file.
+//! A probable mistake that harms no launch; `policy check` shows it. As with faults, each is a value with a
+//! stable code, and all words are in this file.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use super::{coded::coded, limit::Share, place::At};
 use crate::{judge::terms::provenance::rule_title, text::escape::Show};
 
 coded! {
-    /// What is likely not meant.
+    /// A probable mistake.
     Warning {
         SkippedFile { name: String } = "skipped-file",
         UnusedRepository { name: String } = "unused-repository",
@@ -40,38 +40,36 @@ impl fmt::Display for Warning {
             ),
             Warning::UnusedRepository { name } => write!(f, "no rule uses repository \"{}\"", name.shown()),
             Warning::UnusedAlias { name } => write!(f, "no rule uses alias \"{}\"", name.shown()),
-            Warning::OrderAlone => write!(f, "\"order\" says nothing without \"first_of\""),
+            Warning::OrderAlone => write!(f, "\"order\" has no effect without \"first_of\""),
             Warning::FamilyOfOne { family } => {
-                write!(
-                    f,
-                    "\"{}\" is the first_of of this rule alone, so that it shadows nothing",
-                    family.shown()
-                )
+                write!(f, "\"{}\" is the first_of of only this rule, so it shadows nothing", family.shown())
             }
             Warning::NoMembers { repository } => write!(
                 f,
-                "repository \"{}\" is one for all and has no members, so that this counts for nothing",
+                "repository \"{}\" is one for all and has no members, so this has no effect",
                 repository.shown()
             ),
             Warning::NeverBinds { ceiling, limit } => {
-                write!(f, "a ceiling of {ceiling} says nothing beside a limit of {limit}")
+                write!(f, "a ceiling of {ceiling} has no effect with a limit of {limit}")
             }
             Warning::NeverReached { before } => {
-                write!(f, "never reached: \"{}\" before it wants less", before.shown())
+                write!(f, "never reached: \"{}\" before it needs fewer slots", before.shown())
             }
             Warning::NeverMatches { because } => write!(f, "the rule can never match: {because}"),
             Warning::Shadowed { by, .. } => {
-                write!(f, "the rule never counts: whatever it matches, {} matches before it", rule_title(by))
+                write!(
+                    f,
+                    "the rule never counts: {} comes first, and matches all that it matches",
+                    rule_title(by)
+                )
             }
             Warning::Overruled { by, .. } => {
-                write!(f, "the rule never binds: whatever it matches, {} decides", rule_title(by))
+                write!(f, "the rule has no effect: {} decides all launches that it matches", rule_title(by))
             }
             Warning::WeakHold { commands, rules, ending } => {
                 let (commands_shown, let_go) = match commands.as_slice() {
-                    [one] => {
-                        (in_quotes(std::slice::from_ref(one)), "lets go of its slot while it still runs")
-                    }
-                    several => (in_quotes(several), "let go of their slots while they still run"),
+                    [one] => (in_quotes(std::slice::from_ref(one)), "releases its slot while it still runs"),
+                    several => (in_quotes(several), "release their slots while they still run"),
                 };
                 write!(f, "{commands_shown} {let_go}; write hold = \"{ending}\"")?;
                 match rules.as_slice() {
@@ -118,7 +116,7 @@ fn in_quotes(names: &[String]) -> String {
 }
 
 impl Warning {
-    /// Another place that belongs to it, and what to say there.
+    /// Another place that belongs to it, with its text.
     pub(super) fn second(&self) -> Option<(At, &'static str)> {
         match self {
             Warning::Shadowed { first, .. } => Some((*first, "this rule comes first")),

@@ -28,7 +28,7 @@ pub(crate) struct Account {
     pub(crate) gid: u32,
 }
 
-/// A look-up that failed. One that found nothing is no error.
+/// A look-up that failed. An empty result is not an error.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct LookupFailure {
     /// The call with its argument: `getgrnam("students")`.
@@ -145,7 +145,7 @@ impl NameCache {
         Self::default()
     }
 
-    /// The user's name, or the number where there is none.
+    /// The user's name, or the number if there is none.
     pub(crate) fn user(&self, uid: u32) -> String {
         let name = || user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string());
         self.users.borrow_mut().entry(uid).or_insert_with(name).clone()
@@ -157,9 +157,9 @@ impl NameCache {
     }
 }
 
-// The machine's own files of users and groups, read to doubt an absence. Of several databases the C library
-// gives the answer of the last one that was asked: where that has nothing, nobody hears that another one
-// could not be read. What those files cannot be asked either is not absent.
+// The machine's own files of users and groups, read to doubt an absence. With several databases the C library
+// returns the result of the last one: if that has no entry, the failure of another one is not reported. If
+// those files cannot be read either, the name is not known to be absent.
 
 /// A file with a line for each entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -169,7 +169,7 @@ pub(super) enum OwnDatabase {
 }
 
 impl OwnDatabase {
-    /// Asks the C library. Nothing, where it has nothing and these files, if there are any, have nothing
+    /// Asks the C library. Nothing, if it has nothing and these files, if there are any, have nothing
     /// either.
     pub(super) fn find<T>(
         self,
@@ -199,7 +199,7 @@ impl OwnDatabase {
     }
 }
 
-/// What an entry is looked for by.
+/// The key of a look-up.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Key<'a> {
     Name(&'a str),

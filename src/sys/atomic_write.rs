@@ -21,17 +21,16 @@ use super::{
     trusted_file::TrustedDirectory,
 };
 
-/// Whose a file is, and who may do what with it.
+/// The owner and the permissions of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Attributes {
-    /// What it had when it was there before; else it is this process's, with what its directory lends to new
-    /// files.
+    /// Those of the previous file; else those of a new file of this process in its directory.
     pub(crate) before: Option<Before>,
     /// Permission bits.
     pub(crate) mode: u32,
 }
 
-/// What the file had whose place is taken.
+/// Those of the replaced file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Before {
     /// Its owner.
@@ -47,7 +46,7 @@ impl TrustedDirectory {
     pub(crate) fn place(&self, name: &OsStr, text: &[u8], attributes: &Attributes) -> Result<(), Failure> {
         let directory = self.descriptor().as_fd();
         let beside = beside(name);
-        // What an earlier one left that was killed: nobody else writes here, and whoever does has the lock.
+        // A leftover of a killed process: only the holder of the lock writes here.
         match unlinkat(directory, beside.as_os_str(), UnlinkatFlags::NoRemoveDir) {
             Ok(()) | Err(Errno::ENOENT) => {}
             Err(errno) => return Err(Failure { call: "unlink", errno }),
@@ -87,14 +86,14 @@ fn write_beside(
     text: &[u8],
     attributes: &Attributes,
 ) -> Result<(), Failure> {
-    // Nobody else reads it before it is whole and has its owner.
+    // No other process reads it before it is complete and has its owner.
     let file: OwnedFd = create_new_at(directory, beside, 0o600).map_err(Failure::of("open"))?;
     let mut file = File::from(file);
     file.write_all(text).map_err(Failure::of_io("write"))?;
     if let Some(Before { uid, gid, .. }) = &attributes.before {
         match fchown(&file, Some(Uid::from_raw(*uid)), Some(Gid::from_raw(*gid))) {
-            // An owner may not be in the group of the file; it makes no difference where the group can do no
-            // more and no less than everybody.
+            // An owner may not be in the group of the file. That makes no difference if the group has the
+            // same permissions as others.
             Err(Errno::EPERM) if geteuid().as_raw() == *uid && is_group_like_others(attributes.mode) => {}
             changed => changed.map_err(Failure::of("fchown"))?,
         }

@@ -1,4 +1,4 @@
-//! Who runs this process, from the kernel: never from the environment, never from a look-up of a name.
+//! The user of this process, from the kernel: never from the environment or a look-up.
 
 use std::ffi::OsString;
 
@@ -41,7 +41,7 @@ pub fn is_set_id() -> bool {
     is_other_user || getresgid().map_or(true, |ids| ids.real != ids.effective)
 }
 
-/// Whether this process may signal everybody.
+/// Whether this process may signal all processes.
 pub fn is_root() -> bool {
     geteuid().is_root()
 }

@@ -129,8 +129,8 @@ impl Inherited {
         !self.files.is_empty()
     }
 
-    /// Whether this process may have POSIX locks on `file`: it has if they were taken through a descriptor
-    /// that came along, for closing any would have dropped them.
+    /// Whether this process may have POSIX locks on `file`: only if they were acquired through an inherited
+    /// descriptor, because closing any would have dropped them.
     pub fn may_carry_locks_of_the_process(&self, file: FileId) -> bool {
         self.of(file)
             .any(|number| own_locks(number, Ownership::Process).is_none_or(|locks| !locks.is_empty()))
@@ -156,7 +156,7 @@ impl Inherited {
     }
 }
 
-/// The locks of this ownership that were taken through a descriptor of this process; none where the kernel
+/// The locks of this ownership that were taken through a descriptor of this process; none if the kernel
 /// cannot be asked.
 fn own_locks(number: RawFd, wanted: Ownership) -> Option<Vec<Bytes>> {
     let info = fs::read_to_string(format!("/proc/self/fdinfo/{number}")).ok()?;
@@ -219,8 +219,8 @@ pub fn reopen_to_read(descriptor: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     open(path.as_str(), OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())
 }
 
-/// Takes every free number below the floor, or below the soft limit: until they are dropped, what is opened
-/// gets a higher one at once, for a descriptor that must not be closed cannot be moved.
+/// Takes every free number below the floor, or below the soft limit. Until they are dropped, new descriptors
+/// get higher numbers, because a descriptor that must not be closed cannot be moved.
 pub fn occupy_low() -> Vec<OwnedFd> {
     let mut taken: Vec<OwnedFd> = Vec::new();
     let Ok(first) = open("/", OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty()) else { return taken };

@@ -60,7 +60,7 @@ impl EditLock {
                 let other = record_lock::conflict_with_process(file.as_fd(), &WHOLE).ok().flatten();
                 return Err(NoLock::Taken(other.and_then(|other| other.pid)));
             }
-            // Whoever had it before may have removed the file in between: then there is nothing in this lock.
+            // Its previous holder may have removed the file: then this lock is void.
             let here = status_at(directory.descriptor(), name.as_os_str()).map(|status| status.id);
             let ours = status(&file).map(|status| status.id);
             if here.is_ok() && here == ours {
@@ -75,7 +75,7 @@ impl EditLock {
         self.left.as_deref()
     }
 
-    /// Writes down what is being edited.
+    /// Records what is being edited.
     pub(crate) fn note(&mut self, copy: &Path) -> Result<(), Failure> {
         self.file.set_len(0).map_err(Failure::of_io("ftruncate"))?;
         self.file.rewind().map_err(Failure::of_io("lseek"))?;

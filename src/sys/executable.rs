@@ -53,7 +53,7 @@ pub fn identity(path: &Path) -> Option<FileId> {
     stat(path).ok().map(|status| FileId::from(&status))
 }
 
-/// The file that this process executes; none where `/proc` is missing.
+/// The file that this process executes; none if `/proc` is missing.
 pub fn own() -> Option<FileId> {
     identity(LAUNCHER.get().map_or(Path::new(OWN), PathBuf::as_path))
 }

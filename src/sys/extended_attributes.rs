@@ -1,4 +1,4 @@
-//! What a file has beside owner and permission bits: access control lists, security labels, and other
+//! Properties of a file besides owner and permission bits: access control lists, security labels, and other
 //! attributes. A file that replaces another one has the same, or is not put in place.
 
 use std::{
@@ -28,7 +28,7 @@ const SIGNATURE: u8 = 3;
 pub(crate) struct ExtendedAttributes(Vec<(OsString, Vec<u8>)>);
 
 impl ExtendedAttributes {
-    /// Those of an open file; none where its file system has none.
+    /// The attributes of an open file; none if its file system has none.
     pub(crate) fn of(file: impl AsFd) -> Result<Self, Failure> {
         let listed = growing(|buffer| flistxattr(&file, buffer)).map_err(failed("flistxattr"))?;
         let names = listed.unwrap_or_default();
@@ -55,7 +55,7 @@ impl ExtendedAttributes {
             fremovexattr(&file, ACL).map_err(failed(call(ACL)))?;
         }
         for (name, value) in self.0.iter().filter(|(name, _)| !is_measured(name)) {
-            // A label that it has already may be one that nobody here could give.
+            // No process here may be able to set a label that the file already has.
             if there.value(name) != Some(value) {
                 fsetxattr(&file, name.as_os_str(), value, XattrFlags::empty()).map_err(failed(call(name)))?;
             }
@@ -72,7 +72,7 @@ fn is_measured(name: &OsStr) -> bool {
     MEASURED.iter().any(|measured| name == *measured)
 }
 
-/// What the kernel has, with as much room as it takes; none where there is nothing of the kind.
+/// The kernel's value, with a buffer of its size; none if there is none.
 fn growing(mut get: impl FnMut(&mut [u8]) -> io::Result<usize>) -> io::Result<Option<Vec<u8>>> {
     let mut buffer = vec![0; 256];
     loop {
@@ -92,7 +92,7 @@ fn failed(call: &'static str) -> impl Fn(io::Errno) -> Failure {
     move |errno| Failure { call, errno: Errno::from_raw(errno.raw_os_error()) }
 }
 
-/// What a failure is about, as far as people have a name for it.
+/// The subject of a failure, in a common name.
 fn call(name: impl AsRef<OsStr>) -> &'static str {
     match name.as_ref().to_str() {
         Some(ACL | "system.nfs4_acl" | "system.richacl") => "its access control list cannot be kept",

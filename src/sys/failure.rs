@@ -26,7 +26,7 @@ impl Failure {
     }
 }
 
-/// The number behind an error of the standard library; `EIO` where there is none (a write of no bytes, say).
+/// The number behind an error of the standard library; `EIO` if there is none (a write of no bytes, say).
 pub fn errno_of(error: &io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }

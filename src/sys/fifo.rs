@@ -29,8 +29,8 @@ const ENDING: &[u8] = b".fifo";
 /// The lowest descriptors of a process, which are checked for FIFOs: what it inherits is there.
 const MOST: usize = 1024;
 
-/// The FIFOs of this kind that a process has open. Only what has the name of one is looked at, and as the
-/// kernel has it in memory: a server or a daemon that keeps another file need not answer.
+/// The FIFOs of this kind that a process has open. Only files with the name of one are checked, and only in
+/// the kernel's memory, so no server has to answer.
 pub fn of_process(pid: i32) -> Vec<FileId> {
     let Ok(entries) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Vec::new() };
     let found = entries.take(MOST).filter_map(|entry| {

@@ -75,10 +75,10 @@ fn locks_beside(listing: &[u8], me: i32, name: &[u8], known: &Bytes) -> Option<V
     )
 }
 
-/// The locks that the entry of a descriptor in `/proc/PID/fdinfo` shows. A lock of a description is shown
-/// with every descriptor of that description, however it was passed on; one of a process with the descriptor
-/// that took it, and only for the process whose own table of descriptors has the lock: no process can make
-/// one for another.
+/// The locks that the entry of a descriptor in `/proc/PID/fdinfo` shows. The kernel shows a lock of a
+/// description with every descriptor of it, however that was passed on. It shows a lock of a process only
+/// with the acquiring descriptor, and only for the process whose own table of descriptors has the lock. So no
+/// process can make one for another.
 pub(super) fn locks_of_descriptor(info: &str) -> Vec<(Ownership, Bytes)> {
     info.lines()
         .filter_map(|line| Line::parse(line.strip_prefix("lock:")?.as_bytes()))
@@ -119,9 +119,8 @@ fn number<N: FromStr>(digits: &[u8]) -> Option<N> {
 }
 
 // Which processes have a lock on a file, as the kernel shows it with their descriptors. It names no holder
-// for a lock of an open file description, but shows it with every descriptor of that description; and it
-// shows a lock of a process only where it belongs to the process's own table. What belongs to other users
-// can be seen by root alone.
+// for a lock of an open file description, but shows it with every descriptor of that description. It shows a
+// lock of a process only if it belongs to the process's own table. Only root can see those of other users.
 
 /// Every lock of a description of `file` that can be seen from here, with a process that has a descriptor of
 /// it.
@@ -138,9 +137,9 @@ pub fn locks_of_descriptions(file: FileId) -> Vec<(i32, Bytes)> {
     found
 }
 
-/// All locks on `file` that the kernel shows with the descriptors of a process. Which file a descriptor leads
-/// to is asked of `stat`, because the line of a lock may give other numbers; no descriptor is opened, for
-/// closing it would drop locks of this very process.
+/// All locks on `file` that the kernel shows with the descriptors of a process. `stat` tells the file of a
+/// descriptor, because the line of a lock may give other numbers. No descriptor is opened, because closing it
+/// would drop locks of this process.
 pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>, Errno> {
     let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| errno_of(&error))?;
     Ok(descriptors

@@ -63,7 +63,7 @@ impl Listener {
         Some(Self(listener))
     }
 
-    /// Makes one for everybody. What a process that has ended left at the path is replaced.
+    /// Creates one that all users can connect to. A leftover socket of an ended process is replaced.
     pub fn at(path: &Path) -> Result<Self, Errno> {
         match UnixStream::connect(path) {
             Ok(_) => return Err(Errno::EADDRINUSE),
@@ -86,7 +86,7 @@ impl Listener {
                 stream.set_nonblocking(true).map_err(|error| errno_of(&error))?;
                 Ok(Some(Connection(stream)))
             }
-            // Whoever called has hung up already.
+            // The client has already closed the connection.
             Err(error) if matches!(errno_of(&error), Errno::EAGAIN | Errno::ECONNABORTED | Errno::EINTR) => {
                 Ok(None)
             }
@@ -134,7 +134,7 @@ impl Connection {
         }
     }
 
-    /// Who is at the other end.
+    /// The process at the other end.
     pub fn peer(&self) -> Result<Peer, Errno> {
         Peer::of(self.as_fd())
     }
@@ -183,13 +183,14 @@ impl Connection {
         set_socket_passcred(&self.0, true).map_err(errno)
     }
 
-    /// Reads what has come from one sender: the process and the user for whom the kernel vouches, if it does.
-    /// Descriptors that came with it are closed.
+    /// Reads data of one sender, with the process and user that the kernel confirms, if it does. Descriptors
+    /// that came with it are closed.
     pub fn read_with_sender(&self, bytes: &mut [u8]) -> Result<(usize, Option<(i32, u32)>), Errno> {
         unsafe_calls::receive_with_sender(self.as_fd(), bytes)
     }
 
-    /// Reads what has come, and the descriptor beside it. Nothing read means that the other end has hung up.
+    /// Reads what has come, and the descriptor beside it. Nothing read means that the other end closed the
+    /// connection.
     pub fn receive(&self, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>), Errno> {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut beside = RecvAncillaryBuffer::new(&mut room);
@@ -207,8 +208,8 @@ impl Connection {
         (&self.0).read(bytes).map_err(|error| errno_of(&error))
     }
 
-    /// Sleeps until there is something to read, or room to write, at most this long. Says whether there is; a
-    /// signal counts as nothing.
+    /// Sleeps until there is something to read, or room to write, at most this long. Returns whether there
+    /// is; a signal counts as nothing.
     pub fn wait(&self, to_write: bool, longest: Duration) -> Result<bool, Errno> {
         let flags = if to_write { PollFlags::POLLOUT } else { PollFlags::POLLIN };
         let timeout =
@@ -236,8 +237,8 @@ fn errno(error: rustix::io::Errno) -> Errno {
     Errno::from_raw(error.raw_os_error())
 }
 
-// Who is at the other end of a local socket: what the kernel wrote down when the connection was made, and
-// never what is said over it.
+// The process at the other end of a local socket, as the kernel recorded it at connect, never as the client
+// claims.
 
 /// The option of Linux 6.5 that gives the process itself, and not its number. The C library does not name it
 /// yet.
@@ -251,12 +252,12 @@ const MOST_GROUPS: usize = 65_536;
 pub struct Peer {
     /// Its number.
     pub pid: i32,
-    /// The process itself, where the kernel cannot give it again; elsewhere [`Connection::process`] asks for
-    /// it when it is needed, so that a conversation takes one descriptor.
+    /// The process itself, if the kernel cannot return it again. Otherwise [`Connection::process`] opens it
+    /// when needed, so that a connection needs one descriptor.
     ///
     /// [`Connection::process`]: crate::sys::local_socket::Connection::process
     pub process: Option<PidFd>,
-    /// When it started: with the number it names one process of one boot.
+    /// Its start time, which with its number identifies one process of one boot.
     pub started: u64,
     /// Its effective user when it connected; from within another user namespace the owner of that namespace,
     /// because one user may be many there.
@@ -266,8 +267,8 @@ pub struct Peer {
     /// Its effective group and its supplementary groups, each once; none from within another user namespace,
     /// where they are no groups of its user's.
     pub groups: Option<Vec<u32>>,
-    /// A number that the process must send itself, if the kernel could not give it: the process that
-    /// connected may have ended since, and its number be another's, while its child still has the socket.
+    /// A number that the process must send itself, if the kernel could not identify it. The process that
+    /// connected may have ended and another may have its number, while its child still has the socket.
     pub challenge: Option<u128>,
 }
 
@@ -283,7 +284,7 @@ impl Peer {
         };
         let started = Process::find(pid).ok_or(Errno::ESRCH)?.started;
         let owner = user_namespace::owner_of_foreign(pid)?;
-        // What /proc said was of this very process if that is still there, unreaped.
+        // The data of /proc are about this process if it still exists, unreaped.
         if process.has_ended() {
             return Err(Errno::ESRCH);
         }

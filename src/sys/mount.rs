@@ -14,18 +14,18 @@ use super::process;
 /// A mount, by its line in `/proc/self/mountinfo`.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Mount {
-    /// What part of the file system is mounted: `/` for all of it.
+    /// The mounted part of the file system: `/` for all of it.
     pub(crate) root: String,
     /// Where it is mounted.
     pub(crate) point: PathBuf,
     /// `ext4`, `nfs4`, `fuse.sshfs`.
     pub(crate) kind: String,
-    /// Of the file system as a whole: `rw`, `local_lock=none`, `vers=3`.
+    /// Options of the whole file system: `rw`, `local_lock=none`, `vers=3`.
     pub(crate) options: Vec<String>,
 }
 
 impl Mount {
-    /// That which a path is on; none where the path is not there or the kernel does not tell.
+    /// The mount of a path; none if the path does not exist or the kernel does not report it.
     pub(crate) fn of(path: &Path) -> Option<Self> {
         let file = File::options().read(true).custom_flags(OFlag::O_PATH.bits()).open(path).ok()?;
         let about = process::read(format!("/proc/self/fdinfo/{}", file.as_raw_fd()))?;

@@ -1,5 +1,5 @@
-//! What an ordinary user can do, found by trying: on a thread with the ids of `nobody`, and without the
-//! capabilities of root.
+//! Tries what an ordinary user can do: on a thread with the ids of `nobody`, and without the capabilities of
+//! root.
 
 use std::{path::Path, thread};
 

@@ -76,12 +76,12 @@ impl Poller {
     }
 }
 
-/// By which other threads wake the one that waits.
+/// Used by other threads to wake the waiting one.
 #[derive(Debug)]
 pub struct Bell(EventFd);
 
 impl Bell {
-    /// One that is silent.
+    /// A bell that has not rung.
     pub fn new() -> Result<Self, Errno> {
         EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map(Self)
     }

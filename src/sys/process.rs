@@ -121,7 +121,7 @@ pub fn since_boot() -> Option<Duration> {
     clock_gettime(ClockId::CLOCK_BOOTTIME).ok().map(Duration::from)
 }
 
-/// The same for all: as the host counts it, whatever time namespace this process is in. None where that
+/// The same for all: as the host counts it, whatever time namespace this process is in. None if that
 /// cannot be known.
 pub fn since_boot_of_host() -> Option<Duration> {
     let here = since_boot()?;
@@ -164,7 +164,7 @@ pub fn is_privileged_by_exec(pid: i32) -> Option<bool> {
     secure_in(&bytes, page_size)
 }
 
-/// The vector is pairs of words, as wide as the process has them. The size of a page tells that the width is
+/// The vector is pairs of words, as wide as the process has them. The size of a page shows that the width is
 /// right.
 fn secure_in(auxv: &[u8], page_size: u64) -> Option<bool> {
     [4, 8].into_iter().find_map(|width| {
@@ -181,17 +181,17 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
-/// The words of its command line, as they are now; none where they cannot be seen.
+/// The words of its command line, as they are now; none if they cannot be seen.
 pub fn command_line(pid: i32) -> Vec<OsString> {
     words(&format!("/proc/{pid}/cmdline"))
 }
 
-/// The entries of its environment as it began, `NAME=VALUE`; none where they cannot be seen.
+/// The entries of its environment as it began, `NAME=VALUE`; none if they cannot be seen.
 pub fn environment(pid: i32) -> Vec<OsString> {
     words(&format!("/proc/{pid}/environ"))
 }
 
-/// Its working directory, where it can be seen.
+/// Its working directory, if it can be seen.
 pub fn directory(pid: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/{pid}/cwd")).ok()
 }
@@ -254,7 +254,7 @@ pub fn boot_id() -> Option<&'static str> {
 // Small files of `/proc`, read in one piece: their size is not known beforehand, and asking for it, as the
 // standard library does, costs more than the reading.
 
-/// What fits of the file into 4096 bytes, as text; none when it cannot be read.
+/// The first 4096 bytes of the file, as text; none if it cannot be read.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
     read_within::<4096>(path)
 }
@@ -266,8 +266,8 @@ pub(crate) fn read_within<const BYTES: usize>(path: impl AsRef<Path>) -> Option<
     Some(String::from_utf8_lossy(bytes.get(..length)?).into_owned())
 }
 
-// A process by descriptor: it stands for this very process, even when the number goes to another one, and it
-// can be waited for without being its parent.
+// A process by descriptor: it refers to this process even if another one gets its number, and can be waited
+// for without being its parent.
 
 /// An open process.
 #[derive(Debug)]
@@ -346,8 +346,8 @@ impl AsFd for PidFd {
     }
 }
 
-/// Sleeps until one of the processes has ended, or the time is over. Says which of the two; a signal counts
-/// as the latter.
+/// Sleeps until one of the processes has ended, or the time is over. Returns which of the two; a signal
+/// counts as the latter.
 pub fn wait_for_any<'a>(
     processes: impl IntoIterator<Item = &'a PidFd>,
     longest: Duration,

@@ -43,7 +43,7 @@ pub enum Mode {
 pub struct Conflict {
     /// What it covers.
     pub bytes: Bytes,
-    /// The process that holds it, where the kernel can say: never for a lock of a description, nor for a
+    /// The process that holds it, if the kernel can say: never for a lock of a description, nor for a
     /// process of another PID namespace or host. Always positive, so that it may be given to `kill`.
     pub pid: Option<i32>,
 }
@@ -71,7 +71,7 @@ pub fn conflict_with_process(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Resul
     Ok(answer(&flock))
 }
 
-/// Takes a lock if it is free. Says whether it was taken.
+/// Takes a lock if it is free. Returns whether it was taken.
 pub fn try_lock(
     descriptor: BorrowedFd<'_>,
     bytes: &Bytes,

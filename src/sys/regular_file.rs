@@ -156,7 +156,7 @@ pub fn give_to_root(descriptor: impl AsFd, mode: u32) -> Result<(), Failure> {
     fchmod(&descriptor, Mode::from_bits_truncate(mode)).map_err(Failure::of("fchmod"))
 }
 
-/// Creates a directory with exactly these permission bits; one that is there already is left as it is.
+/// Creates a directory with exactly these permission bits; one that exists already is left as it is.
 pub fn create_directory(path: &Path, mode: u32) -> Result<(), Errno> {
     create_directory_at(AT_FDCWD, path, mode)
 }
@@ -195,11 +195,11 @@ pub fn is_private_directory(status: &Status) -> bool {
     status.kind == Kind::Directory && status.uid == Uid::current().as_raw() && status.mode & 0o022 == 0
 }
 
-// Reading and writing at an offset, whole: short reads end at the end of the file, short writes are gone on
-// with. A write beyond the process's file-size limit is refused here, because the kernel would answer it
+// Reading and writing at an offset, whole: short reads end at the end of the file, short writes are
+// continued. A write beyond the process's file-size limit is refused here, because the kernel would answer it
 // with a deadly `SIGXFSZ`.
 
-/// Fills `buffer` from `offset` on, as far as the file goes. Says how many bytes there were.
+/// Fills `buffer` from `offset` on, as far as the file goes. Returns how many bytes there were.
 pub(crate) fn read_at(descriptor: BorrowedFd<'_>, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
     let mut filled = 0;
     while filled < buffer.len() {

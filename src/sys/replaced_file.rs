@@ -39,7 +39,7 @@ fn put(beside: &Path, done: io::Result<()>, call: &'static str) -> Result<(), Fa
     })
 }
 
-/// Hidden, and without the ending, by which others tell what they should read.
+/// Hidden, and without the ending by which other programs select files.
 fn name_beside(path: &Path) -> Result<PathBuf, Failure> {
     let failed = Failure { call: "open", errno: Errno::EISDIR };
     let name = path.file_name().ok_or(failed)?;

@@ -20,12 +20,12 @@ use super::process;
 #[derive(Debug)]
 pub(crate) struct ServiceManager {
     socket: UnixDatagram,
-    /// How often it is told that the process works, and when next; none where it does not watch.
+    /// How often it is told that the process works, and when next; none if it does not watch.
     watchdog: Option<(Duration, Instant)>,
 }
 
 impl ServiceManager {
-    /// The one that waits to hear from this process; none where nobody does.
+    /// The one that waits to hear from this process; none if nobody does.
     pub(crate) fn of_this_process() -> Option<Self> {
         let socket = UnixDatagram::unbound().ok()?;
         socket.connect_addr(&address(&env::var_os("NOTIFY_SOCKET")?)?).ok()?;
@@ -57,7 +57,7 @@ impl ServiceManager {
         Some(now + every)
     }
 
-    /// A manager that does not listen any more is no reason to stop.
+    /// The agent continues if the manager does not listen any more.
     fn tell(&self, what: &str) {
         let _ = self.socket.send(what.as_bytes());
     }

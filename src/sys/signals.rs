@@ -17,16 +17,16 @@ use nix::{
 
 use super::{failure::Failure, unsafe_calls};
 
-/// What a supervisor passes on to the program.
+/// The signals that a supervisor passes on to the program.
 const FORWARDED: [Signal; 6] =
     [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCONT, Signal::SIGWINCH];
 
-/// What the terminal sends to the program as well: taken, and left to the program. A stop is followed when
-/// the program stops.
+/// Signals that the terminal also sends to the program: received, and left to the program. A stop is followed
+/// when the program stops.
 const LEFT_TO_THE_PROGRAM: [Signal; 5] =
     [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
-/// What a supervisor has to deal with next.
+/// The next event for a supervisor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Event {
     /// Something happened to a child.
@@ -56,7 +56,7 @@ impl SupervisedSignals {
         Ok(Self { taken, mask, child })
     }
 
-    /// Puts mask and disposition back: for the child, before it becomes the program, or where there is none.
+    /// Puts mask and disposition back: for the child, before it becomes the program, or if there is none.
     pub(crate) fn restore(&self) -> Result<(), Errno> {
         unsafe_calls::restore(Signal::SIGCHLD, &self.child)?;
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)
@@ -68,13 +68,13 @@ impl SupervisedSignals {
         self.restore()
     }
 
-    /// Lets signals end this process again, when there is no program left to pass them on to. What came
-    /// before was for the program, and it has dealt with it in its way.
+    /// Lets signals end this process again, when there is no program left to pass them on to. Earlier signals
+    /// were for the program, which has handled them.
     pub(crate) fn let_through(&mut self) -> Result<(), Errno> {
         let ending = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
         ending.into_iter().try_for_each(unsafe_calls::forget_pending)?;
-        // Whoever sleeps for a signal gets it even where it is not blocked, if its default is to leave a
-        // core.
+        // A process that waits for a signal gets it even if it is not blocked, if its default action is a
+        // core dump.
         for signal in ending {
             self.taken.remove(signal);
         }
@@ -94,8 +94,8 @@ impl SupervisedSignals {
 
 /// Passes a signal on to a child that was not reaped yet, so that the number is still its own.
 pub(crate) fn forward(signal: Signal, child: i32) {
-    // The only failure left is that it may not be signalled: it changed its user. Whoever sent the signal has
-    // to ask root.
+    // The only failure left is that it may not be signalled: it changed its user. The sender of the signal
+    // has to ask root.
     let _ = kill(Pid::from_raw(child), signal);
 }
 
@@ -125,9 +125,8 @@ pub(crate) fn name(number: i32) -> String {
     Signal::try_from(number).map_or_else(|_| format!("signal {number}"), |signal| signal.as_str().to_owned())
 }
 
-// Ctrl-Z at the wrong moment: a process that stops while it has the mutex of a lock file stops everybody
-// else. What the terminal sends waits until the mutex is given back; SIGSTOP, which nobody can hold back,
-// does not.
+// Ctrl-Z at the wrong moment: a process that stops while it has the mutex of a lock file blocks all others.
+// Signals of the terminal wait until the mutex is released; SIGSTOP cannot be blocked.
 
 /// Holds the stops of job control back until dropped.
 #[must_use = "stops are held back until this is dropped"]
@@ -192,7 +191,7 @@ impl Drop for TakenSignals {
 
 // Ctrl-C while another program has the terminal: it is meant for that program alone.
 
-/// What a terminal sends to all who are in its foreground.
+/// The signals that a terminal sends to its foreground group.
 const INTERRUPTS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
 
 /// Interrupts do not reach this process until this is dropped, and none that came meanwhile does afterwards.

@@ -15,7 +15,7 @@ use rustix::{
 /// server or a daemon may be asked, or should be.
 const LOCAL: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
-/// What tells one state of a file from the next, as cheaply as one `stat`.
+/// Distinguishes one state of a file from the next, as cheaply as one `stat`.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct Stamp {
     device: u64,
@@ -37,7 +37,7 @@ impl Stamp {
         let opened = openat2(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), ResolveFlags::CACHED);
         match (opened, stamp) {
             (Ok(file), Some(stamp)) => {
-                // Whatever has come to stand there meanwhile, no server is asked.
+                // Even if the path leads elsewhere by now, no server is contacted.
                 let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
                 let status = statx(file, "", flags, StatxFlags::BASIC_STATS);
                 status.is_ok_and(|status| Stamp::from(&status) == stamp)
@@ -97,7 +97,7 @@ pub struct FileId {
 }
 
 impl FileId {
-    /// Of the file that a path leads to, as the kernel has it in memory, if it leads anywhere.
+    /// The state of a path's file from the kernel's cache, if it exists.
     pub(crate) fn in_memory(path: &Path) -> Option<Self> {
         let status = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::INO).ok()?;
         let device = makedev(status.stx_dev_major.into(), status.stx_dev_minor.into());

@@ -19,7 +19,7 @@ use crate::sys::process;
 const DEVICES: [RangeInclusive<u32>; 2] = [4..=4, 136..=143];
 
 /// Writes a line to the terminal behind standard error, output or input of a process, if one of them is its
-/// user's terminal. What others put there instead is not even opened.
+/// user's terminal. Another file there is not even opened.
 pub(crate) fn tell(pid: i32, line: &str) -> bool {
     let Some(user) = process::owner(pid) else { return false };
     [2, 1, 0].iter().any(|number| write_to(&format!("/proc/{pid}/fd/{number}"), user, line).is_ok())
@@ -61,7 +61,7 @@ pub(crate) fn width() -> usize {
     }
 }
 
-/// How many columns the one behind standard output has; none where there is none, or it does not say.
+/// How many columns the one behind standard output has; none if there is none, or it does not say.
 pub(crate) fn columns() -> Option<u16> {
     tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns >= 20)
 }

@@ -1,4 +1,4 @@
-//! Who may own, and who may write to, the directories and links that lead to a trusted file.
+//! The users who may own, and write to, the directories and links that lead to a trusted file.
 
 use std::{error::Error, fmt, path::PathBuf};
 
@@ -65,13 +65,13 @@ fn judge_writers(status: &FileStat) -> Result<(), Reason> {
     Ok(())
 }
 
-/// Whether the group is the owner's alone, as distributions set it up that give every user a group of their
-/// name: what such a group can write, only they can. Root's is none, because others are put into it.
+/// Whether the group has only the owner as a member, as in distributions that give every user a group: then
+/// write permission of the group concerns only the owner. Root's is none, because others are put into it.
 pub(super) fn is_private_group(status: &FileStat) -> bool {
     status.st_uid != 0 && accounts::is_private_group(status.st_uid, status.st_gid)
 }
 
-// Why a file is not read, or is not believed, in words that say what to mend.
+// Why a file is not read or not trusted, in a message that says what to fix.
 
 /// A file that is longer is no policy that a person wrote, in MiB.
 pub(super) const LONGEST: u64 = 8;
@@ -100,7 +100,7 @@ pub enum Reason {
     HiddenOwner,
     /// Its group may write to it.
     GroupWritable(u32),
-    /// Everybody may write to it.
+    /// All users may write to it.
     WorldWritable(u32),
     /// It may have secrets, and others can read or write it.
     ForOthers(u32),
@@ -115,7 +115,7 @@ pub enum Reason {
 }
 
 impl InsecurePath {
-    /// Whether the file could be had but must not be believed, as against one that could not be read.
+    /// Whether the file is readable but not trusted, in contrast to unreadable.
     pub fn is_about_trust(&self) -> bool {
         use Reason::{
             ForOthers, GroupWritable, HiddenOwner, NotRoots, NotTheDelegates, Owner, WorldWritable,
@@ -167,8 +167,8 @@ impl InsecurePath {
         }
     }
 
-    /// Whether a directory on the way is closed to the caller, so that its content is unknown, or is none, as
-    /// the `/dev/null` that services have for a home.
+    /// Whether a directory of the path is closed to the caller, so that its content is unknown, or is not a
+    /// directory, such as `/dev/null` as the home of services.
     pub fn is_out_of_reach(&self) -> bool {
         matches!(self.reason, Reason::System(_, Errno::EACCES) | Reason::NotADirectory)
     }
@@ -191,8 +191,8 @@ impl fmt::Display for Reason {
                 accounts::shown(*delegate)
             ),
             Reason::HiddenOwner => f.write_str(
-                "belongs to a user who is not mapped into this user namespace, and may be anybody; \
-                 start rungate outside of it",
+                "belongs to a user who is not mapped into this user namespace, and may be any user; start \
+                    rungate outside of it",
             ),
             Reason::GroupWritable(mode) => {
                 write!(f, "its group can write to it (mode {mode:04o}); chmod g-w fixes that")
@@ -203,7 +203,8 @@ impl fmt::Display for Reason {
             Reason::ForOthers(mode) => {
                 write!(
                     f,
-                    "may have secrets, and is not its owner's alone (mode {mode:04o}); chmod 0600 fixes that"
+                    "may contain secrets, but is not private to its owner (mode {mode:04o}); chmod 0600 \
+                        fixes that"
                 )
             }
             Reason::NotADirectory => f.write_str("is not a directory"),

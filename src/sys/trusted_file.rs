@@ -66,7 +66,7 @@ impl TrustedFile {
             return Err(blame(Reason::NotAFile(kind(&status))));
         }
         trust.judge_owner(&status).map_err(blame)?;
-        // Unlike a directory, a file gains nothing from group 0: whoever is in it would be believed.
+        // Unlike a directory, a file gains nothing from group 0: its members would be trusted.
         let mode = status.st_mode & 0o7777;
         if mode & 0o002 != 0 {
             return Err(blame(Reason::WorldWritable(mode)));
@@ -254,7 +254,7 @@ impl TrustedDirectory {
 }
 
 // A path, walked from `/` down by descriptor. Each directory is judged on the descriptor it is entered with,
-// and links are followed by hand, so that nobody can swap a component between the check and the use.
+// and links are followed by hand, so that no process can exchange a component between check and use.
 
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: u32 = 40;
@@ -270,7 +270,7 @@ pub(super) struct Found {
 pub(super) struct Reached {
     pub(super) descriptor: Rc<OwnedFd>,
     pub(super) path: PathBuf,
-    /// None where the walk has not gone a step.
+    /// None if the walk has not gone a step.
     pub(super) status: Option<FileStat>,
 }
 
@@ -335,8 +335,7 @@ impl<'j> Walk<'j> {
         openat(&self.at, name, flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
     }
 
-    /// Goes down to the last component and opens it with these flags; `None` when something on the way is
-    /// absent.
+    /// Walks to the last component and opens it with these flags; `None` when something on the way is absent.
     pub(super) fn end(mut self, flags: OFlag) -> Result<Option<Found>, InsecurePath> {
         while let Some(name) = self.left.pop_front() {
             let here = self.join(&name);
@@ -456,10 +455,9 @@ pub(super) fn kind(status: &FileStat) -> u32 {
     status.st_mode & libc::S_IFMT
 }
 
-// The directories that were judged on the way to one file, kept open for the way to the next: within one
-// launch the policy's files have most of their way in common. An open descriptor stays what was judged,
-// whatever its path leads to by then, so that files that are read one after the other come from one and the
-// same directory.
+// The checked directories of one file's path, kept open for the next file: within one launch the policy's
+// files share most of their path. An open descriptor stays the checked directory, even if its path leads
+// elsewhere by then. So files that are read one after the other come from the same directory.
 
 /// Directories that were entered and judged for one caller. To be dropped as soon as all files are open: who
 /// looks again later has to see what the paths lead to then.

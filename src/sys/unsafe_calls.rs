@@ -14,8 +14,8 @@ use nix::{
     unistd::ForkResult,
 };
 
-/// A descriptor that the caller of this program left open, or may have left open: a call through one that is
-/// not open answers `EBADF`. rungate never closes a descriptor that it did not open itself.
+/// A descriptor that the caller may have left open: a call through one that is not open returns `EBADF`.
+/// rungate never closes a descriptor that it did not open itself.
 pub(super) fn inherited(number: RawFd) -> BorrowedFd<'static> {
     // SAFETY: the number is not -1, and no code of this crate closes inherited descriptors, so that it stays
     // what it is.
@@ -42,7 +42,7 @@ pub(super) fn environment() -> Vec<&'static CStr> {
     entries
 }
 
-/// The path that the kernel was given to execute, as the auxiliary vector has it; none where it has none.
+/// The path that the kernel was given to execute, as the auxiliary vector has it; none if it has none.
 pub(super) fn executed_path() -> Option<CString> {
     // SAFETY: the vector is read, not changed, and its string lies on the stack that this process was started
     // with, where it stays for as long as the process lives.
@@ -63,7 +63,7 @@ extern "C" fn note_origin(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut li
     }
 }
 
-/// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Gives back what was in
+/// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Releases what was in
 /// force.
 pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
     let handler = SigHandler::SigAction(note_origin);
@@ -77,7 +77,7 @@ pub(super) fn has_swallowed() -> bool {
     FROM_ELSEWHERE.swap(false, Ordering::Relaxed)
 }
 
-/// Gives a signal its default disposition. Gives back what was in force.
+/// Gives a signal its default disposition. Releases what was in force.
 pub(super) fn set_default(signal: Signal) -> Result<SigAction, Errno> {
     let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: no handler is installed.
@@ -159,7 +159,7 @@ pub(super) fn restore(signal: Signal, action: &SigAction) -> Result<(), Errno> {
 /// All users that the databases list.
 #[cfg(feature = "tools")]
 pub(super) fn all_users() -> Vec<users::User> {
-    // SAFETY: nobody else goes through the database meanwhile: this process has one thread.
+    // SAFETY: no other thread reads the database meanwhile: this process has one thread.
     unsafe { users::all_users() }.collect()
 }
 
@@ -178,8 +178,7 @@ pub(super) fn in_netgroup(netgroup: &CStr, host: &CStr, user: &CStr) -> bool {
     unsafe { innetgr(netgroup.as_ptr(), host.as_ptr(), user.as_ptr(), std::ptr::null()) == 1 }
 }
 
-/// What the kernel says of a socket (`getsockopt(2)`), as far as there is room for it; and how many bytes of
-/// it there are.
+/// A socket option (`getsockopt(2)`), as far as it fits; and its length in bytes.
 pub(super) fn socket_option(
     socket: BorrowedFd<'_>,
     option: libc::c_int,
@@ -265,8 +264,8 @@ pub(super) fn random() -> Result<u128, Errno> {
     }
 }
 
-/// A descriptor that the kernel has just made for this process, under a number that it wrote down.
+/// A descriptor that the kernel has just made for this process, under a number that it recorded.
 pub(super) fn owned(number: RawFd) -> Option<OwnedFd> {
-    // SAFETY: the caller has the number from the kernel, which gave it to nobody else.
+    // SAFETY: the caller has the number from the kernel, which gave it to no other owner.
     (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })
 }

@@ -51,8 +51,8 @@ impl WalkedDirectory {
         self.trust.owners.push(uid);
     }
 
-    /// Goes down to a directory below, and creates what is missing on the way with exactly these permission
-    /// bits, where there are any. None when something is not there.
+    /// Walks to a directory below, and creates missing ones with exactly these permission bits, if given.
+    /// None when something does not exist.
     pub(crate) fn below(self, path: &Path, missing: Option<u32>) -> Result<Option<Self>, InsecurePath> {
         if path.as_os_str().is_empty() {
             return Ok(Some(self));
@@ -98,7 +98,7 @@ impl WalkedDirectory {
         unlinkat(self.descriptor.as_fd(), name, UnlinkatFlags::NoRemoveDir)
     }
 
-    /// The names in it, without `.` and `..`; none where it may not be read.
+    /// The names in it, without `.` and `..`; none if it may not be read.
     pub(crate) fn names(&self) -> Vec<OsString> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let Ok(readable) = openat(self.descriptor.as_fd(), ".", flags, Mode::empty()) else {

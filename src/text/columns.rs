@@ -48,7 +48,7 @@ pub(crate) fn broken(word: &str, columns: usize) -> Vec<&str> {
             .map(|(at, character)| (at + character.len_utf8(), character));
         let ends: Vec<(usize, char)> = ends.collect();
         let marked = ends.iter().rev().find(|(end, character)| *end > 1 && BREAKABLE.contains(character));
-        // What is wider than all of it goes past the edge.
+        // A part wider than the terminal exceeds it.
         let first = rest.chars().next().map_or(0, char::len_utf8);
         let end = marked.or(ends.last()).map_or(first, |(end, _)| *end);
         let (piece, others) = rest.split_at(end);
@@ -61,11 +61,11 @@ pub(crate) fn broken(word: &str, columns: usize) -> Vec<&str> {
     pieces
 }
 
-// Long lines of a message on a terminal, broken between their words. What readers are to copy stays in one
-// piece, because the terminal knows where it breaks a line itself and leaves that out of what is copied. So
-// does what is drawn, such as the excerpts of a policy: its carets point at what stands above them.
+// Long lines of a message on a terminal, broken between their words. Text to be copied stays in one piece,
+// because the terminal omits its own line breaks from the copy. Drawings stay in one piece too, such as the
+// excerpts of a policy: their carets point at the line above.
 
-/// What further lines begin with, behind what the line itself begins with.
+/// The indent of continuation lines, after that of the line itself.
 const INDENT: &str = "  ";
 
 /// A message whose lines are broken where standard error is a terminal with fewer columns.
@@ -94,7 +94,7 @@ fn line_wrapped(line: &str, columns: usize) -> String {
         match lines.last_mut() {
             None => lines.push(format!("{indent}{unit}")),
             Some(last) if width(last) + blank.len() + width(unit) <= columns => last.extend([blank, unit]),
-            // Of several blanks in a row, the others.
+            // The additional blanks of a sequence.
             Some(_) if unit.is_empty() => {}
             Some(last) => {
                 last.truncate(last.trim_end().len());
@@ -105,8 +105,8 @@ fn line_wrapped(line: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// A unit with the blank before it. Where no line has room for it, a list of words in brackets is each of
-/// them, and a list of paths such as `PATH` each of these; anything else stays whole.
+/// A unit with the blank before it. If it is too long for a line, a list of words in brackets, or of paths
+/// such as `PATH`, is split into its elements. Anything else stays whole.
 fn pieces(unit: &str, room: usize) -> Vec<(&str, &str)> {
     let is_wide = width(unit) > room && !unit.contains('"');
     if is_wide && unit.starts_with('[') {
@@ -125,7 +125,7 @@ fn is_drawn(line: &str) -> bool {
     ["|", "-->", ":::", "..."].iter().any(|drawn| edge.starts_with(drawn))
 }
 
-/// What stays in one line: words, strings, lists and tables, a key with its value, and commands.
+/// The parts that stay on one line: words, strings, lists and tables, a key with its value, and commands.
 fn units(line: &str) -> Vec<&str> {
     let mut units = Vec::new();
     let begins_command = |text: &str| COMMANDS.iter().any(|command| text.starts_with(command));

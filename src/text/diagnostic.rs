@@ -54,7 +54,7 @@ impl SourceText {
         &self.text
     }
 
-    /// When it was changed and by whom it is owned, if it was read from a file.
+    /// Its time of change and its owner, if it was read from a file.
     pub fn change(&self) -> Option<Change> {
         self.changed
     }
@@ -101,7 +101,7 @@ pub struct Diagnostic {
     pub(crate) severity: Severity,
     /// Stable, in kebab-case.
     pub code: &'static str,
-    /// What is wrong and, where it is known, what was likely meant.
+    /// What is wrong and, if it is known, what was likely meant.
     pub(crate) message: String,
     pub(crate) path: PathBuf,
     /// Where in it; `None` when the file as a whole is meant, one that cannot be read for instance.

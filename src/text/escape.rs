@@ -1,7 +1,6 @@
 //! Makes text of others safe to show. Names of users, groups, hosts, files, commands and processes, and all
-//! arguments, may hold anything. Characters that a terminal obeys, or that nobody can see, are shown as
-//! escapes. The code that builds a message escapes each part that it did not write itself; the code that
-//! prints does nothing.
+//! arguments, may hold anything. Control characters and invisible ones are shown as escapes. The code that
+//! builds a message escapes each part that it did not write itself; the code that prints does nothing.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -65,9 +64,8 @@ pub fn visible_lines(text: &str) -> String {
     text.lines().map(visible).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether a character is shown as an escape: control characters (also U+0080 to U+009F, which terminals obey
-/// as they obey ESC), separators of lines, what turns the direction of writing, and what takes no room or
-/// looks like nothing.
+/// Whether a character is shown as an escape. These are control characters (also U+0080 to U+009F, which
+/// terminals treat like ESC), line separators, changes of direction, and invisible or zero-width characters.
 pub fn is_unsafe(character: char) -> bool {
     // Most text is plain, and this is asked of every character of it.
     if matches!(character, ' '..='~') {

@@ -5,7 +5,7 @@
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum ExitStatus {
-    /// What was asked for was done.
+    /// The request was carried out.
     Success = 0,
     /// `policy check` found something wrong; `policy diff` found a difference; `policy edit`
     /// or `policy install` put nothing in place; something is in the way of `shim install` or `shim remove`;
@@ -23,7 +23,7 @@ pub(crate) enum ExitStatus {
     Full = 75,
     /// A `deny` rule, or `unmatched = "refuse"` (`EX_NOPERM`).
     Denied = 77,
-    /// The policy is faulty or not trusted, or the claim can never be had (`EX_CONFIG`).
+    /// The policy is faulty or not trusted, or the claim can never be met (`EX_CONFIG`).
     Policy = 78,
     /// Waited, and the time ran out.
     TimedOut = 124,

@@ -55,7 +55,7 @@ impl Family<'_> {
     }
 }
 
-/// A value in quotes. What a terminal would obey is made visible first, so that no newline is left.
+/// A value in quotes. Control characters are escaped first, so no newline is left.
 fn label(value: &str) -> String {
     visible(value).replace('\\', r"\\").replace('"', "\\\"")
 }

@@ -34,7 +34,7 @@ pub(crate) fn share(part: u64, all: u64) -> f64 {
     if all == 0 { 0.0 } else { part as f64 / all as f64 }
 }
 
-/// A wait in microseconds: `-` where there is none.
+/// A wait in microseconds: `-` if there is none.
 pub(crate) fn wait(micros: u64) -> String {
     match micros {
         0 => "-".to_owned(),

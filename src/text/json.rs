@@ -41,7 +41,7 @@ struct Head {
     format: u8,
 }
 
-/// The format of what could not be read. None where it is no object.
+/// The format of what could not be read. None if it is no object.
 pub(crate) fn format_of(json: &[u8]) -> Option<u8> {
     serde_json::from_slice::<Head>(json).ok().map(|head| head.format)
 }

@@ -1,5 +1,5 @@
-//! What people and scripts read: messages, tables and times, made safe for a terminal, and the one way to
-//! standard output and standard error. It knows nothing of policies or repositories.
+//! Messages, tables and times for people and scripts, made safe for a terminal, and the only code that writes
+//! to standard output and standard error. It knows nothing of policies or repositories.
 
 pub(crate) mod clock;
 pub(crate) mod columns;

@@ -22,7 +22,7 @@ pub(crate) fn pass_on(bytes: &[u8]) -> io::Result<()> {
     write(bytes).map(|_is_read| ())
 }
 
-/// Writes a part of what has no end. Says whether anybody reads it still.
+/// Writes a part of what has no end. Returns whether anybody reads it still.
 pub(crate) fn print_part(text: &str) -> io::Result<bool> {
     debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
     write(text.as_bytes())
@@ -57,7 +57,7 @@ pub(super) fn is_safe(text: &str) -> bool {
     style::without(text).chars().all(|character| character == '\n' || !is_unsafe(character))
 }
 
-// One line on a terminal that is written over and over, for something that takes long. Where nobody looks it
+// One line on a terminal that is written over and over, for something that takes long. Without a terminal it
 // is written once, when it begins.
 
 /// The line, wiped away when dropped.

@@ -38,8 +38,8 @@ impl Table {
         table
     }
 
-    /// The same with one line for each row: where there is no room, the last column is cut first, then the
-    /// widest of those that hold text.
+    /// The same with one line for each row. If it is too wide, the last column is cut first, then the widest
+    /// text column.
     #[must_use]
     pub(crate) fn in_one_line(self) -> Self {
         Self { is_cut: true, ..self }
@@ -132,8 +132,8 @@ impl Table {
         usize::from(index + 1 < self.right.len())
     }
 
-    /// How wide each column has to be so that no word is broken; where there is not so much room, the columns
-    /// with the longest words have to do with less.
+    /// The width of each column so that no word is broken. If there is less space, the columns with the
+    /// longest words get less.
     fn least_widths(&self, columns: usize) -> Vec<usize> {
         let mut widths: Vec<usize> =
             self.longest.iter().enumerate().map(|(index, longest)| longest + self.blank(index)).collect();

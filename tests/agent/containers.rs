@@ -62,7 +62,7 @@ fn a_launch_from_a_container_holds_for_its_number_on_the_host() {
     }
 }
 
-/// Whoever stands in line from within a container, too.
+/// Whoever waits in the queue from within a container, too.
 #[test]
 fn a_launch_from_a_container_waits_and_is_passed_over_like_any_other() {
     needs_root!();
@@ -110,7 +110,7 @@ fn an_agent_that_does_not_see_who_asks_refuses() {
     let (site, agent) = seats(1, "unreachable = \"start\"");
     agent.kill();
     let _agent = site.agent_through(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]);
-    let why = "it does not see the process that asks: the agent has to run in the PID namespace of the host";
+    let why = "it cannot see the calling process: the agent has to run in the PID namespace of the host";
     let refused = format!("rungate: matlab: not started: the agent refuses: {why}\n...\n");
     site.test().args(["run", "--", "matlab"]).stderr(&refused).status(74);
 }

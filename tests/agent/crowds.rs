@@ -135,7 +135,7 @@ fn ten_thousand_connections_of_five_users_keep_nobody_else_out() {
                 crowd.has,
                 crowd.refused
             );
-            assert!(crowd.why.starts_with("too many launches of this user ask"), "{}", crowd.why);
+            assert!(crowd.why.starts_with("too many launches of this user are connected"), "{}", crowd.why);
         }
         let all: usize = crowds.iter().map(|crowd| crowd.has).sum();
         assert!(most < 16_000 || all == USERS.len() * MOST, "{all}");
@@ -162,7 +162,8 @@ fn who_calls_again_and_again_leaves_descriptors_to_others() {
         assert!((1..before).contains(has), "{has}");
         assert_eq!(
             why,
-            "too many launches of this user ask or have slots for the descriptors that it may open"
+            "too many launches of this user are connected or have slots: the agent may not open more \
+                descriptors"
         );
         before = *has;
     }

@@ -46,7 +46,7 @@ fn a_descriptor_keeps_its_slot_over_the_death_of_the_agent() {
     }
 }
 
-/// What the agent has written down of one thing.
+/// What the agent has recorded of one thing.
 fn only_file(site: &Site, directory: &str) -> PathBuf {
     let mut files = fs::read_dir(site.agent_state().join(directory)).expect("what is written down");
     let file = files.next().expect("one").expect("a file").path();
@@ -76,7 +76,7 @@ fn a_process_with_the_number_of_a_holder_is_not_the_holder() {
     drop(running);
 }
 
-/// Nor does a process that has the number of a launch which stood in line have its place: it comes last.
+/// Nor does a process that has the number of a launch which waits in the queue have its place: it comes last.
 #[test]
 fn a_process_with_the_number_of_a_waiter_is_not_the_waiter() {
     needs_root!();
@@ -149,19 +149,20 @@ fn a_state_of_another_boot_is_forgotten_and_a_damaged_one_is_refused() {
     assert_eq!(held(&site), []);
 }
 
-/// With its state directory full: nothing is given that could not be written down.
+/// With its state directory full: nothing is given that could not be recorded.
 #[test]
 fn what_cannot_be_written_down_is_not_given() {
     needs_root!();
     let (site, agent) = seats(1, "");
     fs::remove_dir_all(site.agent_state().join("holdings")).expect("the holdings");
-    let cannot = "rungate: matlab: not started: the agent refuses: it cannot write down what it gives: open: No such file or directory\n";
+    let cannot = "rungate: matlab: not started: the agent refuses: it cannot save its state: open: No such \
+        file or directory\n";
     site.test().args(["run", "--", "matlab"]).stderr(cannot).status(74);
     assert_eq!(held(&site), []);
     agent.signal(Signal::SIGTERM);
 }
 
-/// Where only some of it can be written down, nothing of it is left: no holder and no pause.
+/// Where only some of it can be recorded, nothing of it is left: no holder and no pause.
 #[test]
 fn nothing_is_left_of_what_was_written_down_in_part() {
     needs_root!();
@@ -169,8 +170,7 @@ fn nothing_is_left_of_what_was_written_down_in_part() {
         let (site, _agent) = seats(1, &format!("hold = \"{hold}\"\nif_elapsed = \"1h\""));
         let pauses = site.agent_state().join("tables");
         fs::remove_dir_all(&pauses).expect("the pauses");
-        let cannot =
-            "rungate: matlab: not started: the agent refuses: it cannot write down what it gives: [..]\n";
+        let cannot = "rungate: matlab: not started: the agent refuses: it cannot save its state: [..]\n";
         site.test().args(["run", "--", "matlab"]).stderr(cannot).status(74);
         assert_eq!(fs::read_dir(site.agent_state().join("holdings")).expect("the holdings").count(), 0);
         fs::create_dir(&pauses).expect("the pauses");
@@ -178,7 +178,7 @@ fn nothing_is_left_of_what_was_written_down_in_part() {
     }
 }
 
-/// What it had begun to write down when it was killed is in nobody's way.
+/// What it had begun to record when it was killed is in nobody's way.
 #[test]
 fn what_was_left_half_written_keeps_nothing_and_nobody_out() {
     needs_root!();
@@ -200,7 +200,7 @@ fn what_was_left_half_written_keeps_nothing_and_nobody_out() {
     assert_eq!(held(&site), [(1, running.pid().into()), (2, other.pid().into())]);
 }
 
-/// A FIFO that is gone says nothing of who had it open.
+/// A FIFO that is gone does not show who had it open.
 #[test]
 fn without_its_fifo_nothing_is_taken_for_free() {
     needs_root!();
@@ -258,7 +258,7 @@ fn who_does_not_call_again_delays_nobody_for_long() {
     let mut late = waiter(&site, "nobody", 2);
     stopped.signal(Signal::SIGCONT);
     next.kill();
-    // Either may be the first to be looked at while the other does not answer yet.
+    // Either may be the first to be checked while the other does not answer yet.
     let first = eventually("one of them runs", || held(&site).first().map(|(_, pid)| *pid));
     let (one, other) =
         if first == i64::from(stopped.pid()) { (stopped, &mut late) } else { (late, &mut stopped) };
@@ -331,8 +331,8 @@ fn an_agent_that_is_killed_again_and_again_in_a_storm_loses_and_doubles_nothing(
     }
 }
 
-/// Asks what stands in each file, over a connection of its own, says which kind of answer comes, and goes on at
-/// a line.
+/// Asks what stands in each file, over a connection of its own, says which kind of answer comes, and goes on
+/// at a line.
 const ASKS: &str = "import socket, struct, sys\n\
     for path in sys.argv[1:]:\n    \
     c = socket.socket(socket.AF_UNIX)\n    \
@@ -342,7 +342,7 @@ const ASKS: &str = "import socket, struct, sys\n\
     print(c.recv(size, socket.MSG_WAITALL)[1], flush=True)\n    \
     sys.stdin.readline()\n";
 
-/// Each waiter is served in their order: also one whose slots were written down by an agent that died before
+/// Each waiter is served in their order: also one whose slots were recorded by an agent that died before
 /// it could tell them.
 #[test]
 fn who_was_not_told_of_their_slots_keeps_their_turn() {

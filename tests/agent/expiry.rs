@@ -35,7 +35,7 @@ fn an_overdue_holder_of_another_user_is_ended_for_whoever_comes_next() {
     }
 }
 
-/// Who stands in line keeps the order: the first in line ends a holder once it becomes overdue.
+/// Who waits in the queue keeps the order: the first in the queue ends a holder once it becomes overdue.
 #[test]
 fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
     needs_root!();
@@ -107,7 +107,7 @@ fn a_holder_that_cannot_be_looked_into_is_named_and_goes_on() {
     site.script("matlab", WITHOUT_MAIN_THREAD);
     let mut holder = matlab(&site, "games").background();
     eventually("its main thread has ended", || (holder.state() == 'Z').then_some(()));
-    let why = "was not ended: it cannot be looked into from here[..]\n...\n";
+    let why = "was not ended: it cannot be inspected from here[..]\n...\n";
     let goes_on = format!("rungate: seats: PID [pid] (matlab), overdue by [age], {why}");
     matlab(&site, "backup").stderr(&goes_on).status(75);
     holder.wait_for_echo();

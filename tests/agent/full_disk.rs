@@ -56,7 +56,7 @@ impl Disk {
         }
     }
 
-    /// What is written down in a folder.
+    /// What is recorded in a folder.
     #[track_caller]
     fn files(&self, folder: &str) -> Vec<PathBuf> {
         let entries = fs::read_dir(self.path(folder)).expect("the folder");
@@ -69,7 +69,8 @@ impl Disk {
     }
 }
 
-const FULL: &str = "rungate: matlab: not started: the agent refuses: it cannot write down what it gives: [..]: No space left on device\n";
+const FULL: &str = "rungate: matlab: not started: the agent refuses: it cannot save its state: [..]: No \
+    space left on device\n";
 
 #[test]
 fn a_full_disk_refuses_launches_and_loses_and_doubles_nothing() {

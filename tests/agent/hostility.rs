@@ -113,7 +113,7 @@ fn who_asks_again_and_again_fills_no_memory_and_gets_what_it_asked_for_last() {
         }
     }
     still_serves(&site);
-    // The test's own process has asked, over each connection: a question gives back what the one before it
+    // The test's own process has asked, over each connection: a question releases what the one before it
     // got.
     assert!(held(&site).len() <= others.len());
     assert!(memory_of(&agent) < 100 * 1024, "{} KiB", memory_of(&agent));
@@ -129,7 +129,7 @@ pub(super) fn answer(connection: &mut UnixStream, inbox: &mut Inbox) -> Answer {
         }
         let mut bytes = [0; 1024];
         let count = connection.read(&mut bytes).expect("the agent answers in time");
-        assert!(count > 0, "the agent has hung up");
+        assert!(count > 0, "the agent closed the connection");
         inbox.add(&bytes[..count]);
     }
 }
@@ -224,8 +224,8 @@ fn first_and_second() -> (Site, Running) {
     (site, agent)
 }
 
-/// Stands in line for one program, and then asks for another: comes last there. Meanwhile it may get what it
-/// stood in line for, and does not use it; and the agent may die.
+/// Stands in the queue for one program, and then asks for another: comes last there. Meanwhile it may get
+/// what it waits in the queue for, and does not use it; and the agent may die.
 fn comes_last_for_something_else(is_granted: bool, agent_dies: bool) {
     needs_root!();
     let (site, agent) = first_and_second();

@@ -90,7 +90,7 @@ fn launchers(most: usize) {
     tell(&format!("launchers killed at {tried} system calls in {} s", begun.elapsed().as_secs()));
 }
 
-/// One launch, which stands in line first where it is to wait.
+/// One launch, which waits in the queue first where it is to wait.
 #[track_caller]
 fn play_launch(site: &Site, waits: bool, fault: Fault) -> crate::support::Report {
     let holder = waits.then(|| site.test().args(["run", "--", "other"]).spawn());
@@ -137,8 +137,8 @@ fn sabotaged(site: &Site, fault: Fault) -> Sabotage {
     sabotage
 }
 
-/// Two who wait while the agent comes back, and the slot that they wait for becomes free. Says how many calls
-/// it has made.
+/// Two who wait while the agent comes back, and the slot that they wait for becomes free. Returns how many
+/// calls it has made.
 #[track_caller]
 fn play_line(site: &Site, fault: Fault) -> usize {
     let agent = site.agent();

@@ -1,4 +1,4 @@
-//! Launches over the agent: limits, refusals, and an agent that is not there.
+//! Launches over the agent: limits, refusals, and an agent that does not exist.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -86,8 +86,8 @@ fn an_agent_that_does_not_answer_refuses() {
         .status(74);
 }
 
-/// A launch that may wait waits for the agent's answer too: one that stands in line, and one that could not even
-/// ask. Each of them starts in its turn.
+/// A launch that may wait waits for the agent's answer too: one that waits in the queue, and one that could
+/// not even ask. Each of them starts in its turn.
 #[test]
 fn who_may_wait_waits_for_an_agent_that_does_not_answer() {
     needs_root!();
@@ -175,7 +175,8 @@ fn a_listener_that_is_not_roots_is_asked_nothing() {
         .status(74);
 }
 
-/// An agent that is two versions newer is there: nothing is started without it, and both ends say what is wrong.
+/// An agent that is two versions newer is there: nothing is started without it, and both ends say what is
+/// wrong.
 #[test]
 fn a_launcher_and_an_agent_of_different_versions_say_so() {
     needs_root!();
@@ -183,7 +184,7 @@ fn a_launcher_and_an_agent_of_different_versions_say_so() {
     agent.kill();
     fs::remove_file(site.agent_socket()).expect("the socket that is left");
     // What an agent says to who speaks another version than its own.
-    let why = "it does not speak version 1";
+    let why = "it does not support version 1";
     let newer = format!(
         "import os, socket, struct, sys\nl = socket.socket(socket.AF_UNIX)\n\
          l.bind('/run/rungate-agent/socket')\nl.listen()\nprint('ready', flush=True)\n\
@@ -193,7 +194,7 @@ fn a_launcher_and_an_agent_of_different_versions_say_so() {
     );
     let mut newer = site.test().program("/usr/bin/python3").args(["-c", &newer]).background();
     assert_eq!(newer.read_line(), "ready\n");
-    let said = "the agent at /run/rungate-agent/socket speaks version 3 of its language\n";
+    let said = "the agent at /run/rungate-agent/socket uses version 3 of the protocol\n";
     let advice = "Their versions may differ by one: restart the agent after an upgrade.\n";
     site.test()
         .args(["run", "--", "matlab"])
@@ -227,7 +228,7 @@ fn a_pause_is_kept_also_over_the_death_of_the_agent() {
     agent.kill();
     let _agent = site.agent();
     site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
-    let refused = "rungate: seats: the agent refuses: only root may have it forget [..]\n";
+    let refused = "rungate: seats: the agent refuses: only root may reset [..]\n";
     site.test().user("games").args(["reset", "seats"]).stderr(refused).status(74);
     site.test().args(["reset", "seats"]).status(0);
     site.test().args(["run", "--", "matlab"]).status(0);

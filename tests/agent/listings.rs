@@ -50,7 +50,7 @@ fn everything_that_shows_repositories_shows_the_agents() {
     );
 }
 
-/// An agent that does not answer is a fault where it has something to keep, and none where lock files keep
+/// An agent that does not answer is a fault where it has something to keep, and none if lock files keep
 /// everything.
 #[test]
 fn a_host_without_an_agent_may_have_no_site() {
@@ -95,7 +95,7 @@ fn the_policy_is_shown_as_it_is() {
     assert!(!shown.contains("path"), "{shown}");
 }
 
-/// Ends: exact where a parent or the agent sees them: whoever looks later writes down when that was.
+/// Ends: exact where a parent or the agent sees them: whoever looks later records when that was.
 #[test]
 fn whoever_looks_writes_down_when_the_agent_has_seen_an_end() {
     needs_root!();

@@ -1,6 +1,6 @@
-//! A peer in a foreign user namespace is judged as that namespace's owner, with the database's groups: otherwise
-//! sub-uids are 65,536 users without groups. The launcher itself is refused there by what it sees, so that those
-//! who ask here are clients of their own.
+//! A peer in a foreign user namespace is judged as that namespace's owner, with the database's groups:
+//! otherwise sub-uids are 65,536 users without groups. The launcher itself is refused there by what it sees,
+//! so that those who ask here are clients of their own.
 
 use std::fs;
 
@@ -94,7 +94,7 @@ fn a_client_in_a_user_namespace_is_whoever_made_it() {
     }
 }
 
-/// What groups the process has in its namespace says nothing of the user.
+/// The groups of the process in its namespace say nothing about the user.
 #[test]
 fn groups_are_those_of_the_database() {
     needs_root!();
@@ -115,8 +115,7 @@ fn groups_are_those_of_the_database() {
 fn other_users_of_a_namespace_of_roots_are_refused() {
     needs_root!();
     let (site, _agent) = seats(1, "");
-    let refused =
-        "from within a user namespace that root has made it cannot be told on whose behalf a launch is\n";
+    let refused = "in a user namespace of root, the user of a launch cannot be determined\n";
     assert_eq!(subordinate(&site, "root").read_line(), refused);
     assert_eq!(held(&site), []);
     let mut running = client(&site, "root").through(MAPPED).background();

@@ -1,5 +1,5 @@
-//! Nobody is overtaken: a number is good for one start, and a place in line for somebody who takes what comes
-//! up.
+//! Nobody is overtaken: a number is good for one start, and a place in the queue for somebody who takes what
+//! comes up.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
@@ -56,7 +56,8 @@ impl Caller {
     }
 }
 
-/// Two seats, both taken; the caller stands in line, and behind it somebody else. Then the caller gets one.
+/// Two seats, both taken; the caller waits in the queue, and behind it somebody else. Then the caller gets
+/// one.
 fn served_first() -> (Site, Running, Caller, Running, Running) {
     let (site, agent) = seats(2, "");
     let of_first = site.test().args(["run", "--", "matlab"]).spawn();
@@ -148,8 +149,8 @@ fn what_is_asked_for_again_is_not_used() {
     comes_next(&site, behind, holder);
 }
 
-/// Who says something that is not for somebody in line stands there no longer: nobody behind it would get
-/// what it does not take.
+/// Who says something that is not for somebody in the queue stands there no longer: nobody behind it would
+/// get what it does not take.
 #[test]
 fn who_does_something_else_than_to_wait_keeps_no_place() {
     needs_root!();
@@ -171,7 +172,7 @@ fn who_does_something_else_than_to_wait_keeps_no_place() {
     }
 }
 
-/// No start counts of a program that could not be started. A later start counts all the same.
+/// No start counts of a program that could not be started. A later start counts nevertheless.
 #[test]
 fn who_gives_back_what_was_not_used_takes_no_later_start_back() {
     needs_root!();

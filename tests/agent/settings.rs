@@ -52,7 +52,7 @@ fn every_fault_is_told_with_its_place() {
         .stderr(
             "
             rungate: the settings have faults
-            /etc/rungate/agent.toml:1:11: this rungate knows version 1 of the language and no other [unknown-version]
+            /etc/rungate/agent.toml:1:11: unsupported version; this rungate supports version 1 [unknown-version]
               |
             1 | version = 2
               |           ^
@@ -62,7 +62,7 @@ fn every_fault_is_told_with_its_place() {
             3 | conections = 3
               | ^^^^^^^^^^
 
-            /etc/rungate/agent.toml:4:9: \"slots\" goes from 1 to 10000000 [out-of-range]
+            /etc/rungate/agent.toml:4:9: \"slots\" must be from 1 to 10000000 [out-of-range]
               |
             4 | slots = 0
               |         ^
@@ -108,14 +108,15 @@ fn a_request_is_no_longer_than_it_may_be() {
     needs_root!();
     let (site, _agent) = seats_with("[agent]\nmessage = 4096\n");
     site.test().args(["run", "--", "matlab"]).status(0);
-    let too_long = "rungate: matlab: not started: the agent refuses: what is asked is too long: 4096 bytes are the most ([agent] message in /etc/rungate/agent.toml)\n";
+    let too_long = "rungate: matlab: not started: the agent refuses: the request is too long: at most 4096 \
+        bytes are allowed ([agent] message in /etc/rungate/agent.toml)\n";
     site.test().args(["run", "--", "matlab", &"x".repeat(5000)]).stderr(too_long).status(74);
     // More than the socket takes at once: the agent hangs up before it has heard all.
     let long = "x".repeat(100_000);
     site.test().args(["run", "--", "matlab"]).args(vec![long.as_str(); 5]).stderr(too_long).status(74);
 }
 
-/// `slots`: those that a user has given back are not counted any more.
+/// `slots`: those that a user has released are not counted any more.
 #[test]
 fn a_user_has_no_more_slots_than_he_may_have() {
     needs_root!();
@@ -140,7 +141,8 @@ fn a_user_has_no_more_connections_than_he_may_have() {
     let waits = |user: &str| site.test().user(user).args(["run", "-q", "--wait", "forever", "--", "matlab"]);
     let _games = [(); 2].map(|()| waits("games").background());
     eventually("both stand in line", || (waiting(&site) == 2).then_some(()));
-    let refused = "rungate: matlab: not started: the agent refuses: too many launches of this user ask at once ([agent] connections in /etc/rungate/agent.toml)\n";
+    let refused = "rungate: matlab: not started: the agent refuses: too many launches of this user are \
+        connected ([agent] connections in /etc/rungate/agent.toml)\n";
     waits("games").stderr(refused).status(74);
     let _others = waits("backup").background();
     eventually("somebody else stands in line too", || (waiting(&site) == 3).then_some(()));
@@ -205,7 +207,8 @@ fn tables_that_nobody_misses_take_no_room() {
     }
 }
 
-/// What the agent writes down says who runs what: only root can read it, also in a directory that was there before.
+/// What the agent records says who runs what: only root can read it, also in a directory that was there
+/// before.
 #[test]
 fn only_root_can_look_into_the_state() {
     needs_root!();

@@ -27,7 +27,7 @@ fn free_starts(site: &Site) -> usize {
     log.matches("\"would-refuse\"").count()
 }
 
-/// Waits for a call to an agent that is not there, and hangs up; or until whoever was to call has given up.
+/// Waits for a call to an agent that does not exist, and hangs up; or until whoever was to call has given up.
 #[track_caller]
 fn hang_up(site: &Site, has_given_up: impl Fn() -> bool) {
     let socket = site.agent_socket();

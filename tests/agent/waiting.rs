@@ -94,7 +94,7 @@ fn a_policy_that_changes_is_seen_from_the_head_of_the_line() {
     assert_eq!(slots[1..], [i64::from(first.pid()), second.pid().into()], "the first has the lower slot");
 }
 
-/// A launch that asks anew, because the policy has changed, while it is given a slot for its question of
+/// A launch that asks again, because the policy has changed, while it is given a slot for its question of
 /// before: the agent takes that slot back, and so it is not started with.
 #[test]
 fn what_was_given_for_an_earlier_question_starts_nothing() {
@@ -134,7 +134,7 @@ fn request(connection: &mut UnixStream, inbox: &mut Inbox) -> Request {
         }
         let mut bytes = [0; 1024];
         let count = connection.read(&mut bytes).expect("it says something in time");
-        assert!(count > 0, "it has hung up");
+        assert!(count > 0, "it closed the connection");
         inbox.add(&bytes[..count]);
     }
 }
@@ -200,8 +200,8 @@ fn who_waits_behind_a_head_that_stops_has_what_is_free() {
     });
 }
 
-/// Nobody loses their place over a policy that is being edited, nor to a slot that becomes free meanwhile: who
-/// comes when it is in order again starts last.
+/// Nobody loses their place over a policy that is being edited, nor to a slot that becomes free meanwhile:
+/// who comes when it is in order again starts last.
 #[test]
 fn who_waits_keeps_the_place_while_the_policy_has_a_fault() {
     needs_root!();
@@ -223,8 +223,8 @@ fn who_waits_keeps_the_place_while_the_policy_has_a_fault() {
     eventually("newcomers hear of the fault", || {
         (site.test().args(["run", "--", "matlab"]).outcome().ending == Ending::Status(78)).then_some(())
     });
-    // By now they would be judged again before they get anything; and then it is longer than an agent waits for a
-    // sign of life.
+    // By now they would be judged again before they get anything; and then it is longer than an agent waits
+    // for a sign of life.
     let begun = Instant::now();
     eventually("the fault lasts", || (begun.elapsed() > Duration::from_secs(2)).then_some(()));
     drop(holder);

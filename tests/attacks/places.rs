@@ -128,7 +128,7 @@ fn a_link_on_the_way_that_another_user_made() {
             assert!(told.contains("projects: belongs to backup"), "{look:?}: {told}");
         }
         let list = site.test().args(["list", "projects"]);
-        list.stdout("Nobody has used any of them yet.\n").status(0);
+        list.stdout("None of them has been used yet.\n").status(0);
         is_untouched(&site);
         prepare(&site, "backup", "rm projects");
     }

@@ -51,7 +51,7 @@ fn a_policy_of_anybody_in_a_user_namespace() {
     chown(site.path("changing/policy.toml"), Some(Account::named("backup").uid), None).expect("chown");
     let said = "rungate: true: not started: the policy has 1 fault\n\
                 /etc/rungate/policy.toml: cannot be trusted: /: belongs to a user who is not mapped into this user \
-                namespace, and may be anybody; start rungate outside of it [untrusted-file]\n...\n";
+                namespace, and may be any user; start rungate outside of it [untrusted-file]\n...\n";
     for unshare in
         [&["unshare", "--user"][..], &["unshare", "--map-root-user"], &["unshare", "--map-current-user"]]
     {

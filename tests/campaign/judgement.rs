@@ -5,7 +5,7 @@ use nix::sys::signal::Signal;
 
 use crate::support::{Ending, Fault, Report, Start, TracedCall, error_named};
 
-/// What is to be had of a launch that nothing disturbs.
+/// The slots of a launch that nothing disturbs.
 pub(super) struct Expected<'a> {
     /// Each has one slot for it.
     pub(super) files: &'a [&'a str],
@@ -136,10 +136,10 @@ fn own_file_of_proc(path: &str) -> String {
 /// How a message may name a call.
 fn names_of(call: &TracedCall) -> Vec<&str> {
     let names: &[&str] = match call.name.as_str() {
-        // "Cannot be executed" is what this comes to; the same for the look whether a file can be.
+        // "Cannot be executed" is what this comes to; the same for the check whether a file can be.
         "execve" | "faccessat2" => &["cannot be executed"],
         "newfstatat" | "statx" if call.about.contains("/bin/") => &["cannot be executed"],
-        // A directory that was just made is looked at once more.
+        // A directory that was just made is checked once more.
         "newfstatat" | "statx" => &["stat", "mkdir"],
         "openat" => &["open"],
         "pread64" => &["pread"],

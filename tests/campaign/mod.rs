@@ -50,7 +50,7 @@ fn every_system_call_keeps_failing() {
     campaign("failed for good", lasting_failures, usize::MAX);
 }
 
-/// "All or none": a slot that was proved free and cannot be locked all the same, because somebody locks slots
+/// "All or none": a slot that was proved free and cannot be locked nevertheless, because somebody locks slots
 /// without the mutex, makes the launch look again. What it has locked by then must not be in its own way.
 #[test]
 fn a_slot_that_is_locked_meanwhile_is_looked_for_again() {

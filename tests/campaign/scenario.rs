@@ -29,13 +29,13 @@ pub(super) struct Scenario {
 enum Around {
     /// Nobody else is there.
     Nothing,
-    /// The lock files, and a directory above one of them, are not there yet.
+    /// The lock files, and a directory above one of them, do not exist yet.
     NoFiles,
     /// Somebody holds a slot, and goes on.
     AHolder,
-    /// Somebody holds a slot, and leaves once the launch stands in line.
+    /// Somebody holds a slot, and leaves once the launch waits in the queue.
     AHolderThatLeaves,
-    /// The same, with somebody in line before the launch, who leaves first.
+    /// The same, with somebody in the queue before the launch, who leaves first.
     AHolderAndAWaiterThatLeave,
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::sample;
 use crate::support::{Ending, Site, eventually, listing, log_of, started};
 
-/// Each key by its path, with its type; the elements of a list are looked at together.
+/// Each key by its path, with its type; the elements of a list are checked together.
 fn shape(path: &str, value: &Value, found: &mut BTreeMap<String, Vec<&'static str>>) {
     let kind = match value {
         Value::Null => "null",

@@ -1,6 +1,6 @@
 //! docs/stability.md: A test holds samples of every format. The files beside this one were written on the day
-//! of the promise. The present program reads each of them. What a newer version might write is beside them: fields
-//! and events that nobody knows today are passed over.
+//! of the promise. The present program reads each of them. What a newer version might write is beside them:
+//! fields and events that nobody knows today are passed over.
 //!
 //! A sample never changes. When a format changes, its samples stay, and new ones come beside them.
 
@@ -44,7 +44,11 @@ fn a_policy() {
     site.test().args(["policy", "check", "policy.toml"]).stdout("...\n").status(0);
     site.write("work/policy.toml", &sample("policy.toml").replacen("version = 1", "version = 2", 1));
     let outcome = site.test().args(["policy", "check", "policy.toml"]).outcome();
-    assert!(outcome.stderr.contains("policy.toml:1:11: this rungate knows version 1"), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("policy.toml:1:11: unsupported version; this rungate supports version 1"),
+        "{}",
+        outcome.stderr
+    );
     assert_eq!(outcome.ending, Ending::Status(1));
 }
 
@@ -135,8 +139,8 @@ fn a_state_that_is_much_newer_is_refused() {
         .status(71);
 }
 
-/// A lock file as it lies on the disk: the hint of exectimes, the header, and the record of a holder, whose lock
-/// is on the byte of its slot. Those who wait leave locks alone.
+/// A lock file as it lies on the disk: the hint of exectimes, the header, and the record of a holder, whose
+/// lock is on the byte of its slot. Those who wait leave locks alone.
 #[test]
 fn a_lock_file() {
     for (record, version) in [("lock-file.record", 1_u64), ("lock-file-newer.record", 2)] {
@@ -181,7 +185,8 @@ fn a_lock_file() {
     }
 }
 
-/// What another agent has written into etcd: that it is there, who holds a slot and who stands in line there.
+/// What another agent has written into etcd: that it is there, who holds a slot and who waits in the queue
+/// there.
 #[test]
 fn the_records_of_a_site() {
     needs_etcd!();

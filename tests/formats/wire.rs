@@ -109,7 +109,7 @@ fn read<M>(connection: &mut UnixStream, next: impl Fn(&mut Inbox) -> Option<M>) 
         }
         let mut bytes = [0; 4096];
         let count = connection.read(&mut bytes).expect("an answer in time");
-        assert!(count > 0, "the other end has hung up");
+        assert!(count > 0, "the other end closed the connection");
         inbox.add(&bytes[..count]);
     }
 }

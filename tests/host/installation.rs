@@ -84,8 +84,8 @@ fn nobody_can_slip_in_another_program() {
     let site = site();
     let refused = |path: &str| {
         let stderr = format!(
-            "rungate: $DIR/prefix/{path}: not started: it is no plain file or directory, or others can change it than \
-             can change rungate\n[..]\n"
+            "rungate: $DIR/prefix/{path}: not started: it is not a regular file or directory, or users can \
+                change it who cannot change rungate\n[..]\n"
         );
         rungate(&site).args(["status"]).stderr(&stderr).status(71);
     };
@@ -179,6 +179,6 @@ fn shims_lead_to_the_launcher() {
     }
     rungate(&site)
         .args(["shim", "list", "$DIR/shims"])
-        .stdout("[..]\n$DIR/shims/matlab[..]leads to rungate-tools[..]\n...\n")
+        .stdout("[..]\n$DIR/shims/matlab[..]points to rungate-tools[..]\n...\n")
         .status(0);
 }

@@ -118,7 +118,7 @@ fn a_host_without_shims_is_told_how_to_have_some() {
         .stderr(
             "
             rungate: there are no shims in PATH, nor in /etc/rungate/shims
-            To make one for each command that the policy names: mkdir -p /etc/rungate/shims && rungate shim install /etc/rungate/shims
+            To create one for each command that the policy names: mkdir -p /etc/rungate/shims && rungate shim install /etc/rungate/shims
             ",
         )
         .status(0);
@@ -214,7 +214,13 @@ fn a_shim_that_a_way_misses_is_named() {
     // A shell that does not answer in time says nothing, and is asked again.
     eventually("the shim that is missed is named", || {
         let text = list.outcome().stdout;
-        let is_it = |line: &str| line.starts_with("sh, logged in ") && line.ends_with(" work, but for mex");
+        let is_it = |line: &str| {
+            line.starts_with("sh, logged in ")
+                && line.ends_with(
+                    " work, except for \
+            mex",
+                )
+        };
         text.lines().any(is_it).then_some(())
     });
 }

@@ -303,8 +303,8 @@ pub(crate) fn an_option_without_a_number_of_slots_is_told() {
     );
     site.copy_of("/bin/true", "job");
     for (words, told) in [
-        (&["-np", "x"][..], Some("\"-np x\" names no number of slots")),
-        (&["-np", "-1"][..], Some("\"-np -1\" names no number of slots")),
+        (&["-np", "x"][..], Some("\"-np x\" is not a number of slots")),
+        (&["-np", "-1"][..], Some("\"-np -1\" is not a number of slots")),
         (&["-np"][..], Some("no number of slots follows \"-np\"")),
         (&["-np", "x", "-np8"][..], None),
         (&["-n", "x"][..], None),

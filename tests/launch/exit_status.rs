@@ -100,7 +100,7 @@ pub(crate) fn denied() {
     site.test().args(["run", "--", "matlab"]).stderr("rungate: matlab: refused: [..]\n...\n").status(77);
 }
 
-/// 78: the policy is faulty or not trusted, or the claim can never be had.
+/// 78: the policy is faulty or not trusted, or the claim can never be available.
 #[test]
 pub(crate) fn policy() {
     let site = site();
@@ -144,7 +144,7 @@ fn not_found_where_a_directory_cannot_be_looked_into() {
     };
     run("missing")
         .stderr(
-            "rungate: missing: not found in PATH, of which $DIR/private cannot be looked into: Permission denied\n",
+            "rungate: missing: not found in PATH; $DIR/private in it cannot be searched: Permission denied\n",
         )
         .status(126);
     run("true").status(0);
@@ -235,9 +235,7 @@ pub(crate) fn set_user_id() {
             .program(site.path("bin/copy"))
             .user("games")
             .args(["run", "--", "matlab"])
-            .stderr(
-                "rungate: rungate is installed set-user-id or set-group-id, and will not run that way\n...\n",
-            )
+            .stderr("rungate: rungate is installed set-user-id or set-group-id, and refuses to run\n...\n")
             .status(78);
         // Nor by the other name: whatever it starts would have the rights.
         site.test()
@@ -249,9 +247,7 @@ pub(crate) fn set_user_id() {
             .program(site.path("bin/exectimes"))
             .user("games")
             .args(["$DIR/repositories/other.lock", "1", "id"])
-            .stderr(
-                "rungate: rungate is installed set-user-id or set-group-id, and will not run that way\n...\n",
-            )
+            .stderr("rungate: rungate is installed set-user-id or set-group-id, and refuses to run\n...\n")
             .status(78);
     }
     assert_eq!(site.held("seats.lock"), []);

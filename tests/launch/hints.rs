@@ -1,5 +1,5 @@
 //! A hint is a command that works when its reader pastes it: each refusal is brought about by real users,
-//! its hints are run by a shell as the user who reads them (or as root, where they are for the administrator),
+//! its hints are run by a shell as the user who reads them (or as root, if they are for the administrator),
 //! and none of them may fail because of how it is written or of who reads it.
 
 use std::collections::BTreeSet;
@@ -181,7 +181,7 @@ fn what_helps_below_a_ceiling_is_told_with_how_many_must_be_freed(pasted: &Paste
     assert!(refused.stderr.contains("\nClose one of yours, or wait in the queue"), "{}", refused.stderr);
 }
 
-/// An alternative that is closed is no reason to ask anybody, where another will come free; and the wait
+/// An alternative that is closed is no reason to ask anybody, if another will come free; and the wait
 /// names the one that is waited for.
 fn a_closed_alternative_is_not_what_is_told_of(pasted: &Pasted) {
     let any = "[repository.closed]\nlimit = 0\n[[rule]]\ncommands = [\"matlab\"]\n\
@@ -199,7 +199,7 @@ fn a_closed_alternative_is_not_what_is_told_of(pasted: &Pasted) {
     });
 }
 
-/// "Stand in line" is no advice where the line is at its end, also to whoever did not ask to wait.
+/// "Stand in the queue" is no advice where the line is at its end, also to whoever did not ask to wait.
 fn nobody_is_sent_to_a_line_that_is_at_its_end(pasted: &Pasted) {
     let text = SEATS.replace("limit = 6", "limit = 1\nqueue = 1");
     let site = site(&format!("version = 1\n{text}{FOR_ALL}"));
@@ -237,7 +237,7 @@ fn too_soon_names_the_day_and_who_can_let_it_start(pasted: &Pasted) {
     }
 }
 
-/// What can never be had, what no rule allows, a policy that is missing and one with a fault.
+/// What can never be available, what no rule allows, a policy that is missing and one with a fault.
 fn hints_of_other_refusals_work_when_pasted(pasted: &Pasted) {
     let text = "[repository.kept]\nlimit = 1\nreserve = [{ for = [\"nobody\"], slots = 1 }]\n\
                 [[rule]]\ncommands = [\"cat\"]\nacquire = [\"kept\"]\n\
@@ -292,7 +292,7 @@ fn who_keeps_a_lock_or_a_lease_is_named(pasted: &Pasted) {
         running
     };
     let owner = "games";
-    // The kernel names no process for a lock of a description: root and its own user find it all the same.
+    // The kernel names no process for a lock of a description: root and its own user find it nevertheless.
     let ofd = "fcntl.fcntl(f, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 8, 0))";
     let keeper = keeps(ofd, owner);
     for (reader, asks) in [(owner, "End it if it is stuck: kill "), ("root", "End it if it is stuck: kill ")]
@@ -344,8 +344,8 @@ fn who_keeps_a_lock_or_a_lease_is_named(pasted: &Pasted) {
     });
 }
 
-/// What lies where a lock file or its directory should be, a launcher with a bit that it must not have, a shim
-/// without a policy, and a policy that is there already.
+/// What lies where a lock file or its directory should be, a launcher with a bit that it must not have, a
+/// shim without a policy, and a policy that exists already.
 fn hints_about_files_work_when_pasted(pasted: &Pasted) {
     let site = seats(FOR_ALL);
     // `rungate init` makes lock files.
@@ -399,8 +399,8 @@ fn hints_about_files_work_when_pasted(pasted: &Pasted) {
     pasted.notes(lslocks.to_owned());
 }
 
-/// A directory of shims that is not there, a shim that is not there, a copy of rungate under another name, and
-/// a program where a subcommand should be.
+/// A directory of shims that does not exist, a shim that does not exist, a copy of rungate under another
+/// name, and a program where a subcommand should be.
 fn hints_about_shims_work_when_pasted(pasted: &Pasted) {
     let site = seats(FOR_ALL);
     let reader = || site.test();
@@ -417,8 +417,8 @@ fn hints_about_shims_work_when_pasted(pasted: &Pasted) {
     assert!(!copy.exists());
 }
 
-/// Under the agent: who is root can let it start now, others have to ask; and an agent that is away is for the
-/// administrator to look at, with or without systemd.
+/// Under the agent: who is root can let it start now, others have to ask; and an agent that is away is for
+/// the administrator to look at, with or without systemd.
 fn hints_under_the_agent_work_when_pasted(pasted: &Pasted) {
     let (site, agent) = Site::with_agent(
         "[repository.seats]\nkeeper = \"agent\"\nlimit = 5\n[repository.sync]\nkeeper = \"agent\"\nlimit = 1\n\
@@ -440,7 +440,7 @@ fn hints_under_the_agent_work_when_pasted(pasted: &Pasted) {
     pasted.all_of(&refused, &site, &reader, 1);
     run(&site, "games", &["--", "true"]).status(0);
     let refused = run(&site, "root", &["--", "true"]).outcome();
-    assert!(refused.stderr.contains("\nTo start it now all the same: rungate reset sync\n"), "{refused:?}");
+    assert!(refused.stderr.contains("\nTo start it now anyway: rungate reset sync\n"), "{refused:?}");
     agent.kill();
     let refused = run(&site, "games", &["--", "matlab"]).outcome();
     assert!(refused.stderr.ends_with("\nTell your administrator: rungate doctor agent\n"), "{refused:?}");
@@ -465,12 +465,11 @@ const SCENES: [Scene; 10] = [
 ];
 
 /// What begins like a hint in the sources and no scene pastes: how it begins, and why not.
-const ELSEWHERE: [(&str, &str); 24] = [
+const ELSEWHERE: [(&str, &str); 23] = [
     ("rungate is ", "prose"),
     ("rungate finds ", "prose"),
     ("rungate itself ", "prose"),
     ("rungate policy schema", "prose"),
-    ("rm it ", "prose"),
     ("journalctl could ", "prose"),
     ("chown root", "the end of a sentence, which names the file"),
     ("chown ", "the end of a sentence, which names the file"),
@@ -525,8 +524,8 @@ fn every_hint_of_every_refusal_works_when_pasted() {
     assert!(missing.is_empty(), "no scene pastes {missing:#?} of {:#?}", pasted.0);
 }
 
-/// The hints in the text of the program, up to the first word that is put in, each with its file. What the doctor
-/// suggests is run by its own tests; `cli` and `text` suggest nothing.
+/// The hints in the text of the program, up to the first word that is put in, each with its file. What the
+/// doctor suggests is run by its own tests; `cli` and `text` suggest nothing.
 fn hints_of_sources(directory: &Path, hints: &mut BTreeSet<(PathBuf, String)>) {
     for entry in fs::read_dir(directory).expect("a folder") {
         let path = entry.expect("a file").path();

@@ -373,7 +373,7 @@ fn a_copy_under_another_name_says_what_it_is() {
         .status(127);
 }
 
-/// A shim has no option that could name a policy: what is said where there is none must not ask for one.
+/// A shim has no option that could name a policy: what is said if there is none must not ask for one.
 #[test]
 fn without_a_policy_a_shim_starts_nothing() {
     let site = Site::new();
@@ -526,11 +526,10 @@ const NAMES: &str = r#"
 fn install() {
     let site = Site::with_policy(NAMES);
     let shim = |words: &[&str]| site.test().args(["shim"]).args(words);
-    let note =
-        "rungate: no shim for bash: shells and env start other programs, and must stay what they are\n";
+    let note = "rungate: no shim for bash: shells and env start other programs, and must not be replaced\n";
     shim(&["install", "new"])
         .stderr(&format!(
-            "{note}rungate: opendir $DIR/work/new: No such file or directory\nMake it first: mkdir -p new\n"
+            "{note}rungate: opendir $DIR/work/new: No such file or directory\nCreate it first: mkdir -p new\n"
         ))
         .status(71);
     fs::create_dir(site.path("work/new")).expect("a directory");
@@ -561,14 +560,14 @@ fn install_writes_over_nothing() {
         .args(["shim", "install", ".", "matlab", "file", "link", "dir", "sh", "a/b", "rungate"])
         .stderr(
             "
-            rungate: no shims made:
-              $DIR/work/./file is a file, and no link to rungate
+            rungate: no shims created:
+              $DIR/work/./file is a file, not a link to rungate
               $DIR/work/./link is a link to something else
               $DIR/work/./dir is a directory
-              sh: shells and env start other programs, and must stay what they are
-              a/b: that is not a name of a command
+              sh: shells and env start other programs, and must not be replaced
+              a/b: that is not the name of a command
               rungate: rungate itself has that name
-            Nothing is ever written over. Name the commands that need one after the directory.
+            Existing files are never overwritten. Name the commands that need one after the directory.
             ",
         )
         .status(1);
@@ -579,8 +578,8 @@ fn install_writes_over_nothing() {
         .args(["shim", "install", "."])
         .stderr(
             "
-            rungate: no shims made: there is no policy
-            Say for which commands: rungate shim install . NAME...
+            rungate: no shims created: there is no policy
+            Name the commands: rungate shim install . NAME...
             ",
         )
         .status(64);
@@ -593,7 +592,7 @@ fn install_makes_none_where_one_cannot_be() {
     let long = "x".repeat(300);
     site.test()
         .args(["shim", "install", ".", "matlab", &long])
-        .stderr(&format!("rungate: no shims made:\n  $DIR/work/./{long} cannot be looked at\n[..]\n"))
+        .stderr(&format!("rungate: no shims created:\n  $DIR/work/./{long} cannot be looked at\n[..]\n"))
         .status(1);
     assert_eq!(fs::read_dir(site.path("work")).expect("the directory").count(), 0);
 }
@@ -614,7 +613,7 @@ fn remove() {
             "
             rungate: no shims removed:
               $DIR/shims/true is a link to something else
-              $DIR/shims/file is a file, and no link to rungate
+              $DIR/shims/file is a file, not a link to rungate
               $DIR/shims/missing is not there
               rungate: rungate itself has that name
             To see what there is: rungate shim list
@@ -667,12 +666,12 @@ fn list() {
         .stdout(
             "
             SHIM[gap]STARTS[gap]RULES[gap]NOTE
-            $DIR/shims/gone[gap]-[gap]-[gap]leads to a rungate that is gone
+            $DIR/shims/gone[gap]-[gap]-[gap]points to a rungate that does not exist
             $DIR/shims/matlab[gap]$DIR/bin/matlab[gap]one seat
             $DIR/shims/mex[gap]-[gap]one seat[gap]shadowed by $DIR/early/mex
             $DIR/shims/missing[gap]-[gap]one seat[gap]no program behind it
             $DIR/shims/named[gap]/usr/bin/true[gap]-
-            $DIR/shims/sh[gap]-[gap]-[gap]shells and env start other programs, and must stay what they are
+            $DIR/shims/sh[gap]-[gap]-[gap]shells and env start other programs, and must not be replaced
 
             WAY IN[gap]SHIMS
             ...

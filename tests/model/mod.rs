@@ -168,7 +168,7 @@ fn a_place_only_where_it_is_blocked_is_overtaken() {
     is_missed(Variant::PlacesWhereBlocked, Broken::Overtaken, plan);
 }
 
-/// Every waiter decides anew … and stays where it is.
+/// Every waiter decides again … and stays where it is.
 #[test]
 fn a_place_that_is_given_up_meanwhile_is_lost() {
     let plan = Plan::of(&[[1, 0], [1, 0], [1, 0]]).running(&[0]).changing(&[[1, 0], [1, 0], [1, 0]]);

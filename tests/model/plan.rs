@@ -30,17 +30,17 @@ pub(super) enum Variant {
     NumbersOfEachFile,
     /// A number counts, and a place is taken, only where the launch is blocked first.
     PlacesWhereBlocked,
-    /// A claim by a second path has a descriptor of its own, which is closed when the mutexes are given back.
+    /// A claim by a second path has a descriptor of its own, which is closed when the mutexes are released.
     SecondDescriptor,
     /// Whoever has a lower limit is passed, whatever policy gave it.
     WithoutGeneration,
-    /// A launch that is decided anew gives its place up meanwhile.
+    /// A launch that is decided again gives its place up meanwhile.
     PlaceGivenUp,
     /// A launch that several repositories could serve stands in the line of the first.
     OneLineForAny,
     /// A launch that does not wait does not see those who do.
     NewcomersPass,
-    /// A launch that does not wait ends at once when others stand in line, whether they live or not.
+    /// A launch that does not wait ends at once when others wait in the queue, whether they live or not.
     NewcomersDoNotLook,
     /// Nobody is passed over, whether it moves or not.
     WithoutSilence,
@@ -48,7 +48,7 @@ pub(super) enum Variant {
     JudgedBeforeTheMutex,
     /// Seconds without a beat are counted, and not looks.
     SecondsAreCounted,
-    /// The first in line sleeps on holders that it began to watch only now.
+    /// The first in the queue sleeps on holders that it began to watch only now.
     WatchedTooLate,
     /// The mutexes that it has are kept while the next one is waited for.
     MutexesKept,
@@ -131,7 +131,7 @@ impl Plan {
         Self { endless: processes.iter().map(|process| 1 << process).sum(), ..self }
     }
 
-    /// The same, where the policy changes to these limits at any moment.
+    /// The same, if the policy changes to these limits at any moment.
     pub(super) fn changing(mut self, limits: &[[u8; FILES]]) -> Self {
         for (want, limits) in self.wants[1].iter_mut().zip(limits) {
             want.limits = *limits;

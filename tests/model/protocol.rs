@@ -232,7 +232,7 @@ impl Mover<'_> {
     }
 
     /// In the order of device and inode; none while somebody else has it. Nobody keeps others from a
-    /// repository because of another one whose mutex cannot be had.
+    /// repository because of another one whose mutex cannot be available.
     fn lock(&self, from: u8, step: &mut impl FnMut(&'static str, Result<State, Broken>)) {
         let Some(file) = self.wanted(from) else {
             let first = self.first_wanted();
@@ -334,7 +334,7 @@ impl Mover<'_> {
         self.plan.queue[file] > 0 && ahead.count() >= usize::from(self.plan.queue[file])
     }
 
-    /// Straight to its lines, where it has a place in all of its repositories.
+    /// Straight to its lines, if it has a place in all of its repositories.
     fn where_to_stand(&self, seen: [Seen; FILES]) -> At {
         let places = self.this().places;
         let needs = |file: usize| self.needs_place(file, seen);
@@ -415,7 +415,7 @@ impl Mover<'_> {
         let Seen::Free(slot) = self.this().seen[index] else { return Ok(*self.before) };
         let is_taken = self.others().any(|(_, other)| other.slots[index] == slot);
         if is_taken && self.plan.hold == Hold::Process {
-            // Somebody locked it without the mutex: everything is given back, and it starts over.
+            // Somebody locked it without the mutex: everything is released, and it starts over.
             return Ok(self.after(|process| {
                 process.slots = [0; FILES];
                 process.mutexes = [false; FILES];

@@ -1,7 +1,7 @@
 //! A state of the model: where each process is, what it holds, what the kernel has, and what is true of the
 //! line whatever anybody believes.
 
-/// How many processes there can be; those that want nothing are not there.
+/// How many processes there can be; those that want nothing do not exist.
 pub(super) const PROCESSES: usize = 4;
 
 /// How many repositories there are; their numbers are the order of their device and inode.
@@ -21,7 +21,7 @@ pub(super) enum At {
     Outside,
     /// Before it takes the mutex of this repository, or looks at the first one when it has all.
     Locking(u8),
-    /// Holds the mutexes, and looks whether there is room.
+    /// Holds the mutexes, and checks whether there is room.
     Looking(u8),
     /// Has found room for everything, and locks a slot of this repository.
     Taking(u8),
@@ -39,7 +39,7 @@ pub(super) enum At {
     Behind(u8, u8, u8),
     /// First in a line: waits for the processes that it watches.
     Watching,
-    /// Does not wait, but watches whether those in line are alive.
+    /// Does not wait, but watches whether those in the queue are alive.
     Peeking,
     /// Holds its slots, and leaves the line of this repository.
     Leaving(u8),

@@ -7,7 +7,7 @@ use std::{
 
 use super::{code, is_import, members, sources};
 
-/// The modules that a file imports from, save those that it is a part of: `src/a/b.rs` is `["a", "b"]`.
+/// The modules that a file imports from, except those that it is a part of: `src/a/b.rs` is `["a", "b"]`.
 fn imports(path: &Path) -> BTreeSet<Vec<String>> {
     let own = module_path(path);
     let mut imports = BTreeSet::new();

@@ -1,5 +1,5 @@
 //! Every fault of every file is reported at once as `path:line:col: message` with the line, a caret and,
-//! where there is one, the nearest valid spelling; then nothing is applied (78).
+//! if there is one, the nearest valid spelling; then nothing is applied (78).
 
 use std::fs;
 
@@ -149,7 +149,8 @@ fn files_are_checked_by_name() {
     site.write("good.toml", "version = 1\n");
     site.write("bad.toml", "version = 2\n");
     let check = |files: &[&str]| site.test().args(["policy", "check"]).args(files);
-    let version = "$DIR/bad.toml:1:11: this rungate knows version 1 of the language and no other [unknown-version]\n...\nrungate: 1 fault\n";
+    let version = "$DIR/bad.toml:1:11: unsupported version; this rungate supports version 1 \
+        [unknown-version]\n...\nrungate: 1 fault\n";
     check(&["$DIR/good.toml"]).status(0);
     check(&["$DIR/bad.toml"]).stderr(version).status(1);
     check(&["$DIR/good.toml", "$DIR/bad.toml"]).stderr(version).status(1);
@@ -326,8 +327,8 @@ fn mutate(text: &str, mutations: &[Mutation]) -> String {
     })
 }
 
-/// Mutated policies never panic and never start anything by accident: whatever has a fault starts nothing, and what
-/// starts something has no fault.
+/// Mutated policies never panic and never start anything by accident: whatever has a fault starts nothing,
+/// and what starts something has no fault.
 #[test]
 fn storm_of_mutated_policies_never_panics_and_starts_nothing_by_accident() {
     let site = Site::new();
@@ -404,7 +405,7 @@ fn a_command_that_is_misspelt_is_a_warning() {
     check()
         .stderr(
             "
-            matlb is nowhere on this host; did you mean matlab? [program-misspelt]
+            matlb was not found on this host; did you mean matlab? [program-misspelt]
               Correct the name; or, if users have the program in another place: [command.matlb] exec = \"/path/matlb\"
             rungate: 1 warning
             ",

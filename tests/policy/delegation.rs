@@ -183,8 +183,8 @@ fn a_mistake_stops_its_own_people_alone() {
         .stderr("...\nTell cadadm [..], or your administrator: rungate policy check\n")
         .status(78);
     // Whoever looks is told, and sees the rest; who is of cad is told why nothing starts.
-    let note = "rungate: 20-cad.toml has faults, so that what it says is not shown, and launches that it is for are \
-                refused\n  /etc/rungate/policy.d/20-cad.toml:1:[..]\nTell cadadm, or your administrator: rungate policy check\n";
+    let note = "rungate: 20-cad.toml has faults, so its rules are not shown, and launches that it applies \
+        to are refused\n  /etc/rungate/policy.d/20-cad.toml:1:[..]\nTell cadadm, or your administrator: rungate policy check\n";
     for user in ["dan", "ann"] {
         site.test().user(user).args(["status"]).stdout("...\nmatlab [..]\n").stderr(note).status(0);
     }

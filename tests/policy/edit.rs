@@ -99,13 +99,11 @@ fn what_was_edited_is_put_in_place_and_nothing_else_changes() {
     // An editor that could not do its work is no success.
     edit(&site, "true", ["--yes"])
         .env("EDITOR", "/bin/false")
-        .stderr("rungate: [..]/false ended as if it had failed\n/etc/rungate/policy.toml is unchanged\n")
+        .stderr("rungate: [..]/false exited with an error\n/etc/rungate/policy.toml is unchanged\n")
         .status(1);
     assert_eq!(copies(&site), [] as [PathBuf; 0]);
     edit(&site, "lower", ["/etc"])
-        .stderr(
-            "rungate: /etc is a directory, and no policy\nName a file in it, or move it out of the way.\n",
-        )
+        .stderr("rungate: /etc is a directory, not a policy\nName a file in it, or move it out of the way.\n")
         .status(64);
 }
 
@@ -141,14 +139,17 @@ fn nobody_is_taken_to_have_agreed() {
     let outcome = edit(&site, "lower", []).outcome();
     assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
     assert!(
-        outcome.stderr.contains("there is no terminal to ask on; --yes puts it in place without a question\nThe edited text is in "),
+        outcome.stderr.contains(
+            "there is no terminal for the prompt; --yes puts it in place without a \
+            prompt\nThe edited text is in "
+        ),
         "{outcome:?}"
     );
     assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
     site.script("abort", "#!/bin/sh\necho '# x' >> \"$1\"\nexit 1\n");
     let outcome = edit(&site, "abort", ["--yes"]).outcome();
     assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
-    assert!(outcome.stderr.contains("/bin/abort ended as if it had failed\n"), "{outcome:?}");
+    assert!(outcome.stderr.contains("/bin/abort exited with an error\n"), "{outcome:?}");
     assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
 }
 
@@ -165,7 +166,8 @@ fn the_second_editor_is_told_of_the_first() {
     let site = site();
     let mut first = waiting_editor(&site);
     let who = format!(
-        "rungate: [..] is being edited by somebody else (root (0), PID {}, for [..])\nTry again when they are done.\n",
+        "rungate: [..] is being edited by another user (root (0), PID {}, for [..])\nTry again when they \
+            are done.\n",
         first.pid()
     );
     edit(&site, "lower", ["--yes"]).stderr(&who).status(75);
@@ -188,7 +190,7 @@ fn a_change_by_another_hand_is_not_written_over() {
     first.write_line("first");
     let Outcome { ending, stderr, .. } = first.end();
     assert_eq!(ending, Ending::Status(1), "{stderr}");
-    assert!(stderr.contains("was changed by somebody else meanwhile\nThe edited text is in "), "{stderr}");
+    assert!(stderr.contains("was changed by another user meanwhile\nThe edited text is in "), "{stderr}");
     assert_eq!(text(&site, "etc/rungate/policy.toml"), "version = 1\n# by hand\n");
     assert_eq!(copies(&site).len(), 1);
 }
@@ -203,10 +205,8 @@ fn an_edit_that_was_cut_off_is_found_again() {
     drop(first);
     let left = copies(&site);
     let [left] = left.as_slice() else { panic!("{left:?}") };
-    let told = format!(
-        "rungate: an earlier edit was cut off; what it had come to is in {}/policy.toml\n",
-        left.display()
-    );
+    let told =
+        format!("rungate: an earlier edit was interrupted; its text is in {}/policy.toml\n", left.display());
     edit(&site, "lower", ["--yes"]).stdout("...\n").stderr(&told).status(0);
     edit(&site, "true", []).env("EDITOR", "true").stderr("rungate: [..] is unchanged\n").status(0);
 }
@@ -236,7 +236,7 @@ fn root_runs_no_editor_of_somebody_else() {
         .status(0);
 }
 
-/// A drop-in is checked with the main file; its directory is made where it is missing.
+/// A drop-in is checked with the main file; its directory is made if it is missing.
 #[test]
 fn a_drop_in_is_edited_with_the_rest_in_view() {
     needs_root!();
@@ -275,9 +275,7 @@ fn two_faulty_files_are_mended_one_after_the_other() {
     set_mode(&site.path("etc/rungate/policy.d"), 0o755);
     site.script("mend", "#!/bin/sh\nexec sed -i 's/\"many\"/5/; s/^.repository.x.$/&\\nlimit = 1/' \"$1\"\n");
     edit(&site, "mend", ["--yes"])
-        .stderr(
-            "/etc/rungate/policy.d/10-x.toml:1:[..]\n...\nThese faults are there already, in other files.\n",
-        )
+        .stderr("/etc/rungate/policy.d/10-x.toml:1:[..]\n...\nThese faults already exist in other files.\n")
         .status(0);
     assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY);
     edit(&site, "mend", ["--yes", "/etc/rungate/policy.d/10-x.toml"])

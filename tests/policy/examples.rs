@@ -35,7 +35,7 @@ pub(crate) fn run(site: &Site, user: &str, command: &[&str]) -> Test {
     site.test().user(user).args(["run", "--"]).args(command)
 }
 
-/// `4 of 4 used`, and the reason of the limit where there is one.
+/// `4 of 4 used`, and the reason of the limit if there is one.
 fn whole(use_of: &str) -> String {
     if use_of.contains("used") { use_of.to_owned() } else { format!("{use_of} used") }
 }
@@ -99,7 +99,7 @@ fn every_policy_says_who_wants_it_and_keeps_what_it_intends() {
         let is_first = files[0].ends_with("quick-start.toml");
         assert!(
             text.lines().nth(1).is_some_and(|line| line.starts_with("# "))
-                && (is_first || text.contains("# Who wants it:")),
+                && (is_first || text.contains("# Who needs it:")),
             "{files:?}"
         );
         assert!(text.contains("[[test]]"), "{files:?} does not say what it intends");

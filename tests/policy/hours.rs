@@ -303,7 +303,7 @@ pub(crate) fn without_a_zone_in_the_policy_the_systems_counts() {
 }
 
 /// Once a second every waiter takes one cheap look, because some things make no sound: the clock is one of
-/// them. A launch that stands in line used to keep the terms of the hour in which it came.
+/// them. A launch that waits in the queue used to keep the terms of the hour in which it came.
 #[test]
 pub(crate) fn who_stands_in_line_when_the_hour_is_over_is_decided_anew() {
     needs_root!();
@@ -355,7 +355,7 @@ fn who_stands_in_line_at_noon(site: &Site, noon: &Noon) -> bool {
     // One waits for the hour in which it may start, the other one may not start any more when it has come.
     let mut by_day = run("day").background();
     let mut by_night = run("night").background();
-    // From noon on they are not to be found in line any more.
+    // From noon on they are not to be found in the queue any more.
     for (line, running) in [("seats.lock", &by_day), ("beds.lock", &by_night)] {
         let stands = eventually("it stands in line in time", || {
             let stands = site.line(line).iter().any(|waiter| waiter.pid == running.pid());

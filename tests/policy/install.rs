@@ -49,7 +49,8 @@ fn files_are_put_where_their_names_say() {
     install(&site, ["--name", "policy.toml", "new.toml"])
         .stdout(changed)
         .stderr(
-            "rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal to ask on; --yes does it without a question\n\
+            "rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal \
+                for the prompt; --yes does it without a question\n\
              rungate: nothing was changed\n",
         )
         .status(1);
@@ -127,7 +128,7 @@ fn who_would_be_forgotten_is_said_before() {
             .stdout(expected)
             .stderr(
                 "
-                rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal to ask on; slots are held that would not be counted; --yes --allow-uncounted accepts that
+                rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal for the prompt; slots are held that would not be counted; --yes --allow-uncounted accepts that
                 rungate: nothing was changed
                 ",
             )
@@ -230,7 +231,7 @@ fn several_files_never_make_a_fault_in_between() {
     assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
 }
 
-/// Of those who run now, who would be refused if they came anew: nobody is ended.
+/// Of those who run now, who would be refused if they came again: nobody is ended.
 #[test]
 fn who_runs_now_and_would_be_refused_is_named() {
     needs_root!();
@@ -259,7 +260,7 @@ fn who_runs_now_and_would_be_refused_is_named() {
     ];
     assert_eq!(lines, expected, "{}", outcome.stdout);
     assert!(present.starts_with("2 would be refused if they started again. None is ended.\n"), "{present}");
-    // What changes nothing for them says nothing of them.
+    // What changes nothing for them does not restrict them.
     site.write("work/policy.toml", &MAIN.replace("= 5", "= 4"));
     install(&site, ["--yes", "policy.toml"])
         .stdout("~ repository matlab (policy.toml:3)\n    limit  5 -> 4\n")
@@ -297,7 +298,10 @@ fn a_drop_in_is_taken_away_where_nothing_needs_it() {
         .status(0);
     assert_eq!(names(), [] as [&str; 0]);
     install(&site, ["--yes", "--remove", "10-more.toml"])
-        .stderr("rungate: there is no drop-in 10-more.toml in /etc/rungate/policy.d\nThere is none at all.\n")
+        .stderr(
+            "rungate: there is no drop-in 10-more.toml in /etc/rungate/policy.d\nThere are no \
+            drop-ins.\n",
+        )
         .status(64);
     install(&site, ["--yes", "--remove", "policy.toml"])
         .stderr("rungate: --remove takes [..]\n[..]\n")
@@ -320,7 +324,7 @@ fn what_is_distrusted_can_be_taken_away() {
     std::os::unix::fs::chown(site.path("work/theirs.toml"), Some(site.user("ann").uid), None).expect("chown");
     site.test().args(["policy", "check"]).stderr("...\nrungate: 1 fault\n").status(1);
     let of_ann = site.test().user("ann").args(["policy", "install", "--yes", "--remove", "20-cad.toml"]);
-    of_ann.stderr("rungate: only root can take a drop-in of the system away\n[..]\n").status(71);
+    of_ann.stderr("rungate: only root can remove a drop-in of the system\n[..]\n").status(71);
     site.write("work/30-new.toml", "version = 1\n");
     let both = ["--yes", "--remove", "20-cad.toml", "30-new.toml"];
     let outcome = install(&site, both).outcome();
@@ -328,7 +332,7 @@ fn what_is_distrusted_can_be_taken_away() {
     assert!(fs::symlink_metadata(&link).is_err() && site.path("work/theirs.toml").exists());
     site.test().args(["policy", "check"]).status(0);
     install(&site, ["--remove", "30-new.toml", "30-new.toml"])
-        .stderr("rungate: /etc/rungate/policy.d/30-new.toml cannot be put in place and taken away\n")
+        .stderr("rungate: /etc/rungate/policy.d/30-new.toml cannot be installed and removed at once\n")
         .status(64);
 }
 
@@ -374,8 +378,8 @@ fn what_else_a_file_has_is_kept() {
     lower("= 8");
     install(&site, ["--yes", "policy.toml"])
         .stderr(
-            "rungate: /etc/rungate/policy.toml cannot be replaced: it has a signature of its content, which no other \
-             content has\nChange it where it is, and then: rungate policy check\n",
+            "rungate: /etc/rungate/policy.toml cannot be replaced: it has a signature, which would not \
+                match other content\nChange it where it is, and then: rungate policy check\n",
         )
         .status(71);
     assert!(text(&site, "etc/rungate/policy.toml").contains("limit = 7"));

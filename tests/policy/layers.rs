@@ -1,6 +1,6 @@
 //! Where a system policy exists it always counts: a policy given with `--policy FILE` or `RUNGATE_POLICY`,
 //! and the caller's own, are added to it and may only tighten (an `exempt` in them is a fault), unless the
-//! caller is root. Where none exists, they stand alone.
+//! caller is root. If none exists, they stand alone.
 
 use std::os::unix::fs::chown;
 

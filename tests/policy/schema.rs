@@ -28,7 +28,7 @@ def fault(text):
 json.dump([fault(text) for text in asked["texts"]], sys.stdout)
 "#;
 
-/// What is wrong with each text; none where there is no validator.
+/// What is wrong with each text; none if there is no validator.
 fn validate(texts: &[String]) -> Option<Vec<Option<String>>> {
     let site = Site::new();
     let python = site.test().program("/usr/bin/env").args(["python3", "-W", "ignore", "-c"]);

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! It knows nothing but what the kernel says of the locks; it takes none, so it delays nobody. A look at a
-//! file is no snapshot: a slot may be counted, given back, and another one taken before the look is over. So
+//! file is no snapshot: a slot may be counted, released, and another one taken before the look is over. So
 //! more holders than ever before are believed only when a second look finds the same processes in the same
 //! slots: those were all held together at the moment between the looks. What is reported is therefore never
 //! too high.

@@ -33,11 +33,11 @@ use tempfile::NamedTempFile;
 
 use crate::support::lock_range;
 
-/// The byte before that of slot 1, and where those who stand in line have their locks.
+/// The byte before that of slot 1, and where those who wait in the queue have their locks.
 const BEFORE_SLOTS: u64 = 7;
 const STANDING: u64 = 1 << 61;
 
-/// Slots are looked at up to here; some locks go on to the end of any file.
+/// Slots are checked up to here; some locks go on to the end of any file.
 const LAST: u64 = 80;
 
 /// A lock file in some state, and a launch that comes to it.
@@ -165,7 +165,7 @@ proptest! {
             clock: Clock::default(),
         };
         let demands = [Demand::One(state.claim(&path))];
-        // Whether those in line are alive is another question, and takes seconds to answer.
+        // Whether those in the queue are alive is another question, and takes seconds to answer.
         let failed = |error: KeeperError| TestCaseError::fail(error.to_string());
         let outcome = if state.is_behind() {
             outlook(&demands, &asker).refusal.map_err(failed)?.map(Outcome::Refused)

@@ -24,7 +24,7 @@ use tempfile::NamedTempFile;
 
 use crate::support::lock_range;
 
-/// Where those who stand in line have their locks, and where they have their places.
+/// Where those who wait in the queue have their locks, and where they have their places.
 const STANDING: u64 = 1 << 61;
 const PLACES: u64 = 1 << 62;
 

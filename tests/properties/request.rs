@@ -96,7 +96,7 @@ impl Launch {
             && numbered(GROUPS, group).is_some_and(|gid| self.groups.contains(&gid))
     }
 
-    /// What a policy says of it, to the last detail, save what things are called.
+    /// What a policy says of it, to the last detail, except what things are called.
     pub(super) fn judged_by(&self, policy: &Policy) -> String {
         let path = PathBuf::from("/usr/bin").join(self.command);
         let environment = |name: &str| self.project.filter(|_| name == "PROJECT").map(OsString::from);

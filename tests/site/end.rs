@@ -43,8 +43,8 @@ fn a_holder_of_another_host_is_ended_by_its_own() {
     eventually("the notice is taken back", || keys(&etcd, &format!("{prefix}e/")).is_empty().then_some(()));
 }
 
-/// A user's request that another host writes ends only what is that user's; what else it says of a holder ends
-/// nobody who is not overdue.
+/// A user's request that another host writes ends only what is that user's; what else it says of a holder
+/// ends nobody who is not overdue.
 #[test]
 fn a_request_of_somebody_else_ends_nobody() {
     needs_etcd!();
@@ -78,8 +78,8 @@ fn a_request_of_somebody_else_ends_nobody() {
     assert_eq!(running.end().ending, Ending::Signal(2));
 }
 
-/// A launch that waits has left a notice that the holder is overdue, which its own host denies. The request of a
-/// user counts all the same.
+/// A launch that waits has left a notice that the holder is overdue, which its own host denies. The request
+/// of a user counts nevertheless.
 #[test]
 fn a_request_counts_where_there_is_another_notice() {
     needs_etcd!();

@@ -102,7 +102,7 @@ fn the_log_says_that_the_site_is_about_to_be_lost() {
     one.agent.signal(Signal::SIGKILL);
     let log = one.agent.end().stderr;
     let lines =
-        ["after 20 s this host is taken for gone", "the site is back; this host had been taken for gone"];
+        ["after 20 s this host is considered dead", "the site is back; this host had been considered dead"];
     for line in lines {
         assert!(log.contains(line), "{line:?} is not in\n{log}");
     }

@@ -92,7 +92,7 @@ fn a_launch_that_does_not_wait_has_an_overdue_holder_of_another_host_ended() {
     let etcd = Etcd::shared();
     let [one, two] = hosts(&etcd, &seats(1, OVERDUE), ["lab1", "lab2"]);
     let mut overdue = holder(&one, &two);
-    // An agent that does not run for four seconds has not answered in time; it ends the holder all the same.
+    // An agent that does not run for four seconds has not answered in time; it ends the holder nevertheless.
     let mut said = String::new();
     eventually("it has its turn", || {
         let outcome = matlab(&two, "backup").outcome();
@@ -103,7 +103,8 @@ fn a_launch_that_does_not_wait_has_an_overdue_holder_of_another_host_ended() {
     assert_eq!(overdue.end().ending, Ending::Signal(2));
 }
 
-/// Who stands in line keeps the order: the first in line has a holder ended when that becomes overdue.
+/// Who waits in the queue keeps the order: the first in the queue has a holder ended when that becomes
+/// overdue.
 #[test]
 fn the_head_of_the_line_is_served_when_a_holder_of_another_host_becomes_overdue() {
     needs_etcd!();
@@ -140,7 +141,7 @@ fn a_forged_notice_ends_nobody() {
         Some(keys(&etcd, &format!("{prefix}s/"))).filter(|slots| slots.len() == 1)
     });
     let (key, record) = &slots[0];
-    // A host that is there, and a holder that has been there for long.
+    // A host that exists, and a holder that has been there for long.
     let (_, mut host) = keys(&etcd, &format!("{prefix}h/lab1")).remove(0);
     host["agent"] = json!("another");
     let notice = key.replace("/s/", "/e/");

@@ -73,7 +73,7 @@ fn the_site_is_shown_as_each_host_sees_it() {
     });
 }
 
-/// A lease that is revoked is taken anew, and counted.
+/// A lease that is revoked is taken again, and counted.
 #[test]
 fn lost_leases_are_counted() {
     needs_etcd!();
@@ -126,14 +126,14 @@ fn a_site_that_is_lost_says_so() {
         .stdout(
             "
             fault    site          keeps seats
-              fault    it gives no slots here, [..]
+              fault    it grants no slots here, [..]
             ...
             etcd    [..]
             host    lab1: lost, seen [..] ago: others may have taken its slots
             mirror  [..] behind
             lease   lost [..] since the agent started
             wrong   for [..]: http://127.0.0.1:[..]: [..]
-                    see whether a majority of the members runs: etcdctl endpoint health --cluster
+                    check that a majority of the members runs: etcdctl endpoint health --cluster
 
             HOST VERSION LEASE[gap]WAIT HOLDS
             lab1 [..][gap]0 -
@@ -168,7 +168,7 @@ fn an_agent_that_is_alone_says_so() {
     assert!(text.contains("\nrungate_agent_up 0\n"), "{text}");
 }
 
-/// "Two hosts have one name": whoever is not there says so, and not that etcd cannot be reached.
+/// "Two hosts have one name": whoever does not exist says so, and not that etcd cannot be reached.
 #[test]
 fn a_name_that_two_hosts_have_is_told() {
     needs_etcd!();
@@ -185,7 +185,7 @@ fn a_name_that_two_hosts_have_is_told() {
         let trouble = status(&one)["site"]["trouble"]["text"].as_str().map(str::to_owned);
         trouble.filter(|text| text.contains("another host calls itself lab1 too"))
     });
-    assert!(trouble.contains("name of its own"), "{trouble}");
+    assert!(trouble.contains("its own name"), "{trouble}");
 }
 
 /// A slot whose value nobody can read is held for ever. Who looks hears which key that is, and what frees it.

@@ -12,8 +12,8 @@ fn waits(host: &Host, user: &str) -> Running {
     launch
 }
 
-/// A launch that would wait is refused. Where somebody who waits was not heard of for some seconds it may wait
-/// itself for a while.
+/// A launch that would wait is refused. Where somebody who waits was not heard of for some seconds it may
+/// wait itself for a while.
 #[track_caller]
 fn refused(host: &Host, user: &str, why: &str) {
     eventually("it is refused", || {
@@ -88,15 +88,17 @@ fn who_comes_at_once_with_many_waits_or_is_refused() {
     });
 }
 
-/// Etcd proves that no other has joined meanwhile: a host that has not heard of it joins no queue that is full.
+/// Etcd proves that no other has joined meanwhile: a host that has not heard of it joins no queue that is
+/// full.
 #[test]
 fn who_hears_of_nothing_joins_no_line() {
     needs_etcd!();
     assert!(!joins_a_full_line(None));
 }
 
-/// A launch that waits on another host is listed with its host, process, user and command, what it wants, and since:
-/// in every listing, and after the other agent was killed. A ticket that says less is shown with what it says.
+/// A launch that waits on another host is listed with its host, process, user and command, what it wants, and
+/// since: in every listing, and after the other agent was killed. A ticket that says less is shown with what
+/// it says.
 #[test]
 fn who_waits_on_another_host_is_named() {
     needs_etcd!();
@@ -141,7 +143,7 @@ fn who_waits_on_another_host_is_named() {
     let first_in_line = format!("first in line: PID {pid} games matlab on lab2, 2 slots wanted, since ");
     assert!(refused.contains(&first_in_line), "{refused}");
 
-    // The other agent takes up what was written down, and says the same of it.
+    // The other agent takes up what was recorded, and says the same of it.
     let ticket = ticket_of(&two, &etcd, "lab2");
     two.restart();
     eventually("the agent is there again", || status(&two)["site"]["connected"].as_bool().filter(|is| *is));
@@ -180,8 +182,8 @@ fn ticket_of(host: &Host, etcd: &Etcd, name: &str) -> (serde_json::Value, serde_
     tickets.into_iter().find(|(ticket, _)| ticket["host"] == name).expect("it is there")
 }
 
-/// `explain` without a command shows what the user holds and where they wait on all hosts, each process with its
-/// host, and nothing of other users.
+/// `explain` without a command shows what the user holds and where they wait on all hosts, each process with
+/// its host, and nothing of other users.
 #[test]
 fn explain_without_a_command_names_the_hosts_of_holders_and_waiters() {
     needs_etcd!();

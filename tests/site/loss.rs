@@ -47,7 +47,7 @@ fn now() -> f64 {
     clock_gettime(ClockId::CLOCK_BOOTTIME).map(|now| Duration::from(now).as_secs_f64()).expect("a clock")
 }
 
-/// A program that writes down when it gets TERM, and goes on.
+/// A program that records when it gets TERM, and goes on.
 const STUBBORN: &str = "
     #!/bin/sh
     trap 'read -r now rest </proc/uptime; echo $now >$DIR/term' TERM
@@ -81,7 +81,8 @@ fn a_program_gets_term_and_then_kill_before_others_can_get_its_slot() {
         let ended = now();
         etcd.signal(Signal::SIGCONT);
         eventually("the slot is free", || (held(&one) == 0).then_some(()));
-        // A machine that is busy for as long as the program has between both signals may kill it before it writes.
+        // A machine that is busy for as long as the program has between both signals may kill it before it
+        // writes.
         let told = fs::read_to_string(&term).ok().and_then(|text| text.trim().parse::<f64>().ok());
         let Some(told) = told else { return false };
         // Of the deadline only this is known: that it is between these two.
@@ -129,8 +130,8 @@ fn a_restart_during_a_cut_does_not_forget_the_deadline() {
     eventually("one is counted", || (held(&pair.one) == 1 && held(&pair.two) == 1).then_some(()));
 }
 
-/// With `hold = "tree"` everything below the launch ends before others get the slot, also programs that ignore TERM
-/// and start others all the time.
+/// With `hold = "tree"` everything below the launch ends before others get the slot, also programs that
+/// ignore TERM and start others all the time.
 #[test]
 fn a_tree_that_goes_on_forking_ends_before_others_can_get_its_slot() {
     needs_etcd!();
@@ -162,7 +163,7 @@ fn running(script: &std::path::Path) -> usize {
     lines.filter(|line| line.contains(&*script.to_string_lossy())).count()
 }
 
-/// `keep`: the program goes on; on the first contact again the agent takes its slots anew, above the limit
+/// `keep`: the program goes on; on the first contact again the agent takes its slots again, above the limit
 /// if others have them, so that the count is honest: after a cut, and where the agent did not run. What the
 /// host has is protected again.
 #[test]
@@ -187,8 +188,8 @@ fn a_program_goes_on_and_is_counted_again() {
     }
 }
 
-/// A launch that waits on a host that was taken for gone "goes on waiting": its place is there again for all to
-/// see.
+/// A launch that waits on a host that was taken for gone "goes on waiting": its place is there again for all
+/// to see.
 #[test]
 fn who_waits_on_a_host_that_was_taken_for_gone_stands_in_line_again() {
     needs_etcd!();

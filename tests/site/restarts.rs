@@ -15,8 +15,8 @@ fn waits(host: &Host, says: &str) -> Running {
     launch
 }
 
-/// Two hosts: on the second one somebody holds the only seat. On the first one somebody waits, and then on the
-/// second one.
+/// Two hosts: on the second one somebody holds the only seat. On the first one somebody waits, and then on
+/// the second one.
 struct Line {
     scene: Scene,
     one: Host,
@@ -70,8 +70,8 @@ impl Line {
         since
     }
 
-    /// Whether the first gets the seat that was taken after this revision, and when that was. None where it was
-    /// passed over because it did not answer for some seconds.
+    /// Whether the first gets the seat that was taken after this revision, and when that was. None if it
+    /// was passed over because it did not answer for some seconds.
     fn is_for_the_first(&self, since: u64) -> Option<(bool, u64)> {
         let (host, at) = self.scene.slot_after(since);
         if host == "lab2" && self.scene.was_away(&self.tickets[0].0) {
@@ -116,7 +116,7 @@ fn keeps_its_ticket(more: &str, restart: impl Fn(&mut Line)) {
     });
 }
 
-/// An agent restarts within two ttls: nothing is lost, no place in line either, however often.
+/// An agent restarts within two ttls: nothing is lost, no place in the queue either, however often.
 #[test]
 fn who_waits_has_its_place_again() {
     needs_etcd!();
@@ -169,8 +169,8 @@ fn who_waits_in_two_kinds_of_lines_has_both_places_again() {
     });
 }
 
-/// The agent dies after its launch got the slot, and before it knows. The slot is free again no sooner than the
-/// launch is the first again, also where that is not heard at once.
+/// The agent dies after its launch got the slot, and before it knows. The slot is free again no sooner than
+/// the launch is the first again, also where that is not heard at once.
 #[test]
 fn who_was_given_a_slot_unheard_is_still_the_first() {
     needs_etcd!();

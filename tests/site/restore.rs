@@ -1,5 +1,5 @@
-//! An etcd whose data are restored from a backup: slots that were taken since are not in it, and nobody is let
-//! in until they are there again.
+//! An etcd whose data are restored from a backup: slots that were taken since are not in it, and nobody is
+//! let in until they are there again.
 
 use super::upkeep::slots;
 use super::{TTL, held, seats, status, waiting};
@@ -37,10 +37,10 @@ fn is_held_back(host: &Host) {
         outcome.stderr.contains("etcd was restored from a backup").then_some(())
     });
     let trouble = status(host)["site"]["trouble"]["text"].to_string();
-    assert!(trouble.contains("until each host has written down again what it holds"), "{trouble}");
+    assert!(trouble.contains("until each host has put back what it holds"), "{trouble}");
 }
 
-/// A slot that was taken after the backup, by a host that is not there when it is restored.
+/// A slot that was taken after the backup, by a host that does not exist when it is restored.
 fn is_missing_after(more: impl Fn(&Etcd), token: &str, comes_new: bool) {
     let etcd = Etcd::new();
     let (settings, [mut one, two]) = two_hosts(&etcd, ENDLESS);
@@ -63,7 +63,7 @@ fn is_missing_after(more: impl Fn(&Etcd), token: &str, comes_new: bool) {
     assert!(running.answers());
 }
 
-/// Restored from a backup: no slots are given until each host has written down again what it holds.
+/// Restored from a backup: no slots are given until each host has recorded again what it holds.
 #[test]
 fn an_etcd_that_was_restored_lets_nobody_in() {
     needs_etcd!();
@@ -121,7 +121,7 @@ fn after_a_restore_nobody_is_stopped_for_a_slot_of_the_backup() {
     drop(before);
     eventually("the slot is free", || slots(&etcd, &prefix).is_empty().then_some(()));
     let mut running = one.test().args(["run", "--wait", "forever", "--", "matlab"]).spawn();
-    // Whose slot it is in the backup is not there to say that it has ended.
+    // Whose slot it is in the backup does not exist to say that it has ended.
     two.agent.signal(nix::sys::signal::Signal::SIGKILL);
     etcd.restore(&saved, "another");
     eventually("the other one is written down, too", || (slots(&etcd, &prefix).len() == 2).then_some(()));
@@ -139,7 +139,7 @@ fn held_back_for(host: &Host) -> u64 {
     })
 }
 
-/// Until each host has written down again what it holds: for the longest ttl of a host that is known, be it
+/// Until each host has recorded again what it holds: for the longest ttl of a host that is known, be it
 /// from the backup or from the time before.
 #[test]
 fn after_a_restore_nobody_is_let_in_before_the_longest_ttl_is_over() {

@@ -106,8 +106,8 @@ impl Scene {
         (revision + 1..=self.revision()).filter(|at| is_new(*at)).count()
     }
 
-    /// Whether there is one slot, the one of this revision: in one answer, since an agent that lost its slot takes
-    /// it once more between two.
+    /// Whether there is one slot, the one of this revision: in one answer, since an agent that lost its slot
+    /// takes it once more between two.
     pub(super) fn has_the_slot_of(&self, revision: u64) -> bool {
         let told = self.told(0);
         let keys = told["kvs"].as_array().map_or(&[][..], Vec::as_slice);
@@ -124,8 +124,8 @@ impl Scene {
         (value(&key)["host"].as_str().expect("a host").to_owned(), at)
     }
 
-    /// Who stands in line in etcd itself, at this revision or now: each key, with the revision at which it was
-    /// made.
+    /// Who waits in the queue in etcd itself, at this revision or now: each key, with the revision at which
+    /// it was made.
     pub(super) fn tickets(&self, revision: u64) -> Vec<(String, u64)> {
         let (prefix, revision) = (format!("{}w/", self.prefix), format!("--rev={revision}"));
         let told = self.etcd.control(&["get", "--prefix", &prefix, &revision, "-w", "json"]);

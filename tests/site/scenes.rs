@@ -32,7 +32,7 @@ pub(super) fn two_at_once(fault: Option<&'static str>) -> usize {
     1 + usize::from(starts_at_once(&two, fault))
 }
 
-/// Somebody stands in line, and a newcomer has not heard of it: whether it gets the slot before.
+/// Somebody waits in the queue, and a newcomer has not heard of it: whether it gets the slot before.
 pub(super) fn is_overtaken(fault: Option<&'static str>) -> bool {
     let scene = Scene::new("", fault);
     // Of those who come at the same revision the host of the lower name is first.
@@ -57,8 +57,8 @@ pub(super) fn is_overtaken(fault: Option<&'static str>) -> bool {
 
 /// One launch stands in a queue that has room for one, and a newcomer has not heard of it: whether it joins.
 ///
-/// The launch stands in the queue when etcd has its ticket. Its own agent lists it sooner, while the ticket is
-/// on its way, and until then the newcomer may be the first.
+/// The launch stands in the queue when etcd has its ticket. Its own agent lists it sooner, while the ticket
+/// is on its way, and until then the newcomer may be the first.
 pub(super) fn joins_a_full_line(fault: Option<&'static str>) -> bool {
     let scene = Scene::new("queue = 1", fault);
     let ((one, _way), (two, deaf)) = (scene.host("lab1"), scene.host("lab2"));
@@ -125,7 +125,7 @@ pub(super) fn both_run(fault: Option<&'static str>) -> usize {
     1 + usize::from(is_alive(pair.first.pid()))
 }
 
-/// Each wanted slot key does not exist: what a host has not heard of counts all the same.
+/// Each wanted slot key does not exist: what a host has not heard of counts nevertheless.
 #[test]
 fn who_hears_of_nothing_gets_nothing() {
     needs_etcd!();
@@ -160,7 +160,7 @@ fn a_host_that_is_cut_off_ends_its_programs_in_time() {
 }
 
 /// A transaction cut before its commit, and committed late: nothing comes of it, because the host's key was
-/// written anew.
+/// written again.
 #[test]
 fn what_comes_late_takes_nothing() {
     needs_etcd!();

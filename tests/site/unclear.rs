@@ -10,8 +10,8 @@ use crate::support::{Ending, Mishap, eventually, needs_etcd};
 
 use rungate::keeper::agent::message::{Answer, Request};
 
-/// It writes `h/HOST` anew first, and then looks: before the mirror has the new key, what it says of the slots
-/// tells nothing. Whoever took it for an outcome would take slots once more.
+/// It writes `h/HOST` again first, and then looks: before the mirror has the new key, what it says of the
+/// slots tells nothing. Whoever took it for an outcome would take slots once more.
 #[test]
 fn an_answer_that_did_not_come_is_settled_by_the_mirror() {
     needs_etcd!();
@@ -33,8 +33,8 @@ fn an_answer_that_did_not_come_is_settled_by_the_mirror() {
     eventually("nothing is left", || (scene.slots() == 0).then_some(()));
 }
 
-/// What is proved late is for the question that was asked. A launch that wants nothing more, or something else, does
-/// not get it.
+/// What is proved late is for the question that was asked. A launch that wants nothing more, or something
+/// else, does not get it.
 #[test]
 fn what_is_proved_late_for_a_question_that_is_over_is_free_again() {
     needs_etcd!();

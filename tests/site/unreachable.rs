@@ -18,7 +18,7 @@ fn a_site_that_cannot_be_reached_refuses() {
         .stderr(
             "
             rungate: matlab: not started: the agent refuses: the site has not been reached for [..] s, trying http://127.0.0.1:1, http://127.0.0.1:2: http://127.0.0.1:[..]: Connection refused (os error 111)
-            See whether a majority of the members runs: etcdctl endpoint health --cluster
+            Check that a majority of the members runs: etcdctl endpoint health --cluster
             ",
         )
         .status(74);
@@ -37,7 +37,7 @@ fn an_agent_that_never_reaches_the_site_says_so() {
     host.agent.signal(Signal::SIGKILL);
     let log = host.agent.end().stderr;
     assert_eq!(log.matches("rungate-agent: the site has not been reached for").count(), 1, "{log}");
-    for part in ["trying http://127.0.0.1:1: ", "etcdctl endpoint health", "until then it gives no slots"] {
+    for part in ["trying http://127.0.0.1:1: ", "etcdctl endpoint health", "until then it grants no slots"] {
         assert!(log.contains(part), "{part:?} is not in\n{log}");
     }
 }
@@ -54,7 +54,7 @@ fn a_launch_may_start_without_the_site_where_the_policy_says_so() {
     assert_eq!(log.matches("\"would-refuse\"").count(), 1, "{log}");
 }
 
-/// A member that hangs is left for another; a majority that hangs is told apart from none that is there.
+/// A member that hangs is left for another; a majority that hangs is told apart from none that exists.
 #[test]
 fn a_member_that_hangs_holds_up_nobody() {
     needs_etcd!();

@@ -92,7 +92,7 @@ fn what_was_compacted_away_is_read_anew() {
     let _stays = other.test().args(["run", "--", "matlab"]).spawn();
     let _more = other.test().args(["run", "--", "matlab"]).spawn();
     eventually("both are taken", || (slots(&etcd, &prefix).len() == 2).then_some(()));
-    // What is on its way over the watch that was there before would arrive all the same.
+    // What is on its way over the watch that was there before would arrive nevertheless.
     eventually("its watch has ended", || status(&deaf)["site"]["trouble"].is_object().then_some(()));
     etcd.compact();
     ways.deafen(false);

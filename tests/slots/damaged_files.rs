@@ -20,7 +20,7 @@ fn matlab(site: &Site) -> Test {
     site.test().args(["run", "--", "matlab"])
 }
 
-/// Whatever somebody does to the content while two of three slots are held: the third is to be had, no
+/// Whatever somebody does to the content while two of three slots are held: the third is available, no
 /// fourth, and an exectimes peer that believes the hint is not let in either.
 #[track_caller]
 fn holds_in_spite_of(damage: impl Fn(&File)) {

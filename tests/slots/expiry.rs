@@ -60,7 +60,7 @@ fn job(site: &Site) -> Test {
     site.test().args(["run", "--", "job"])
 }
 
-/// Does not end when it is asked to, and writes down each signal in `$DIR/work/signals`.
+/// Does not end when it is asked to, and records each signal in `$DIR/work/signals`.
 #[track_caller]
 fn stubborn(site: &Site, options: &[&str]) -> Running {
     let witness = site.helper("witness");
@@ -242,7 +242,8 @@ fn nobody_is_ended_in_vain_within(seconds: u64) -> bool {
     true
 }
 
-/// The longest overdue first, and no more than are needed. The oldest of the three does not hold the first slot.
+/// The longest overdue first, and no more than are needed. The oldest of the three does not hold the first
+/// slot.
 #[test]
 pub(crate) fn only_the_longest_overdue_holder_is_ended() {
     let site = site(3, OVERDUE);
@@ -315,7 +316,7 @@ pub(crate) fn a_holder_of_several_slots_is_ended_once() {
 /// nobody.
 #[test]
 pub(crate) fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
-    // Two must stand in line before the holders are overdue.
+    // Two must wait in the queue before the holders are overdue.
     let was_in_time = ["1s", "10s", "60s"].into_iter().any(the_head_ends_a_holder_after);
     assert!(was_in_time, "the machine is too slow for this test");
 }
@@ -472,8 +473,8 @@ fn an_overdue_holder_of_another_user_goes_on(grace: &str) {
     assert!(holder.end().stdout.ends_with("\nSIGTERM\n"), "it was asked");
 }
 
-/// `rungate end --overdue` does the same sweep for all repositories, `--dry-run` tells who would be ended, and one
-/// that was named is swept alone.
+/// `rungate end --overdue` does the same sweep for all repositories, `--dry-run` tells who would be ended,
+/// and one that was named is swept alone.
 #[test]
 pub(crate) fn expire_sweeps_all_repositories() {
     let site = Site::with_policy(&format!(

@@ -228,7 +228,7 @@ pub(crate) fn the_program_cannot_write_to_the_repository_through_what_it_inherit
         let flags = i32::from_str_radix(flags, 8).expect("an octal number");
         assert_eq!(flags & libc::O_ACCMODE, libc::O_RDONLY, "{hold}");
         let content = || fs::read(site.repository("seats.lock")).expect("the repository");
-        // A supervisor writes down the process id of its command when that runs already.
+        // A supervisor records the process id of its command when that runs already.
         let named = format!("\"pid\":{program},");
         eventually("the record names the program", || {
             String::from_utf8_lossy(&content()).contains(&named).then_some(())

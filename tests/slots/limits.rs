@@ -114,8 +114,8 @@ pub(crate) fn a_ceiling_counts_everybody_and_binds_only_its_rule() {
     drop(second);
 }
 
-/// Slots above the limit can never be had: refused at once with 78, and a fault of `policy check` where it
-/// can be seen there.
+/// Slots above the limit can never be available: refused at once with 78, and a fault of `policy check` where
+/// it can be seen there.
 #[test]
 pub(crate) fn more_slots_than_the_limit_can_never_be_had() {
     let site = Site::new();
@@ -134,7 +134,7 @@ pub(crate) fn more_slots_than_the_limit_can_never_be_had() {
         ])
         .stderr(
             "
-            rungate: matlab: not started: it can never have what it needs
+            rungate: matlab: not started: it needs more than it can ever get
               seats  3 slots wanted of 2
                   --limit 2, $DIR/repositories/seats
             Ask for fewer slots, or ask your administrator: rungate explain -- matlab
@@ -196,14 +196,14 @@ pub(crate) fn a_file_that_is_no_repository_is_left_as_it_is() {
         start("thesis")
             .stderr(
                 "
-                rungate: true: not started: $DIR/work/thesis holds something else than slots, and is left as it is
-                Name a file that is empty or not there yet; if this one is to be used up: truncate -s 0 $DIR/work/thesis
+                rungate: true: not started: $DIR/work/thesis has other content than slots, and is not changed
+                Name a file that is empty or does not exist; to erase this one: truncate -s 0 $DIR/work/thesis
                 ",
             )
             .status(74);
         site.test()
             .args(["exectimes", "$DIR/work/thesis", "1", "true"])
-            .stderr("[..]$DIR/work/thesis holds something else than slots[..]\n")
+            .stderr("[..]$DIR/work/thesis has other content than slots[..]\n")
             .status(1);
         assert_eq!(fs::read_to_string(site.path("work/thesis")).expect("it is there"), text);
     }

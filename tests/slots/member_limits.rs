@@ -187,7 +187,7 @@ pub(crate) fn a_member_that_cannot_be_looked_up_has_no_limit_that_anybody_knows(
     viewer(&site, "pia")
         .stderr("rungate: viewer: not started: [..]\n[..]getgrnam[..]power[..]Permission denied\n...\n")
         .status(71);
-    // Root could read the file; nobody is asked who is looked at by another user.
+    // Root could read the file; nobody is asked who is checked by another user.
     let listing = site.test().user("bob").args(["status"]);
     listing.stdout("REPOSITORY[..]\n...\n  pia[gap]0[gap]?[gap][..]Permission denied\n").status(71);
     set_mode(&site.path("etc/group"), 0o644);
@@ -199,7 +199,7 @@ pub(crate) fn a_member_that_cannot_be_looked_up_has_no_limit_that_anybody_knows(
     viewer(&site, "pia").status(0);
 }
 
-/// An attack: the hour passes while people wait. They are decided anew, and keep their numbers: who came
+/// An attack: the hour passes while people wait. They are decided again, and keep their numbers: who came
 /// first starts first.
 #[test]
 pub(crate) fn who_waits_when_the_hour_of_a_limit_is_over_is_decided_anew_and_keeps_the_number() {

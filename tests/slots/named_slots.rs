@@ -182,7 +182,7 @@ pub(crate) fn a_peer_may_sit_in_a_slot_that_is_out_of_order() {
     assert!(!device.starts_with(&format!("{name} ")), "{device}");
 }
 
-/// No name beyond the last: somebody who is always admitted elsewhere finds no device that is not there.
+/// No name beyond the last: somebody who is always admitted elsewhere finds no device that does not exist.
 #[test]
 pub(crate) fn nobody_is_admitted_beyond_the_last_name() {
     let site = site(

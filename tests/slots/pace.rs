@@ -37,7 +37,7 @@ fn refused(site: &Site, options: &[&str]) -> Test {
         "
         rungate: sync: too soon: last started by {} at [time] ([age] ago), next allowed at [time]
           repository sync, if_elapsed = \"1h\"
-        To start it now all the same: rungate reset sync
+        To start it now anyway: rungate reset sync
         ",
         Account::own().name
     ))
@@ -109,7 +109,7 @@ pub(crate) fn the_time_may_count_from_the_end() {
                 "
                 rungate: sync: too soon: last ended [..]at [time] ([age] ago), next allowed at [time]
                   repository sync, if_elapsed = \"1h\"
-                To start it now all the same: rungate reset sync
+                To start it now anyway: rungate reset sync
                 ",
             )
             .status(69);
@@ -232,7 +232,7 @@ pub(crate) fn a_cursor_of_any_value_only_loses_the_name() {
         let unnamed = "
             rungate: sync: too soon: last started at [time] ([age] ago), next allowed at [time]
               repository sync, if_elapsed = \"1h\"
-            To start it now all the same: rungate reset sync
+            To start it now anyway: rungate reset sync
             ";
         site.test().args(["run", "--", "sync"]).stderr(unnamed).status(69);
     }
@@ -271,15 +271,15 @@ fn the_hint_forgets_one_member_and_repeats_the_policy() {
     let file = site.repository(&format!("each.{}.lock", own.uid));
     assert_eq!(
         hint,
-        format!("To start it now all the same: rungate reset --policy own.toml one {}", file.display())
+        format!("To start it now anyway: rungate reset --policy own.toml one {}", file.display())
     );
     let typed = hint.split_once("rungate ").expect("a command").1;
     site.test().args(typed.split(' ')).status(0);
     run().status(0);
 }
 
-/// "One evaluator": of an alternative that can never be had, neither the refusal nor the explanation speaks
-/// where the other one only comes too soon.
+/// "One evaluator": of an alternative that can never be available, neither the refusal nor the explanation
+/// speaks where the other one only comes too soon.
 #[test]
 fn what_can_never_be_had_is_not_in_the_way_of_what_comes_too_soon() {
     let site = Site::with_policy(
@@ -313,6 +313,6 @@ fn reset_of_what_nothing_waits_for_says_so() {
     sync(&site).status(0);
     site.test()
         .args(["reset", "sync"])
-        .stderr("rungate: sync: nothing waits for it to be forgotten: the policy has no if_elapsed for it\n")
+        .stderr("rungate: sync: this has no effect: the policy has no if_elapsed for it\n")
         .status(0);
 }

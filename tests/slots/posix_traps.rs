@@ -62,7 +62,7 @@ fn a_launch_in_the_process_of_a_holder_keeps_what_it_holds() {
     }
 }
 
-/// The path is always opened anew: through a description that came along its own locks cannot be seen, so
+/// The path is always opened again: through a description that came along its own locks cannot be seen, so
 /// that several launches below one `exec 9<>FILE` all ran on one slot.
 #[test]
 fn a_descriptor_that_somebody_left_open_hides_no_slot() {

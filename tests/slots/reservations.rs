@@ -161,8 +161,8 @@ pub(crate) fn listings_show_what_is_kept_idle() {
     status("3[gap]12[gap]9[gap]0[gap]0[gap][age]");
 }
 
-/// A repository may be kept as a whole. What has no slot for somebody at all can never be had; it used to
-/// have any.
+/// A repository may be kept as a whole. What has no slot for somebody at all can never be available; it used
+/// to have any.
 #[test]
 pub(crate) fn what_is_kept_as_a_whole_is_for_nobody_else() {
     needs_root!();
@@ -170,7 +170,7 @@ pub(crate) fn what_is_kept_as_a_whole_is_for_nobody_else() {
     matlab(&site, STRANGER)
         .stderr(
             "
-            rungate: matlab: not started: it can never have what it needs
+            rungate: matlab: not started: it needs more than it can ever get
               seats  1 slot wanted of 2
                   none for you: 2 kept for %audio
                   rule \"seats\", $DIR/policy.toml:[..]

@@ -273,7 +273,7 @@ impl Storm {
     }
 }
 
-/// `explain` looked at two lock files that are not there yet as at one table, with the lower limit and the
+/// `explain` checked two lock files that do not exist yet as at one table, with the lower limit and the
 /// larger number of slots, and said of a launch that starts that it never can.
 #[test]
 pub(crate) fn lock_files_that_are_not_there_yet_are_not_one_table() {

@@ -168,7 +168,7 @@ fn swept() -> String {
     format!("r{SWEPT}.lock")
 }
 
-/// Writes a record of this slot that names the daemon, made of one that is there, if there is one.
+/// Writes a record of this slot that names the daemon, made of one that exists, if there is one.
 fn forge(site: &Site, slot: i64, daemon: i32, dice: &mut Dice) -> bool {
     let Ok(file) = fs::File::options().read(true).write(true).open(site.repository(&swept())) else {
         return false;

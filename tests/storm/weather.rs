@@ -19,13 +19,13 @@ use crate::support::{Dice, Site, set_mode, state_of};
 pub(super) enum Sky {
     /// Nothing comes.
     Clear,
-    /// Whoever is first in line falls silent.
+    /// Whoever is first in the queue falls silent.
     Silent,
     /// Whatever may come.
     Wild,
 }
 
-/// Longer than somebody in line may keep others from what is free.
+/// Longer than somebody in the queue may keep others from what is free.
 const SILENCE: Duration = Duration::from_secs(20);
 
 /// What has come over them.
@@ -33,7 +33,7 @@ const SILENCE: Duration = Duration::from_secs(20);
 pub(super) struct Weather {
     pub(super) killed: usize,
     pub(super) stopped: usize,
-    /// Stopped in line, for so long that others pass.
+    /// Stopped in the queue, for so long that others pass.
     pub(super) silenced: usize,
     pub(super) damaged: usize,
     pub(super) replaced: usize,
@@ -94,7 +94,7 @@ impl Weather {
         }
     }
 
-    /// Somebody in line, who is to be passed then; never one who has a mutex, for that stops all others.
+    /// Somebody in the queue, who is to be passed then; never one who has a mutex, for that stops all others.
     /// Those in another PID namespace cannot see that it is stopped.
     fn silence(&mut self, site: &Site, dice: &mut Dice) {
         let Some(name) = lock_file(site, dice) else { return };

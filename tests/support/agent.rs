@@ -83,7 +83,7 @@ impl Site {
         self.path("system-run/rungate-agent/socket")
     }
 
-    /// Where it writes down what it keeps.
+    /// Where it records what it keeps.
     pub(crate) fn agent_state(&self) -> PathBuf {
         self.path("system-run/rungate-agent/state")
     }

@@ -1,5 +1,5 @@
 //! Whether a program that tests start is made of the sources that are here: `cargo test --test tests` makes
-//! rungate anew, and leaves the examples as they were. An old referee beside a new rungate sees what is not
+//! rungate again, and leaves the examples as they were. An old referee beside a new rungate sees what is not
 //! there.
 
 use std::fs;

@@ -234,7 +234,7 @@ impl Etcd {
         let said: serde_json::Value = serde_json::from_str(&said).expect("JSON");
         // Somebody may have done the same.
         let _ = self.control(&["compact", &said["header"]["revision"].to_string()]);
-        // A member that does not get to it in time is defragmented all the same.
+        // A member that does not get to it in time is defragmented nevertheless.
         let _ = self.control(&["defrag"]);
     }
 
@@ -366,7 +366,7 @@ impl Host {
         Self::with_fault(name, policy, settings, None)
     }
 
-    /// The same, with an agent that is wrong on purpose, where it can be.
+    /// The same, with an agent that is wrong on purpose, if it can be.
     #[track_caller]
     pub(crate) fn with_fault(name: &str, policy: &str, settings: &str, fault: Option<&str>) -> Self {
         let fault = format!("RUNGATE_WRONG={}", fault.unwrap_or_default());
@@ -439,7 +439,7 @@ macro_rules! needs_etcd {
 }
 pub(crate) use needs_etcd;
 
-/// Ends a test early, and loudly, where no certificates can be made.
+/// Ends a test early, and loudly, if no certificates can be made.
 macro_rules! needs_openssl {
     () => {
         if !std::path::Path::new("/usr/bin/openssl").exists() {

@@ -9,7 +9,7 @@ use super::over_agent;
 use super::running::Running;
 use super::site::Site;
 
-/// Those who stand in line have their locks from here on, by number.
+/// Those who wait in the queue have their locks from here on, by number.
 pub(crate) const STANDING: i64 = 1 << 61;
 
 /// So many bytes for each number.
@@ -21,7 +21,7 @@ const LIMITS: i64 = 1 << 20;
 /// Waiters have their places from here on.
 pub(crate) const PLACES: i64 = 1 << 62;
 
-/// Somebody who stands in line.
+/// Somebody who waits in the queue.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct Waiter {
     /// Its place in time; the smallest is the oldest.

@@ -80,7 +80,7 @@ macro_rules! needs_strace {
 }
 pub(crate) use needs_strace;
 
-/// Ends a test early, and loudly, where there is no terminal to be had.
+/// Ends a test early, and loudly, where there is no terminal available.
 macro_rules! needs_tmux {
     () => {
         if !std::path::Path::new("/usr/bin/tmux").exists() {

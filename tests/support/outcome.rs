@@ -29,7 +29,7 @@ impl Outcome {
     /// seconds for which launches are patient. On a machine that stands still for so long that is right.
     pub(crate) fn lost_its_patience(&self) -> bool {
         let words =
-            ["has not answered for", "the site has not been reached for", "nothing could be proved for"];
+            ["has not answered for", "the site has not been reached for", "no transaction succeeded for"];
         self.ending == Ending::Status(74) && words.iter().any(|words| self.stderr.contains(words))
     }
 }

@@ -73,7 +73,7 @@ impl Running {
         }
     }
 
-    /// The same; or what has become of it. It is not there any more then.
+    /// The same; or what has become of it. It no longer exists then.
     #[track_caller]
     pub(super) fn echoes(&mut self) -> Result<(), Outcome> {
         let line = "are you there?\n";

@@ -12,7 +12,7 @@ use super::test::Test;
 /// What is done to a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Fault {
-    /// Nothing; each of its calls is written down.
+    /// Nothing; each of its calls is recorded.
     List,
     /// It is killed at this call, the first being 1.
     Kill(usize),
@@ -54,7 +54,7 @@ pub(crate) struct Sabotage {
 }
 
 impl Sabotage {
-    /// Starts the command. The slots of these repositories are looked at when its program starts.
+    /// Starts the command. The slots of these repositories are checked when its program starts.
     #[track_caller]
     pub(crate) fn begin(test: &Test, fault: Fault, repositories: &[&str]) -> Self {
         let site = test.site();

@@ -49,7 +49,7 @@ impl Terminal {
     pub(crate) fn command(&self, line: &str) {
         self.shell_reads();
         self.type_text(line);
-        // Else the prompt that is there now could be taken for the one that comes after the command.
+        // Else the prompt that exists now could be taken for the one that comes after the command.
         self.shows_when("the shell has the line", |screen| !screen.trim_end().ends_with('$'));
         self.press("Enter");
     }

@@ -109,7 +109,7 @@ impl Test {
         self
     }
 
-    /// Runs on a host of this name, which is this one all the same. Only root can have that.
+    /// Runs on a host of this name, which is this one nevertheless. Only root can have that.
     pub(crate) fn host(mut self, name: &str) -> Self {
         self.host = Some(name.to_owned());
         self
@@ -310,7 +310,7 @@ impl Test {
 
 /// Whether the tests themselves ignore signals: a shell has its jobs in the background ignore SIGINT and
 /// SIGQUIT, nohup(1) SIGHUP, and what they start would ignore them as well. SIGPIPE, which Rust ignores, it
-/// gives back by itself.
+/// releases by itself.
 fn signals_are_ignored() -> bool {
     static IGNORED: LazyLock<bool> = LazyLock::new(|| {
         let status = fs::read_to_string("/proc/self/status").expect("the status of this process");

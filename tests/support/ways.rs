@@ -1,6 +1,6 @@
 //! The way of one host to the members of an etcd: a relay for each. It can be cut as a network is, so that
-//! nothing is refused and nothing comes through; watches can become silent, or tell what is not so; and single questions can be lost
-//! on their way, or their answers.
+//! nothing is refused and nothing comes through; watches can become silent, or tell what is not so; and
+//! single questions can be lost on their way, or their answers.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
@@ -178,7 +178,7 @@ fn ask(mut host: &TcpStream, mut member: &TcpStream, talk: &Talk, weather: &Weat
             break;
         }
     }
-    // One that waits no longer for its answer was asked all the same.
+    // One that waits no longer for its answer was asked nevertheless.
     if !talk.comes_late.load(Ordering::SeqCst) {
         let _ = member.shutdown(Shutdown::Both);
     }

@@ -157,7 +157,8 @@ fn directories_and_lock_files_have_an_owner_and_a_mode() {
     assert!(check.stderr.contains("[directory-missing]\n"), "{}", check.stderr);
 }
 
-/// What is done to the file systems of a host, what a launch of ann's comes to then, and what the doctor finds.
+/// What is done to the file systems of a host, what a launch of ann's comes to then, and what the doctor
+/// finds.
 #[track_caller]
 fn under(site: &Site, how: &str, topic: &str) -> (Ending, Vec<String>) {
     let ann = site.user("ann");
@@ -320,8 +321,7 @@ fn something_ends_overdue_holders() {
             "
             warning  expiry        seats after 2h
               warning  rungate-overdue.service failed (exit-code, status 78; last run
-                       today): overdue holders go on until a launch of root's, or of their
-                       own user, wants the slot
+                       today): overdue holders continue until a launch of root, or of their own user, needs the slot
                          journalctl -u rungate-overdue.service
 
             1 warning.
@@ -422,7 +422,7 @@ fn a_shim_that_is_missing_for_what_is_limited_is_a_warning() {
     mended(&site, "shims", "no-shim");
 }
 
-/// False alarm about `exec`: a faulty policy may name the program all the same.
+/// False alarm about `exec`: a faulty policy may name the program nevertheless.
 #[test]
 fn a_faulty_policy_makes_no_shim_wrong() {
     needs_root!();
@@ -440,7 +440,8 @@ fn a_faulty_policy_makes_no_shim_wrong() {
     assert_eq!(found(&doctor(&site, "shims")), []);
 }
 
-/// A program that is not there is told as the policy has it, and what is beside a warning is not said again.
+/// A program that does not exist is told as the policy has it, and what is beside a warning is not said
+/// again.
 #[test]
 fn a_shim_without_a_program_says_whose_word_that_is() {
     needs_root!();
@@ -458,7 +459,7 @@ fn a_shim_without_a_program_says_whose_word_that_is() {
     let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
     let named = "[command.matlab]\nexec = \"/nosuch/matlab\"\n[repository.idle]\nlimit = 1\n";
     site.system_file("policy.toml", &format!("{policy}{named}"));
-    assert_eq!(mend(), "In the policy, mend [command.matlab] exec");
+    assert_eq!(mend(), "In the policy, correct [command.matlab] exec");
     let page = doctor(&site, "policy").outcome().stdout;
     assert!(page.contains("  warning  ") && !page.contains(": warning: "), "{page}");
 }
@@ -538,14 +539,14 @@ fn a_user_learns_what_is_wrong_for_them() {
         .args(["repositories"])
         .stdout(
             "
-            fault    policy        refuses every launch that it is for
+            fault    policy        refuses every launch that it applies to
               fault    /etc/rungate/policy.toml: cannot be read: open: Permission denied
                        [unreadable-file]
                          rungate policy check
-            unknown  repositories  not looked at, because the policy has faults
+            unknown  repositories  not checked, because the policy has faults
 
             1 fault.
-            What is not yours to mend is your administrator's: sudo rungate doctor
+            For what you cannot fix, ask your administrator: sudo rungate doctor
             ",
         )
         .status(1);
@@ -577,7 +578,7 @@ fn an_agent_that_is_needed_has_to_answer() {
             ",
         )
         .status(0);
-    // "It cannot write down what it gives."
+    // "It cannot record what it gives."
     let state = "mount -t tmpfs -o size=16k,mode=700 tmpfs /run/rungate-agent/state; \
                  cat /dev/zero >/run/rungate-agent/state/filler 2>/dev/null || true; exec \"$@\"";
     let full = doctor(&site, "agent").through(["unshare", "--mount", "sh", "-ec", state, "sh"]);
@@ -604,8 +605,7 @@ fn without_a_policy_there_is_nothing_to_mend() {
         ok       repositories  none in lock files
         ok       programs      the policy names no command literally
         ok       agent         not needed: lock files keep all slots
-        ok       site          none: limits are those of this host, or of those that
-                               share a directory
+        ok       site          none: limits apply to this host, or to hosts that share a directory
 
         Nothing to fix; 1 note with -v.
         ",

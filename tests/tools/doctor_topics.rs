@@ -182,7 +182,7 @@ fn an_agent_that_is_silent_can_be_started() {
     assert_eq!(findings(&doctor(&site, "site")), ["fault site-unknown: rungate doctor agent"]);
     site.system_file("policy.toml", "version = 1\nno = 1\n");
     for topic in ["agent", "site"] {
-        let head = format!("unknown  {topic:<14}not looked at, because the policy has faults\n...\n");
+        let head = format!("unknown  {topic:<14}not checked, because the policy has faults\n...\n");
         doctor(&site, topic).stdout(&head).status(0);
     }
 }

@@ -104,7 +104,7 @@ pub(crate) fn holders_are_named_by_user_and_by_slot() {
         } else {
             assert_eq!(first.end().ending, Ending::Signal(2), "{words:?}");
         }
-        let nobody = ["nobody holds a slot of it", "you hold no slot of it"][usize::from(user != "root")];
+        let nobody = ["no slot of it is held", "you hold no slot of it"][usize::from(user != "root")];
         if words.is_empty() {
             end(&site, &["seats"]).stderr(&format!("rungate: seats: {nobody}\n")).status(0);
         }
@@ -180,7 +180,7 @@ pub(crate) fn who_holds_nothing_is_not_ended() {
     end(&site, &["--yes"])
         .stderr(
             "
-            rungate: the repository whose holders are to end is missing
+            rungate: name the repository whose holders to end
             To end one holder: rungate end REPOSITORY PID
             To end all overdue holders: rungate end --overdue
             ",

@@ -295,7 +295,7 @@ fn a_forged_log_is_escaped() {
     shows_harmlessly(&site, ["history", &format!("{file}.none")], 71);
 }
 
-/// What rungate logs to a file is looked at with less(1) and tail(1).
+/// What rungate logs to a file is checked with less(1) and tail(1).
 #[test]
 fn what_is_logged_is_escaped() {
     let site = Site::with_policy(

@@ -211,7 +211,7 @@ fn what_is_asked_for_is_what_is_shown() {
     case(&["--since", "2026-09-20", "--until", "2026-09-21T14:13:21Z"], &[7]);
     case(&["--user", "root", "--repository", "matlab"], &[]);
     history(&site, &["--user", "root", "--repository", "matlab"])
-        .stderr("rungate: the log has no event of those that were asked for\n")
+        .stderr("rungate: the log has no matching event\n")
         .status(0);
     site.test()
         .args(["history", "--user", "nobody-here"])
@@ -385,7 +385,7 @@ fn events_are_followed_over_rotations() {
     comes("before");
     end("plain");
     comes("plain");
-    // As logrotate does with `create`: launches open the file anew, and who had it open writes into the old.
+    // As logrotate does with `create`: launches open the file again, and who had it open writes into the old.
     let mut old = fs::OpenOptions::new().append(true).open(&log).expect("the log");
     rotate("work/log.jsonl.1");
     end("renamed");
@@ -416,7 +416,7 @@ fn events_are_followed_over_rotations() {
     assert_eq!(next()["command"], "plain");
 }
 
-/// Of a log that is not there yet, and of one that cannot be followed.
+/// Of a log that does not exist yet, and of one that cannot be followed.
 #[test]
 fn what_can_be_followed_is_said() {
     let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");

@@ -102,7 +102,7 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
     init.stderr(
         "
         rungate: /etc/rungate/policy.toml is there already
-        Nothing was made, and nothing was changed.
+        Nothing was created or changed.
         To change it: rungate policy edit
         To start from an empty policy, first: mv /etc/rungate/policy.toml /etc/rungate/policy.toml.old
         ",
@@ -112,7 +112,7 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
     site.test().program("/bin/sh").args(["-c", anew]).status(0);
     site.test()
         .args(["init"])
-        .stderr("rungate: /etc/tmpfiles.d/rungate.conf is there already\nNothing was made, and nothing was changed.\n")
+        .stderr("rungate: /etc/tmpfiles.d/rungate.conf is there already\nNothing was created or changed.\n")
         .status(71);
     assert!(!site.path("etc/rungate/policy.toml").exists());
 }
@@ -170,7 +170,7 @@ fn a_user_gets_a_policy_of_his_own() {
         .stderr(
             "
             rungate: [..]/rungate/policy.toml is there already
-            Nothing was made, and nothing was changed.
+            Nothing was created or changed.
             To change it: rungate policy edit
             To start from an empty policy, first: mv [..]/rungate/policy.toml [..]/rungate/policy.toml.old
             ",
@@ -199,7 +199,7 @@ fn a_user_gets_a_policy_of_his_own() {
         .args(["init"])
         .stderr(
             "
-            rungate: there is no place for a policy of yours
+            rungate: there is no place for your own policy
             It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.
             ",
         )
@@ -224,7 +224,8 @@ fn what_stands_in_the_way_stops_everything() {
     fs::create_dir(&directory).expect("a directory");
     set_mode(&directory, 0o755);
     untouched(
-        "/run/rungate is there already, and is not a directory of root's with mode 1777: it is a directory of root (0) with mode 0755",
+        "/run/rungate exists already, and is not a directory of root with mode 1777: it is a directory of \
+            root (0) with mode 0755",
     );
     set_mode(&directory, 0o1777);
     // A lock file that a user was faster with.
@@ -234,7 +235,8 @@ fn what_stands_in_the_way_stops_everything() {
     let ann = Account::named("games");
     chown(&lock, Some(ann.uid), None).expect("give it away");
     untouched(
-        "/run/rungate/matlab.lock is there already, and is not a file of root's with mode 0666: it is a regular file of games (5) with mode 0666",
+        "/run/rungate/matlab.lock exists already, and is not a file of root with mode 0666: it is a regular \
+            file of games (5) with mode 0666",
     );
     fs::remove_file(&lock).expect("the file");
     // A step that fails undoes the others: /etc/rungate leads to a file system that cannot be written.
@@ -247,7 +249,7 @@ fn what_stands_in_the_way_stops_everything() {
     symlink("/proc", site.path("etc/rungate")).expect("a link");
     let outcome = init.outcome();
     assert!(
-        outcome.stderr.starts_with("rungate: /etc/rungate/policy.toml cannot be made: open: "),
+        outcome.stderr.starts_with("rungate: cannot create /etc/rungate/policy.toml: open: "),
         "{}",
         outcome.stderr
     );
@@ -263,7 +265,7 @@ fn only_plain_names_can_be_limited_this_way() {
         .args(["init", "--dry-run", "a b"])
         .stderr(
             "
-            rungate: \"a b\" is no plain name of a command
+            rungate: \"a b\" is not a plain name of a command
             Letters, digits, \".\", \"_\" and \"-\" are. A policy can do more: write it into the file.
             ",
         )
@@ -319,9 +321,9 @@ fn the_repositories_of_a_policy_become_roots() {
         "# Written by: rungate init --repositories\n\
          d /run/rungate 1777 root root -\nf /run/rungate/seats.lock 0666 root root -\n"
     );
-    init.clone().stdout("Nothing to make: all of it is there, and root's.\n").status(0);
+    init.clone().stdout("Nothing to create: all of it exists and belongs to root.\n").status(0);
 
-    // What users came to own is given back, and whoever holds a slot keeps it.
+    // What users came to own is released, and whoever holds a slot keeps it.
     let running = site.test().user("ann").args(["run", "--", "matlab"]).spawn();
     let lock = site.path("system-run/rungate/seats.lock");
     chown(&lock, Some(site.user("ann").uid), None).expect("chown");
@@ -347,7 +349,7 @@ fn the_repositories_of_a_policy_become_roots() {
         .status(75);
     drop(running);
     site.test().args(["doctor", "repositories"]).outcome();
-    init.stdout("Nothing to make: all of it is there, and root's.\n").status(0);
+    init.stdout("Nothing to create: all of it exists and belongs to root.\n").status(0);
 }
 
 /// Links and files with a second name are nobody's lock file, and are not given to anybody.
@@ -373,7 +375,7 @@ fn what_is_no_lock_file_is_not_made_roots() {
     let ann = site.test().user("ann").args(["init", "--repositories"]);
     ann.stderr(
         "
-        rungate: only root can make what is to be root's
+        rungate: only root can create files of root
         Repositories of your own policy are made when they are first used.
         ",
     )

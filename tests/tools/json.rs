@@ -94,7 +94,7 @@ fn policy_check_tells_faults_warnings_and_tests() {
     site.write("work/policy.toml", "version = 1\n[repository.a]\nlimit = 1\n");
     assert_eq!(answer(&site, &["policy", "check", "--json", "policy.toml"], 0)["faults"], json!([]));
     answer(&site, &["policy", "check", "--json", "--strict", "policy.toml"], 1);
-    // A file that is not there has no line.
+    // A file that does not exist has no line.
     let missing = answer(&site, &["policy", "check", "--json", "missing.toml"], 1);
     assert_eq!(
         (&missing["faults"][0]["path"], &missing["faults"][0]["line"]),
@@ -176,7 +176,7 @@ fn every_key_is_in_the_manual() {
         "between",
         "launch",
         "tables",
-        // Of a test, where it is said by index.
+        // Of a test, if it is said by index.
         "from",
     ];
     printed.extend(events.map(str::to_owned));

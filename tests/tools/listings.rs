@@ -360,9 +360,9 @@ fn a_policy_that_limits_nothing_says_so() {
         acquire  = ["seats"]
         "#,
     );
-    let idle = "Nobody holds a slot or waits for one. All repositories: rungate status\n";
+    let idle = "No slot is held, and no launch waits. All repositories: rungate status\n";
     site.test().args(["list"]).stdout(idle).status(0);
-    site.test().args(["list", "seats"]).stdout("Nobody has used any of them yet.\n").status(0);
+    site.test().args(["list", "seats"]).stdout("None of them has been used yet.\n").status(0);
     let others =
         "...\n\nNo rule for it; 1 for other commands (-v)\n\nnow   starts, [..]\nNothing was taken.\n";
     explain.stdout(others).status(0);
@@ -398,11 +398,11 @@ fn one_member_can_be_named() {
     let status = |name: &str| site.test().args(["status", name]);
     status(&here).stdout(&format!("REPOSITORY[..]\ntree[..]\n  {work}[gap]1[..]\n")).status(0);
     status("tree [/nowhere]").stdout("REPOSITORY[..]\ntree [/nowhere][..]never used\n").status(0);
-    list("tree [/nowhere]").stdout("Nobody has used any of them yet.\n").status(0);
+    list("tree [/nowhere]").stdout("None of them has been used yet.\n").status(0);
     list("all [x]").stderr("rungate: repository \"all\" has no members\n").status(64);
     let reset = |name: &str| site.test().args(["reset", name]);
     let unpaced = |name: &str| {
-        let why = "nothing waits for it to be forgotten: the policy has no if_elapsed for it";
+        let why = "this has no effect: the policy has no if_elapsed for it";
         reset(name).stderr(&format!("rungate: {name}: {why}\n"))
     };
     unpaced(&other).status(0);
@@ -516,7 +516,8 @@ fn stands_in_line(site: &Site, waiter: &Running) {
 }
 
 /// Slots are kept for the queue where a launch that comes now would be refused because others wait: what
-/// `status` and `list` show is what `run` does, also when the first in line is stopped and so is passed over.
+/// `status` and `list` show is what `run` does, also when the first in the queue is stopped and so is passed
+/// over.
 #[test]
 pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
     let site = Site::with_policy(
@@ -601,7 +602,8 @@ pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
     run("small").status(0);
 }
 
-/// What a waiter wants is a lock of the waiter's own. A lock of another process on those bytes is not believed.
+/// What a waiter wants is a lock of the waiter's own. A lock of another process on those bytes is not
+/// believed.
 #[test]
 fn only_a_waiter_itself_says_how_many_slots_it_wants() {
     let site = Site::with_policy(
@@ -638,7 +640,7 @@ fn list_without_names_leaves_out_what_is_idle() {
     let list = site.test().args(["list", "--json"]);
     assert_eq!(names(&list), [""; 0]);
     assert_eq!(names(&list.clone().args(["matlab"])), ["matlab"]);
-    let idle = "Nobody holds a slot or waits for one. All repositories: rungate status\n";
+    let idle = "No slot is held, and no launch waits. All repositories: rungate status\n";
     site.test().args(["list"]).stdout(idle).status(0);
     site.script("other", "#!/bin/sh\nexec cat\n");
     let running = site.test().args(["run", "--", "other"]).spawn();

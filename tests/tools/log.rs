@@ -82,7 +82,7 @@ fn run(site: &Site, command: &str) -> Test {
     site.test().args(["run", "--quiet", "--", command])
 }
 
-/// The events of the log, and the log begins anew.
+/// The events of the log, and the log begins again.
 fn events(site: &Site) -> Vec<Value> {
     let path = site.path("work/log.jsonl");
     let text = fs::read_to_string(&path).unwrap_or_default();
@@ -202,7 +202,7 @@ fn each_event_says_what_happened() {
     );
 }
 
-/// `events = "refusals" | "all"`. `replay`: events also tell what the decision looked at. Of arguments
+/// `events = "refusals" | "all"`. `replay`: events also tell what the decision checked. Of arguments
 /// only those are told that a rule names.
 #[test]
 fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
@@ -532,7 +532,7 @@ fn syslog_gets_one_line() {
     assert!(refused.starts_with("<28>rungate[") && refused.contains("event=too-soon"), "{refused}");
 }
 
-/// A name that no daemon would take in one datagram: what was refused is logged all the same, and says that
+/// A name that no daemon would take in one datagram: what was refused is logged nevertheless, and says that
 /// it was cut.
 #[test]
 fn a_long_name_keeps_no_refusal_out_of_a_log() {

@@ -261,7 +261,7 @@ fn a_file_is_replaced_as_a_whole() {
     assert_eq!(metadata.uid(), Account::own().uid);
 }
 
-/// What cannot be looked at is missing, and the rest is there all the same.
+/// What cannot be checked is missing, and the rest is there nevertheless.
 #[test]
 fn what_cannot_be_read_does_not_hide_the_rest() {
     needs_root!();

@@ -256,7 +256,7 @@ fn a_members_limit_is_not_the_repositorys() {
     }
 }
 
-/// Where there is nothing, that is said, and what to switch on.
+/// If there is nothing, that is said, and what to switch on.
 #[test]
 fn an_empty_log_has_a_report_too() {
     let site = Site::new();

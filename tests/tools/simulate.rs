@@ -1,6 +1,6 @@
 //! `rungate simulate`: play the launches of logs under another policy, at their times, with their durations,
 //! judged and served by the code of `rungate run`. The simulation of a log under the policy that produced it
-//! gives back that log's decisions.
+//! releases that log's decisions.
 
 use std::fmt::Write;
 use std::thread;
@@ -240,11 +240,7 @@ fn a_rule_sees_the_arguments_that_the_log_tells() {
         "{\"time\":1790035200000,\"event\":\"started\",\"command\":\"matlab\",\"uid\":0,\"pid\":7}\n",
     );
     let old = simulate(&site, SEATS, &[]).outcome();
-    assert!(
-        old.stdout.contains("Of 1 launches the log tells no more than user and command"),
-        "{}",
-        old.stdout
-    );
+    assert!(old.stdout.contains("Of 1 launches the log has only user and command"), "{}", old.stdout);
 }
 
 /// `--from LOG`: whoever started in it has to start, at once or after a wait. Said is who would be refused.
@@ -257,7 +253,7 @@ fn a_policy_is_tested_by_what_happened() {
         let arguments = ["policy", "check", "--from", "$DIR/work/log.jsonl", "$DIR/work/next.toml"];
         site.test().args(arguments).args(options)
     };
-    let passed = "1,440 launches of the log: nobody is refused who was not\n";
+    let passed = "1,440 launches of the log: no launch is refused that was not\n";
     test(SEATS, &[]).stdout(passed).status(0);
     // Whoever waits instead is not refused.
     test(&SEATS.replace("10", "9"), &[]).stdout(passed).status(0);
@@ -308,7 +304,7 @@ fn whoever_would_start_now_is_said() {
         .args(["policy", "check", "--from", "$DIR/work/log.jsonl", "$DIR/work/next.toml"])
         .stdout(
             "
-            1,440 launches of the log: nobody is refused who was not
+            1,440 launches of the log: no launch is refused that was not
             4001, matlab: 720 launches refused then, started at once now
             ",
         )
@@ -373,7 +369,7 @@ fn what_cannot_be_played_is_said() {
     simulate(&site, SEATS, &[])
         .stderr(
             "
-            rungate: the log tells of no launch
+            rungate: the log has no launch
             Starts are in it where the policy says: [log] events = \"all\", replay = true
             ",
         )
@@ -383,7 +379,7 @@ fn what_cannot_be_played_is_said() {
         .args(["simulate", "log.jsonl"])
         .stderr(
             "
-            rungate: log.jsonl is called as a log is, and the policy to try comes first
+            rungate: log.jsonl has the name of a log; the policy to try must come first
             rungate simulate /etc/rungate/policy.toml log.jsonl
             ",
         )

@@ -187,7 +187,7 @@ fn all_agree(keeper: &str) {
             let counted = use_them(&site);
             assert_eq!(counted.most, 3, "{case}");
             agree(&site, &policy, &counted, &case);
-            // One look afterwards writes down ends of long before, as far as they are known.
+            // One look afterwards records ends of long before, as far as they are known.
             assert_eq!(site.test().args(["end", "--overdue"]).outcome().ending, Ending::Status(0));
             agree(&site, &policy, &counted, &format!("{case}, with late ends"));
         }
@@ -314,7 +314,7 @@ fn what_cannot_be_known_is_called_unknown() {
         .outcome();
     assert_eq!(tested.ending, Ending::Status(0), "{}", tested.stderr);
     assert!(tested.stdout.starts_with("20 launches of the log: unknown for 1"), "{}", tested.stdout);
-    // What does not depend on ends is known all the same.
+    // What does not depend on ends is known nevertheless.
     let denied = "[[rule]]\nname = \"never\"\ncommands = [\"true\"]\naction = \"deny\"\n";
     site.write("work/one.toml", &(policy.replace("limit  = 10", "limit  = 1") + denied));
     let tested = site

@@ -91,7 +91,7 @@ fn everything_is_seen_at_a_glance() {
     drop(holders);
     terminal.shows("1 program, 0 waiting");
     drop(waiting);
-    terminal.shows("Nobody holds a slot.");
+    terminal.shows("No slot is held.");
     terminal.press("q");
     terminal.shows_when("the shell's screen is back", |screen| {
         screen.contains("\nbefore\n") && !screen.contains("REPOSITORY")
@@ -277,7 +277,7 @@ fn it_can_be_stopped_and_continued() {
     terminal.shows("before\n");
 }
 
-/// Not a test by itself: the next one starts it on a terminal. Where there is none, nothing happens.
+/// Not a test by itself: the next one starts it on a terminal. If there is none, nothing happens.
 #[test]
 #[ignore = "the next test starts it, on a terminal"]
 fn a_panic_on_the_whole_screen() {
@@ -413,13 +413,13 @@ fn what_is_kept_for_the_queue_is_seen() {
     assert!(screen.contains(&format!(" PID {} ", waiter.pid())), "{screen}");
 }
 
-/// Where there is no terminal, it says so, and ends with 64.
+/// If there is no terminal, it says so, and ends with 64.
 #[test]
 fn it_needs_a_terminal() {
     let site = site();
     let refusal = "
         rungate: status --watch needs a terminal on standard input and standard output
-        For scripts: rungate status --json. For one look: rungate status
+        For scripts: rungate status --json. To print it once: rungate status
         ";
     site.test().args(["status", "--watch"]).stderr(refusal).status(64);
     site.test()

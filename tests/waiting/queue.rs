@@ -48,7 +48,7 @@ fn next(site: &Site, before: usize) -> String {
     eventually(&format!("one more starts after {before}"), || order(site).get(before).cloned())
 }
 
-/// Numbers that look random, the same for one seed: a failure can be had again.
+/// Numbers that look random, the same for one seed: a failure is available again.
 struct Numbers(u64);
 
 impl Numbers {
@@ -456,7 +456,7 @@ pub(crate) fn nobody_overtakes_the_line() {
     behind.wait_for_echo();
 }
 
-/// The policy may have changed, and then the launch is decided anew: a higher limit lets it start, with a
+/// The policy may have changed, and then the launch is decided again: a higher limit lets it start, with a
 /// slot that it keeps, and that also when the new policy lets nobody wait any more.
 #[test]
 pub(crate) fn a_higher_limit_ends_the_wait() {
@@ -563,7 +563,7 @@ fn alternatives(more: &str) -> Site {
     site
 }
 
-/// `any_of`: the first that can be had, in order also for one that waits, wherever it stands in the line.
+/// `any_of`: the first that is available, in order also for one that waits, wherever it stands in the line.
 #[test]
 pub(crate) fn a_waiter_takes_the_alternative_that_is_free_first() {
     let site = alternatives("");
@@ -612,7 +612,7 @@ pub(crate) fn an_alternative_that_is_too_soon_leaves_the_other_to_wait_for() {
     assert_eq!(pids(&site, "common.lock"), [either.pid()]);
 }
 
-/// Two choices that could each be had, and not both: the claims on one file are one claim.
+/// Two choices that could each be available, and not both: the claims on one file are one claim.
 #[test]
 pub(crate) fn alternatives_that_exclude_each_other_can_be_waited_for() {
     let site = Site::with_policy(
@@ -698,7 +698,7 @@ pub(crate) fn whoever_may_not_use_a_reserved_slot_does_not_hold_up_its_owner() {
     eventually("it stands in line", || (site.line("seats.lock").len() == 1).then_some(()));
     let member = matlab("games").spawn();
     assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3]);
-    // A member who has to wait for what is not reserved stands in line like everybody.
+    // A member who has to wait for what is not reserved waits in the queue like everybody.
     let mut second_member = matlab("games").background();
     eventually("it stands in line", || (site.line("seats.lock").len() == 2).then_some(()));
     drop(member);
@@ -728,7 +728,7 @@ fn both_places_are_kept() -> bool {
     };
     for moves in 1..=8 {
         let (next, line) = if moves % 2 == 1 { ("second", "second.lock") } else { ("first", "first.lock") };
-        // Where it does not stand in line yet, anybody may come in between.
+        // Where it does not wait in the queue yet, anybody may come in between.
         begun = Instant::now();
         holders.push(run(&site, next, &[]).spawn());
         holders.remove(0).kill();
@@ -802,7 +802,7 @@ pub(crate) fn an_alarm_of_the_caller_ends_the_wait() {
     let site = site(1);
     let holder = matlab(&site).spawn();
     let _head = waits(&site, &matlab(&site));
-    // It must stand in line before.
+    // It must wait in the queue before.
     let was_in_time = [2, 15, 60].into_iter().any(|seconds| {
         let alarm = format!("alarm {seconds}; exec @ARGV");
         let mut in_the_line = matlab(&site).through(["perl", "-e", &alarm]).background();

@@ -1,9 +1,9 @@
-//! To stand in line is to have a lock. Where somebody else has that byte, for a moment, a waiter does not
+//! To wait in the queue is to have a lock. Where somebody else has that byte, for a moment, a waiter does not
 //! stand there, and must not believe that it does.
 
 use crate::support::{Site, eventually};
 
-/// The byte at which a launch with the first number, a limit of one, and no policy, stands in line.
+/// The byte at which a launch with the first number, a limit of one, and no policy, waits in the queue.
 const STANDING: i64 = (1 << 61) + (1 << 32) + 1;
 
 /// The place of the first number; one byte more for each beat.

@@ -35,7 +35,7 @@ fn waits(site: &Site, name: &str, options: &[&str]) -> Running {
     running
 }
 
-/// Whoever stands in line has the mutex for a moment still; to be stopped then is another matter.
+/// Whoever waits in the queue has the mutex for a moment still; to be stopped then is another matter.
 #[track_caller]
 fn gives_the_mutex_back(site: &Site) {
     eventually("nobody has the mutex", || site.lock_between("seats.lock", 0, 8).is_none().then_some(()));
@@ -86,7 +86,7 @@ pub(crate) fn a_raised_limit_lets_nobody_pass_the_line() {
 }
 
 /// Ending one is a state of the head's loop: a holder that does not mind SIGINT for a minute keeps nobody
-/// from a slot that another one gives back, and from nobody's deadline.
+/// from a slot that another one releases, and from nobody's deadline.
 #[test]
 pub(crate) fn whoever_ends_a_holder_sees_other_slots_and_its_deadline() {
     let overdue = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
@@ -200,7 +200,7 @@ pub(crate) fn a_newcomer_is_not_refused_because_of_somebody_frozen() {
     third.kill();
 }
 
-/// A cgroup whose processes can be frozen, and killed all the same.
+/// A cgroup whose processes can be frozen, and killed nevertheless.
 struct Cgroup(PathBuf);
 
 impl Cgroup {
@@ -328,7 +328,7 @@ pub(crate) fn another_clock_changes_no_place() {
     }
 }
 
-/// A waiter in line never ends with 74: only newcomers do, and the line is what it was when the mutex is
+/// A waiter in the queue never ends with 74: only newcomers do, and the line is what it was when the mutex is
 /// free again.
 #[test]
 pub(crate) fn a_stuck_mutex_costs_nobody_in_line_their_place() {
@@ -376,7 +376,7 @@ pub(crate) fn a_deadline_is_kept_while_the_mutex_is_stuck() {
     drop(mutex);
 }
 
-/// A supervisor gives its slots back first: with three repositories whose mutexes were stuck, `sleep 0.5`
+/// A supervisor releases its slots first: with three repositories whose mutexes were stuck, `sleep 0.5`
 /// took 30.5 s.
 #[test]
 pub(crate) fn a_supervised_program_ends_although_mutexes_are_stuck() {

@@ -10,14 +10,14 @@ use crate::support::{
     Ending, Fault, Report, Running, Sabotage, Site, Test, TracedCall, eventually, storm_size, tell,
 };
 
-/// Where those who stand in line have their locks, how far apart, and where the limits of another policy
+/// Where those who wait in the queue have their locks, how far apart, and where the limits of another policy
 /// begin.
 const STANDING: u64 = 1 << 61;
 const STRETCH: u64 = 1 << 32;
 const GENERATION: u64 = 1 << 20;
 
-/// The kernel shows the locks of the whole host in one listing, which is no snapshot: while thousands come and
-/// go, some are missing in it, and more has to be asked. Only one test has thousands at a time.
+/// The kernel shows the locks of the whole host in one listing, which is no snapshot: while thousands come
+/// and go, some are missing in it, and more has to be asked. Only one test has thousands at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static THOUSANDS: Mutex<()> = Mutex::new(());
     THOUSANDS.lock().unwrap_or_else(PoisonError::into_inner)
@@ -52,7 +52,7 @@ fn traced(site: &Site, test: &Test) -> Report {
     Sabotage::begin(test, Fault::List, &[]).end(site)
 }
 
-/// What a launch does from the first lock that it takes or gives back to the last: the first is the mutex,
+/// What a launch does from the first lock that it takes or releases to the last: the first is the mutex,
 /// and so is the last.
 fn under_the_mutex(report: &Report) -> &[TracedCall] {
     let is_lock = |call: &TracedCall| call.name.contains("F_SETLK") && !call.name.contains("OFD");
@@ -65,7 +65,7 @@ fn count(calls: &[TracedCall], name: &str, about: &str) -> usize {
     calls.iter().filter(|call| call.name.contains(name) && call.about.contains(about)).count()
 }
 
-/// Who is going to be admitted has read before what it writes down.
+/// Who is going to be admitted has read before what it records.
 #[test]
 fn an_admission_reads_nothing_of_proc_under_the_mutex() {
     let _alone = alone();
@@ -182,7 +182,7 @@ fn a_long_line_of_others_is_passed_in_a_few_questions() {
 }
 
 /// A lock that means nothing is looked past, but not thousands of them: nobody could tell who waits.
-/// Whoever stands in line stays there.
+/// Whoever waits in the queue stays there.
 #[test]
 fn locks_that_mean_nothing_hide_the_line_from_newcomers_alone() {
     let _alone = alone();

@@ -51,7 +51,8 @@ const HEAVY: &str =
     "[repository.heavy]\nlimit = 1\nwait = \"2h\"\n[repository.tokens]\nlimit = 1\nmax_wait = \"0s\"\n";
 const HEAVY_JOB: &str = "[[rule]]\ncommands = [\"job\"]\nacquire = [\"heavy\", \"tokens\"]\n";
 
-/// "`max_wait = "0s"`: no launch ever waits for it", whatever else is, and whatever the command line asks for.
+/// "`max_wait = "0s"`: no launch ever waits for it", whatever else is, and whatever the command line asks
+/// for.
 #[test]
 pub(crate) fn a_claim_that_is_never_waited_for_refuses_at_once() {
     let site = site(HEAVY, HEAVY_JOB);
@@ -356,7 +357,7 @@ pub(crate) fn sign_off() {
     full(&checker(), &[("drc", "4 of 4")]);
 }
 
-/// `--notify` announces the end of a wait, that it was in vain, and nothing where there was none.
+/// `--notify` announces the end of a wait, that it was in vain, and nothing if there was none.
 #[test]
 fn the_end_of_a_wait_is_announced() {
     let site =

@@ -1,4 +1,4 @@
-//! Alternatives, and everything that must be had together.
+//! Alternatives, and everything that must be available together.
 
 use super::stage::{But, any_of, claim, one, tables};
 

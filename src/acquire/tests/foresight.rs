@@ -102,7 +102,7 @@ proptest! {
                 drop(grant);
             }
             Err(blocked) => {
-                // Whoever is kept by others in line alone looks for seconds whether they are alive.
+                // Whoever is kept by others in the queue alone looks for seconds whether they are alive.
                 let acquired = if blocked.is_by_others_alone().expect("tables in memory") {
                     None
                 } else {

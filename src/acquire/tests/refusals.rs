@@ -58,7 +58,7 @@ fn an_alternative_that_could_be_had_later_is_what_there_is_to_wait_for() {
         case(options, 75, 124);
     }
     case("nn", 78, 78);
-    // What can never be had is nothing to wait for.
+    // A launch does not wait for something that is never available.
     for options in ["tt", "ts", "st", "nt", "tn", "nts"] {
         case(options, 69, 69);
     }

@@ -114,7 +114,7 @@ impl Tables {
         self.asks(|asker| outlook(demands, asker))
     }
 
-    /// What a launch gets that looks once, and looks at nobody in line a second time.
+    /// What a launch gets that looks once, and looks at nobody in the queue a second time.
     pub(super) fn attempt<'c>(&self, demands: &'c [Demand<'c>]) -> Result<Grant<'c>, Blocked<'c>> {
         self.asks(|asker| {
             let mut acquisition = Acquisition::open(demands, asker, &[]).expect("tables in memory");
@@ -177,7 +177,7 @@ impl Tables {
     }
 }
 
-/// `seats 4,5, gpus 1`, with `(sync unenforced)` for what need not be had.
+/// `seats 4,5, gpus 1`, with `(sync unenforced)` for what need not be available.
 pub(super) fn granted(grant: &Grant<'_>) -> String {
     let slots = grant.slots().iter().map(|named| format!("{} {}", named.name, named.slots));
     let unenforced = grant.unenforced().iter().map(|claim| format!("({} unenforced)", claim.repository));
@@ -308,17 +308,17 @@ impl But for Claim<'static> {
     }
 }
 
-/// This must be had.
+/// This must be available.
 pub(super) fn one(claim: Claim<'static>) -> Demand<'static> {
     Demand::One(claim)
 }
 
-/// One of these must be had.
+/// One of these must be available.
 pub(super) fn any_of<const N: usize>(claims: [Claim<'static>; N]) -> Demand<'static> {
     Demand::AnyOf(claims.into_iter().map(|claim| vec![claim]).collect())
 }
 
-/// One of these lists must be had as a whole.
+/// One of these lists must be available as a whole.
 pub(super) fn any_list_of<const N: usize>(lists: [Vec<Claim<'static>>; N]) -> Demand<'static> {
     Demand::AnyOf(lists.into())
 }

@@ -198,7 +198,7 @@ fn a_line_ends_for_newcomers_and_not_for_whoever_comes_from_another() {
     assert!(unwaited(&refusal).contains(&Some(Unwaited::Queue { waiting: 1, most: 1 })));
 }
 
-/// A place that is written down, and taken up later, has stood as long as before.
+/// A place that is recorded, and taken up later, has stood as long as before.
 #[test]
 fn who_comes_back_to_a_line_has_stood_in_it_before() {
     let store = Store::default();

@@ -1,4 +1,4 @@
-//! A holder of slots, and what keeps them: the process that asked, a FIFO whose write end it and its
+//! A holder of slots, and what keeps them: the requesting process, a FIFO whose write end it and its
 //! descendants inherit, or both.
 
 use std::{
@@ -27,21 +27,20 @@ use crate::{
 #[derive(Debug)]
 pub(in crate::agent) struct Holding {
     pub(in crate::agent) saved: SavedHolding,
-    /// The process; none where it has ended, and the FIFO alone keeps the slots.
+    /// The process; none if it has ended and only the FIFO keeps the slots.
     pub(in crate::agent) process: Option<PidFd>,
     pub(in crate::agent) fifo: Option<Fifo>,
     pub(in crate::agent) held: Vec<memory::Held>,
-    /// The start that was written down, and the one before it for each of `held`; for those that are not
-    /// shared.
+    /// The recorded start, and the previous one for each of `held` that is not shared.
     pub(in crate::agent) started: SystemTime,
     pub(in crate::agent) before: Vec<Option<SystemTime>>,
-    /// The tables whose last use is to be remembered.
+    /// The tables whose last use must be remembered.
     pub(in crate::agent) paced: Vec<String>,
-    /// The tables of which it needed nothing, because their limits are only tried out: to be reported once.
+    /// The tables that it needed no slots of because they are not enforced; reported once.
     pub(in crate::agent) without: Vec<String>,
-    /// The same as `paced` of the site's tables.
+    /// The same as `paced`, for the site's tables.
     pub(in crate::agent) paced_at_site: Vec<String>,
-    /// What the site knows of it, where it has slots there.
+    /// What the site knows of it, if it has slots there.
     pub(in crate::agent) of_site: Option<OfSite>,
 }
 
@@ -68,7 +67,7 @@ impl Lingering {
 /// How the site knows a holding.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(in crate::agent) struct OfSite {
-    /// Which of the agent's admissions it was.
+    /// The number of the admission.
     pub(in crate::agent) launch: u64,
 }
 
@@ -87,8 +86,8 @@ impl Holding {
         }
     }
 
-    /// Notes which process its program is, if that is a child of the one that has asked. Others show what
-    /// the site keeps by the process that has asked.
+    /// Notes the process of its program, if that is a child of the requesting process. Other hosts show slots
+    /// of the site by the requesting process.
     pub(in crate::agent) fn runs_as(&mut self, program: i32) -> bool {
         let is_child = Process::find(program).is_some_and(|child| child.parent == self.saved.pid);
         if self.saved.hold < Hold::Supervisor || !is_child {
@@ -105,12 +104,12 @@ impl Holding {
         true
     }
 
-    /// Whether it has slots of the site that are not an ancestor's.
+    /// Whether it has its own slots of the site, not an ancestor's.
     pub(in crate::agent) fn is_of_site(&self) -> bool {
         self.held.iter().any(|held| !held.is_shared() && name_on_site(held.table().name()).is_some())
     }
 
-    /// What becomes of it when the site is lost; none where it has nothing of the site.
+    /// What happens to it when the site is lost; none if it has no slots of the site.
     pub(in crate::agent) fn on_lost(&self) -> Option<OnLost> {
         self.saved.tables.iter().filter(|of| !of.is_shared).filter_map(|of| of.on_lost).max()
     }
@@ -120,7 +119,7 @@ impl Holding {
         self.held.iter().any(|held| held.table().name() == table && held.slots().contains(&slot))
     }
 
-    /// The table of the site that has this name there, if it has slots of it.
+    /// The site's table with this name, if it has slots of it.
     pub(in crate::agent) fn table(&self, name: &str) -> Option<&memory::Table> {
         let mut tables = self.held.iter().map(memory::Held::table);
         tables.find(|table| name_on_site(table.name()) == Some(name))
@@ -132,7 +131,7 @@ impl Holding {
         of.map_or("", |of| of.rule.as_str())
     }
 
-    /// Has another slot of a table in the place of one that others have by now. Says whether that can be.
+    /// Replaces a slot of a table that others have by now. Returns whether that is possible.
     pub(in crate::agent) fn moves_to(&mut self, table: &memory::Table, slot: u64, another: u64) -> bool {
         let Some(taken) = table.take(&[another]) else { return false };
         let Some(at) =
@@ -153,16 +152,16 @@ impl Holding {
         true
     }
 
-    /// Tells it to end, and everything that keeps its slots.
+    /// Sends TERM to it and to everything that keeps its slots.
     pub(in crate::agent) fn terminate(&self, alive: &Alive) {
         for process in self.process.iter().chain(&self.below(alive)) {
             let _ = process.signal(Signal::SIGTERM);
         }
     }
 
-    /// Kills it, with everything alive that keeps its slots. Says how many were found beside the process
-    /// itself. Where all below that process keep the slots, it goes last: as long as it is there, an orphan
-    /// is below it.
+    /// Kills it, with everything alive that keeps its slots. Returns how many were found besides the process
+    /// itself. If all its descendants keep the slots, it is killed last: while it exists, orphans stay below
+    /// it.
     pub(in crate::agent) fn kill(&self, alive: &Alive) -> usize {
         let below = self.below(alive);
         let goes = below.is_empty() || self.saved.hold < Hold::Tree;
@@ -172,7 +171,7 @@ impl Holding {
         below.len()
     }
 
-    /// Who keeps its slots beside its process.
+    /// The other processes that keep its slots.
     fn below(&self, alive: &Alive) -> Vec<PidFd> {
         if self.saved.hold == Hold::Process {
             return Vec::new();
@@ -180,8 +179,8 @@ impl Holding {
         alive.below(self.saved.pid, self.fifo.as_ref().map(Fifo::id))
     }
 
-    /// Whether a process that has this FIFO, or is this one, may use its slots in a nested launch: they are
-    /// kept for as long as the nested launch lives.
+    /// Whether a process with this FIFO, or this process itself, may use its slots in a nested launch. Its
+    /// slots are kept while the nested launch lives.
     pub(in crate::agent) fn may_be_joined_by(&self, pid: i32, uid: u32, fifos: &[FileId]) -> bool {
         let has_fifo = || self.fifo.as_ref().is_some_and(|fifo| fifos.contains(&fifo.id()));
         uid == self.saved.uid && (has_fifo() || self.saved.hold == Hold::Process && self.saved.pid == pid)
@@ -212,7 +211,7 @@ impl Holding {
         }
     }
 
-    /// A process that was written down, if it still is what it was; none where its slots are free.
+    /// A recorded process, if it is still the same; none if its slots are free.
     pub(in crate::agent) fn restore(
         saved: &SavedHolding,
         fifo: Option<Fifo>,
@@ -253,7 +252,7 @@ impl Holding {
     }
 }
 
-/// What of a grant is held in memory: all of it.
+/// The part of a grant that is held in memory: all of it.
 pub(in crate::agent) fn in_memory(held: Vec<Held>) -> Vec<memory::Held> {
     let in_memory = |held| match held {
         Held::Memory(held) => Some(held),

@@ -1,4 +1,4 @@
-//! One look at the tables for a launch, and its result.
+//! One check of the tables for a launch, and its result.
 
 use std::{
     collections::BTreeMap,
@@ -44,18 +44,18 @@ use crate::{
 /// How many holders a refusal describes.
 const DESCRIBED: usize = 16;
 
-/// How a look at the tables ended.
+/// The result of a check of the tables.
 pub(in crate::agent) enum Looked {
     Granted(Box<Holding>),
     Blocked(Blocked),
-    /// It would have been granted by an order that is too old to be obeyed.
+    /// It would have been granted, but the decision about its claims is too old.
     Stale,
     Failed(String),
 }
 
 impl Ledger {
-    /// One look, and everything is taken or the launch is in the queue. `is_shared` if other hosts keep the
-    /// tables of the site too; `process` opens the process that asks.
+    /// One check: then everything is acquired, or the launch is in the queue. `is_shared` if other hosts keep
+    /// the tables of the site too; `process` opens the process that asks.
     pub(in crate::agent) fn look(
         &self,
         number: u64,
@@ -92,14 +92,14 @@ impl Ledger {
         looked.unwrap_or_else(Looked::Failed)
     }
 
-    /// What can be proved of a launch that says that ancestors of it have slots.
+    /// The slots of ancestors that a launch claims, as far as they are proved.
     fn ancestry(&self, session: &mut Session, request: &AcquireRequest) -> VerifiedAncestry {
         let (pid, uid) = (session.peer.pid, session.peer.uid);
         let mut ancestry = VerifiedAncestry { pid: Some(pid), uid: Some(uid), slots: Vec::new() };
         if request.ancestors.is_empty() {
             return ancestry;
         }
-        // Once for each question: a process can have many descriptors, and whoever waits looks often.
+        // Once for each request: a process can have many descriptors, and a waiting launch checks often.
         let fifos = session.fifos.get_or_insert_with(|| fifo::of_process(pid));
         let joinable = self.holdings.values().filter(|holding| holding.may_be_joined_by(pid, uid, fifos));
         ancestry.slots.extend(joinable.flat_map(|holding| &holding.held).flat_map(|held| {
@@ -110,7 +110,7 @@ impl Ledger {
     }
 }
 
-/// What there is to do about a launch that got nothing.
+/// What to do about a launch that got nothing.
 fn blocked(
     number: u64,
     session: &mut Session,
@@ -154,7 +154,7 @@ fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>
     Ok(chosen.into_iter().filter_map(Eviction::of).collect())
 }
 
-/// What a launch has got; `is_shared` where other hosts keep the tables of the site too, and so the pauses.
+/// The grant of a launch; `is_shared` if other hosts also keep the tables of the site, and so the pauses.
 fn holding(
     session: &Session,
     request: &AcquireRequest,

@@ -1,6 +1,6 @@
-//! Launches that waited when the agent died. Each gets its place back when it calls again, and until then no
-//! newcomer comes before it. One that does not call is passed over like any launch that does not answer. It
-//! is removed when its process has ended, or would no longer call.
+//! Launches that waited when the agent failed. Each gets its position back when it reconnects, and until then
+//! no newcomer comes before it. One that does not reconnect is passed over like any launch that does not
+//! respond. It is removed when its process has ended, or would no longer reconnect.
 
 use std::{mem, time::Instant};
 
@@ -19,7 +19,7 @@ use crate::{
     },
 };
 
-/// A launch that waited when the agent died, and has not called again.
+/// A launch that waited when the agent failed, and has not reconnected.
 pub(in crate::agent) struct RecoveredWaiter {
     pub(in crate::agent) saved: SavedPlace,
     pub(in crate::agent) line: PlaceInLine,
@@ -29,8 +29,8 @@ pub(in crate::agent) struct RecoveredWaiter {
 }
 
 impl Ledger {
-    /// Writes down the launch's place in its queues, if it has changed. What cannot be written is lost only
-    /// if the agent dies.
+    /// Saves the launch's position in its queues, if it has changed. A failure to save it matters only if the
+    /// agent fails.
     pub(in crate::agent) fn write_place(
         &self,
         number: u64,
@@ -52,7 +52,7 @@ impl Ledger {
         }
     }
 
-    /// Takes up a place that was written down, if its launch still lives.
+    /// Restores a saved position, if its launch still lives.
     pub(super) fn recover(&mut self, number: u64, saved: SavedPlace) -> Result<(), Fatal> {
         let call = |call| move |errno| Fatal::Call(Failure { call, errno });
         let process = match PidFd::open(saved.pid) {
@@ -74,25 +74,25 @@ impl Ledger {
         Ok(())
     }
 
-    /// The launches that waited when the agent died, and have not called again.
+    /// The launches that waited when the agent failed, and have not reconnected.
     pub(in crate::agent) fn recovered(&self) -> &std::collections::BTreeMap<u64, RecoveredWaiter> {
         &self.recovered
     }
 
-    /// When the next of them has been away for too long, and which one.
+    /// When the next of them will have been away for too long, and which one.
     pub(in crate::agent) fn next_recovered(&self) -> Option<(Instant, u64)> {
         self.recovered.iter().map(|(number, waiter)| (waiter.due, *number)).min()
     }
 
-    /// One of them waits no longer, or has called.
+    /// One of them waits no longer, or has reconnected.
     pub(in crate::agent) fn take_recovered(&mut self, number: u64) -> Option<RecoveredWaiter> {
         let waiter = self.recovered.remove(&number)?;
         let _ = self.poller.remove(&waiter.process);
         Some(waiter)
     }
 
-    /// One of them has not called for so long that it is passed over from now on. Says which queues that
-    /// concerns; none where it was passed over before.
+    /// One of them has been away for so long that it is passed over from now on. Returns the affected queues;
+    /// none if it was passed over before.
     pub(in crate::agent) fn pass_over(&mut self, number: u64) -> Option<Vec<memory::Table>> {
         let waiter = self.recovered.get_mut(&number)?;
         if mem::replace(&mut waiter.is_away, true) {
@@ -103,14 +103,14 @@ impl Ledger {
         Some(waiter.line.tables())
     }
 
-    /// Those who are not passed over yet have until then to call.
+    /// Launches that are not passed over yet have until then to reconnect.
     pub(in crate::agent) fn wait_for_recovered(&mut self, due: Instant) {
         for waiter in self.recovered.values_mut().filter(|waiter| !waiter.is_away) {
             waiter.due = due;
         }
     }
 
-    /// Forgets the places of one of them.
+    /// Forgets the positions of one of them.
     pub(in crate::agent) fn forget_place(&self, number: u64) {
         self.state.forget_place(number);
     }

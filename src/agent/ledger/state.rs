@@ -1,7 +1,7 @@
-//! The state directory, so that the agent's own death loses nothing. It has a file for each holding, for each
-//! place in a queue, and for each table whose last use counts. It belongs to one boot; files of another boot
-//! are removed. It should be in memory (`/run`), because a launch hears of its slots after they were written.
-//! One number, in a file of its own, is the format of all other files.
+//! The state directory, so that a failure of the agent loses nothing. It has a file for each holding, for
+//! each place in a queue, and for each table whose last use counts. It belongs to one boot; files of another
+//! boot are removed. It should be in memory (`/run`), because a launch learns of its slots only after they
+//! were saved. One number, in a file of its own, is the format of all other files.
 
 use std::{
     collections::BTreeMap,
@@ -35,18 +35,18 @@ use crate::{
 /// For root alone.
 const MODE: u32 = 0o600;
 
-/// Where the last uses of its own tables are, and of those of the site that it keeps alone: their names have
-/// a slash.
+/// The folder with the last uses of its own tables, and of tables of the site that it keeps alone. Their
+/// names have a slash.
 const TABLES: &str = "tables";
 const TABLES_OF_SITE: &str = "tables-of-site";
 
-/// The folder of what the agent has to know of the site when it starts.
+/// The folder with what the agent must know of the site when it starts.
 const SITE: &str = "site";
 
-/// In it: when the host's key was confirmed last, since boot.
+/// In it: when the host's key was last confirmed, since boot.
 const CONFIRMED: &str = "confirmed.json";
 
-/// And by which number the agents of this directory know their keys again.
+/// And the number by which agents of this directory recognize their keys.
 const IDENTITY: &str = "identity.json";
 
 /// The directory.
@@ -61,18 +61,18 @@ pub(in crate::agent) struct Found {
     pub(in crate::agent) stamps: Vec<(String, SavedStamps)>,
 }
 
-/// What is there says nothing that could be believed.
+/// The content cannot be trusted.
 const DAMAGED: Failure = Failure { call: "read", errno: Errno::EUCLEAN };
 
-/// How the files of holdings end, whose program is still to start or has.
+/// The endings of the files of holdings, before and after the start of their program.
 const GIVEN: &str = "json";
 const STARTED: &str = "started";
 
-/// What is written down, in a folder each.
+/// The saved state, each kind in its folder.
 const FOLDERS: [&str; 5] = ["holdings", "places", SITE, TABLES, TABLES_OF_SITE];
 
 impl State {
-    /// Opens it, makes it where it is missing, and empties it where it is another boot's.
+    /// Opens it, creates it if it is missing, and empties it if it is of another boot.
     pub(in crate::agent) fn open(directory: &Path) -> Result<Self, Fatal> {
         let failed = |call: &'static str| {
             move |error: std::io::Error| Fatal::State(directory.to_owned(), Failure::of_io(call)(error))
@@ -102,7 +102,7 @@ impl State {
         } else if let Some(format) = state.format().filter(|format| !json::is_readable(*format)) {
             return Err(Fatal::NewerState(directory.to_owned(), format));
         }
-        // An agent comes back although its disk is full.
+        // An agent restarts even if its disk is full.
         if state.format() != Some(FORMAT) {
             let text = format!("{FORMAT}\n");
             let written = replaced_file::replace(&state.format_file(), text.as_bytes(), MODE);
@@ -118,7 +118,7 @@ impl State {
         self.directory.join("format")
     }
 
-    /// The format of the agent that used it last; none where it said none.
+    /// The format of the agent that used it last; none if there is none.
     fn format(&self) -> Option<u8> {
         fs::read_to_string(self.format_file()).ok()?.trim_end().parse().ok()
     }
@@ -127,7 +127,7 @@ impl State {
         self.names("holdings").is_ok_and(|names| !names.is_empty())
     }
 
-    /// Everything in it. A file that cannot be read is left where it is, and said.
+    /// Everything in it. A file that cannot be read stays where it is, and is reported.
     pub(in crate::agent) fn read(&self) -> Result<Found, Fatal> {
         let mut found = Found { holdings: BTreeMap::new(), places: BTreeMap::new(), stamps: Vec::new() };
         for (number, path) in self.numbered("holdings")? {
@@ -150,8 +150,8 @@ impl State {
         Ok(found)
     }
 
-    /// Everything with a number for its name; of two the one that has started. Anything else was left half
-    /// done, and no launch ever heard of it.
+    /// Everything whose name is a number; of two, the one that has started. Anything else is incomplete, and
+    /// no launch ever learned of it.
     fn numbered(&self, directory: &str) -> Result<BTreeMap<u64, PathBuf>, Fatal> {
         let mut found = BTreeMap::new();
         let mut rest = Vec::new();
@@ -182,19 +182,19 @@ impl State {
         Ok(entries.into_iter().map(|entry| (entry.file_name(), entry.path())).collect())
     }
 
-    /// Writes a holding down.
+    /// Saves a holding.
     pub(in crate::agent) fn write(&self, number: u64, holding: &SavedHolding) -> Result<(), Failure> {
         put(&self.holding(number, holding.is_started), holding)
     }
 
-    /// Writes down that its program has started.
+    /// Saves that its program has started.
     pub(in crate::agent) fn write_start(&self, number: u64) -> Result<(), Failure> {
         let renamed = fs::rename(self.holding(number, false), self.holding(number, true));
         renamed.map_err(Failure::of_io("rename"))
     }
 
     pub(in crate::agent) fn forget(&self, number: u64, hold: Hold) {
-        // Both are there where its start could not be told by the name.
+        // Both exist if the rename at its start failed.
         for is_started in [true, false] {
             let _ = fs::remove_file(self.holding(number, is_started));
         }
@@ -203,7 +203,7 @@ impl State {
         }
     }
 
-    /// Writes down the launch's place in its queues.
+    /// Saves the launch's position in its queues.
     pub(in crate::agent) fn write_place(&self, number: u64, place: &SavedPlace) -> Result<(), Failure> {
         put(&self.place(number), place)
     }
@@ -212,7 +212,7 @@ impl State {
         let _ = fs::remove_file(self.place(number));
     }
 
-    /// Writes down when a table was last used.
+    /// Saves when a table was last used.
     pub(in crate::agent) fn write_stamps(&self, table: &str, stamps: &SavedStamps) -> Result<(), Failure> {
         put(&self.stamps(table), stamps)
     }
@@ -226,7 +226,7 @@ impl State {
         self.directory.join(directory).join(format!("{name}.json"))
     }
 
-    /// The number of this directory, which is drawn where it has none.
+    /// The number of this directory; a random one is created if it has none.
     pub(in crate::agent) fn identity(&self) -> Result<u64, Failure> {
         let path = self.directory.join(SITE).join(IDENTITY);
         if path.exists() {
@@ -236,12 +236,12 @@ impl State {
         put(&path, &drawn).map(|()| drawn)
     }
 
-    /// Writes down when the host's key was confirmed last at the site, since boot.
+    /// Saves when the host's key was last confirmed at the site, since boot.
     pub(in crate::agent) fn write_confirmation(&self, confirmed: Duration) -> Result<(), Failure> {
         put(&self.directory.join(SITE).join(CONFIRMED), &confirmed)
     }
 
-    /// What was written down of that. A file that cannot be read says that it was long ago.
+    /// The saved value of that. A file that cannot be read means that it was long ago.
     pub(in crate::agent) fn confirmation(&self) -> Option<Duration> {
         let path = self.directory.join(SITE).join(CONFIRMED);
         path.exists().then(|| read(&path).unwrap_or_default())
@@ -281,7 +281,7 @@ fn remove(path: &Path) -> Result<(), Fatal> {
     fs::remove_file(path).map_err(|error| Fatal::State(path.to_owned(), Failure::of_io("unlink")(error)))
 }
 
-/// A file that says nothing must not be taken for one that is not there: its slots would be given to others.
+/// An empty file must not be taken for a missing one: its slots would be granted to others.
 fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Fatal> {
     let failed = |failure| Fatal::State(path.to_owned(), failure);
     let bytes = fs::read(path).map_err(|error| failed(Failure::of_io("read")(error)))?;
@@ -305,7 +305,7 @@ pub(in crate::agent) struct SavedHolding {
     pub(in crate::agent) pid: i32,
     /// When the process started: clock ticks since boot.
     pub(in crate::agent) start: u64,
-    /// The program, where it is a child of that process.
+    /// The program, if it is a child of that process.
     #[serde(default)]
     pub(in crate::agent) program: Option<i32>,
     pub(in crate::agent) uid: u32,
@@ -315,15 +315,15 @@ pub(in crate::agent) struct SavedHolding {
     /// In milliseconds since 1970, and since boot.
     pub(in crate::agent) since: u64,
     pub(in crate::agent) taken: Option<u64>,
-    /// Whether its program has started: from then on nothing but its end frees the slots. The name of its
-    /// file says it.
+    /// Whether its program has started: from then on only its end frees the slots. The name of its file tells
+    /// this.
     #[serde(skip)]
     pub(in crate::agent) is_started: bool,
-    /// The number under which it waited, if it did: until its launch hears of its slots, others must not come
+    /// The number under which it waited, if it did. Until its launch learns of its slots, no other may come
     /// before it.
     #[serde(default)]
     pub(in crate::agent) served_as: Option<SavedNumber>,
-    /// The tables whose last use is to be remembered.
+    /// The tables whose last use must be remembered.
     #[serde(default)]
     pub(in crate::agent) paced: Vec<String>,
     pub(in crate::agent) tables: Vec<SavedSlots>,
@@ -333,7 +333,7 @@ pub(in crate::agent) struct SavedHolding {
 }
 
 impl SavedHolding {
-    /// The same as who holds slots that a rule asked for.
+    /// The same as a holder, for slots that a rule requires.
     pub(in crate::agent) fn holder(&self, rule: &str) -> Holder {
         Holder {
             slots: (0, 0),
@@ -357,9 +357,9 @@ pub(in crate::agent) struct SavedSlots {
     pub(in crate::agent) table: String,
     pub(in crate::agent) rule: String,
     pub(in crate::agent) slots: Vec<u64>,
-    /// Whether they are an ancestor's.
+    /// Whether they belong to an ancestor.
     pub(in crate::agent) is_shared: bool,
-    /// What becomes of the program when the site that keeps them is lost.
+    /// What happens to the program when the site that keeps them is lost.
     #[serde(default)]
     pub(in crate::agent) on_lost: Option<OnLost>,
     /// The group that has them, in the order of its ranks.
@@ -381,11 +381,11 @@ impl SavedSlots {
     }
 }
 
-/// The number of a launch, the same in all lines. For another launch it is worth nothing.
+/// The number of a launch, the same in all queues. It is invalid for another launch.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(in crate::agent) struct SavedNumber {
     pub(in crate::agent) number: u64,
-    /// What it is to start, as a fingerprint with its salt.
+    /// A salted fingerprint of its command.
     launch: (u64, u64),
 }
 
@@ -396,7 +396,7 @@ impl SavedNumber {
         Self { number: number.0, launch: (salt, take.fingerprint(salt)) }
     }
 
-    /// Whether it is that of a launch which asks for this.
+    /// Whether it is that of a launch with this request.
     pub(in crate::agent) fn is_for(&self, take: &Take) -> bool {
         let (salt, fingerprint) = self.launch;
         take.fingerprint(salt) == fingerprint
@@ -409,7 +409,7 @@ pub(in crate::agent) struct SavedPlace {
     pub(in crate::agent) pid: i32,
     pub(in crate::agent) start: u64,
     pub(in crate::agent) uid: u32,
-    /// What others see that it is to start.
+    /// The command that others see.
     #[serde(default)]
     pub(in crate::agent) command: String,
     pub(in crate::agent) number: SavedNumber,
@@ -419,13 +419,13 @@ pub(in crate::agent) struct SavedPlace {
     pub(in crate::agent) lines: Vec<SavedLine>,
 }
 
-/// One of its lines.
+/// One of its queues.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(in crate::agent) struct SavedLine {
     pub(in crate::agent) table: String,
     /// Generation and reach of each.
     pub(in crate::agent) classes: Vec<(u16, u64)>,
-    /// Since when it waits: milliseconds since boot.
+    /// When it began to wait, in milliseconds since boot.
     pub(in crate::agent) begun: u64,
     /// How many slots it wants there.
     #[serde(default)]
@@ -439,18 +439,18 @@ pub(in crate::agent) struct SavedStamps {
     pub(in crate::agent) last_start: Option<Duration>,
     pub(in crate::agent) last_end: Option<Duration>,
     pub(in crate::agent) started_by: Option<u32>,
-    /// How long after that launches may have to keep off it.
+    /// How long after that a pause may last.
     #[serde(default = "for_ever")]
     pub(in crate::agent) longest_pause: Duration,
 }
 
-/// What was written by who did not know better is kept.
+/// A value from a less exact source is kept.
 fn for_ever() -> Duration {
     Duration::MAX
 }
 
 impl SavedStamps {
-    /// Those of a table, as the time since 1970.
+    /// The last uses of a table, as the time since 1970.
     pub(in crate::agent) fn of(table: &memory::Table, started_by: u32) -> Self {
         let since = |stamp: Option<SystemTime>| stamp.and_then(|stamp| stamp.duration_since(UNIX_EPOCH).ok());
         let (start, end) = table.stamps();
@@ -491,7 +491,7 @@ impl SavedPlace {
         }
     }
 
-    /// Whether both are the same place, whenever they were written down.
+    /// Whether both are the same position, regardless of when they were saved.
     pub(super) fn is_where(&self, other: &Self) -> bool {
         let lines = |place: &Self| -> Vec<_> {
             place.lines.iter().map(|line| (line.table.clone(), line.classes.clone())).collect()
@@ -523,7 +523,7 @@ impl SavedLine {
 mod tests {
     use super::*;
 
-    /// A file that is left would be a holding again for the next agent.
+    /// A remaining file would be a holding for the next agent.
     #[test]
     fn nothing_is_left_of_a_holding_that_is_forgotten() {
         let directory = tempfile::tempdir().expect("a directory");

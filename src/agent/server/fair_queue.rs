@@ -1,21 +1,21 @@
-//! Whose turn it is: of each user the conversation that has waited longest, and all users in turn, so that a
-//! thousand questions of one user do not delay another user's. Hearing and judging both use it.
+//! A fair queue: the connection of each user that has waited longest, and all users in turn. So a thousand
+//! requests of one user do not delay those of another. Both reading and judging use it.
 
 use std::{
     collections::{BTreeMap, VecDeque},
     ops::Bound,
 };
 
-/// Conversations that wait for something.
+/// Connections that wait for something.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct FairQueue {
     of_users: BTreeMap<u32, VecDeque<u64>>,
-    /// Whose turn it was last.
+    /// The user who was served last.
     last: u32,
 }
 
 impl FairQueue {
-    /// A conversation of this user waits.
+    /// A connection of this user waits.
     pub(in crate::agent) fn wait(&mut self, uid: u32, session: u64) {
         self.of_users.entry(uid).or_default().push_back(session);
     }
@@ -40,7 +40,7 @@ impl FairQueue {
         self.next_of(|_| true).map(|(_, session)| session)
     }
 
-    /// Whose turn it is of these users.
+    /// Which of these users is next.
     pub(in crate::agent) fn next_of(&mut self, may_be: impl Fn(u32) -> bool) -> Option<(u32, u64)> {
         let after = self.of_users.range((Bound::Excluded(self.last), Bound::Unbounded));
         let uid = *after.chain(&self.of_users).map(|(uid, _)| uid).find(|uid| may_be(**uid))?;

@@ -1,4 +1,4 @@
-//! Clients and their messages: the listener, the connections with their bytes, whose turn it is, and the
+//! Clients and their messages: the listener, the connections with their bytes, the order of service, and the
 //! quotas of each user. It knows the messages and not their meaning: the loop of the agent takes requests
 //! from here and returns answers.
 
@@ -31,39 +31,37 @@ use crate::{
     },
 };
 
-/// For callers in a user namespace that root made: none of its users has a quota of its own, and root has no
-/// bound.
-const OF_ROOT: &str =
-    "from within a user namespace that root has made it cannot be told on whose behalf a launch is";
+/// For callers in a user namespace of root: its users have no quota of their own, and root has no limit.
+const OF_ROOT: &str = "in a user namespace of root, the user of a launch cannot be determined";
 
-/// For a process that cannot be seen: without it nothing shows when its slots are free.
+/// For a process that is not visible: without it the agent cannot tell when its slots are free.
 const OUT_OF_SIGHT: &str =
-    "it does not see the process that asks: the agent has to run in the PID namespace of the host";
+    "it cannot see the calling process: the agent has to run in the PID namespace of the host";
 
 /// The owner of all that belongs to sockets.
 pub(super) struct Connections {
     poller: Rc<Poller>,
     listener: Listener,
     all: BTreeMap<u64, Connection>,
-    /// Those who have said something, or were not heard to the end.
+    /// Connections with unread input.
     speakers: FairQueue,
     quotas: Quotas,
-    /// Until when nothing more is heard in connections in which too much was said at once.
+    /// Until when connections that sent too much at once are not read.
     pauses: BTreeSet<(Instant, u64)>,
-    /// Connections with something to send, or that may be heard again.
+    /// Connections with output, or that may be read again.
     changed: BTreeSet<u64>,
-    /// Since when no client is accepted, for want of descriptors.
+    /// Since when no client is accepted, because no descriptor is free.
     full: Option<Instant>,
 }
 
-/// Who is at the other end of a connection, and on whose behalf.
+/// The process and the user at the other end of a connection.
 #[derive(Default)]
 pub(super) struct Caller {
     pub(super) pid: i32,
     /// When the process started: with the number it names one process of one boot.
     pub(super) started: u64,
     pub(super) uid: u32,
-    /// Their groups, where it is not the database that says which.
+    /// Their groups, unless these come from the database.
     pub(super) groups: Option<Vec<u32>>,
 }
 
@@ -71,7 +69,7 @@ pub(super) struct Caller {
 pub(super) enum Accepted {
     /// This caller did.
     Caller(Caller),
-    /// A client did that cannot be served, and it was told so.
+    /// A client connected that cannot be served, and was told so.
     Refused,
     /// No client did.
     Nobody,
@@ -80,27 +78,27 @@ pub(super) enum Accepted {
 /// Why a connection is over.
 #[derive(Debug)]
 pub(super) enum Over {
-    /// The other end has hung up, or cannot be talked to.
+    /// The other end closed the connection, or cannot be written to.
     HungUp,
-    /// What it says is no message.
+    /// Its input is not a message.
     Garbage(Garbage),
     /// The process at the other end is not the one that connected.
     Stranger,
 }
 
-/// What a session takes of its user's share, and whether it can hear more now.
+/// What a session uses of its user's quota, and whether it can receive more now.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     /// Places in queues.
     pub(super) places: usize,
-    /// Bytes of the question.
+    /// Bytes of the request.
     pub(super) question: usize,
-    /// Whether what was asked has no answer yet.
+    /// Whether a request has no answer yet.
     pub(super) is_busy: bool,
 }
 
 impl Connections {
-    /// Of those who will call here.
+    /// Connections that wait to be accepted.
     pub(super) fn new(poller: Rc<Poller>, listener: Listener, quotas: Quotas) -> Result<Self, Errno> {
         poller.add(&listener, LISTENER, Interest::Read)?;
         let (all, speakers) = (BTreeMap::new(), FairQueue::default());
@@ -108,7 +106,7 @@ impl Connections {
         Ok(Self { poller, listener, all, speakers, quotas, pauses, changed, full: None })
     }
 
-    /// Answers one of those who call, who gets this number.
+    /// Accepts a waiting client, with this number.
     pub(super) fn on_accept(&mut self, number: u64) -> Accepted {
         match self.listener.accept() {
             Ok(Some(socket)) => match self.connect(number, socket) {
@@ -116,7 +114,7 @@ impl Connections {
                 None => Accepted::Refused,
             },
             Ok(None) => Accepted::Nobody,
-            // Out of descriptors: those who call have to wait until there are some.
+            // Out of descriptors: new clients have to wait.
             Err(_) => {
                 self.full = self.poller.remove(&self.listener).is_ok().then(Instant::now);
                 Accepted::Nobody
@@ -127,9 +125,11 @@ impl Connections {
     fn connect(&mut self, number: u64, socket: local_socket::Connection) -> Option<Caller> {
         let peer = match socket.peer() {
             Ok(peer) => peer,
-            // Where it has ended nobody is there to be told.
+            // If it has ended, there is no client to tell.
             Err(Errno::ESRCH) => return refuse(&socket, OUT_OF_SIGHT),
-            Err(errno) => return refuse(&socket, &format!("it cannot be seen who asks: {}", errno.desc())),
+            Err(errno) => {
+                return refuse(&socket, &format!("the caller cannot be identified: {}", errno.desc()));
+            }
         };
         if peer.uid == 0 && peer.own_uid != 0 {
             return refuse(&socket, OF_ROOT);
@@ -149,8 +149,8 @@ impl Connections {
         Some(caller)
     }
 
-    /// Accepts clients again, if that was not possible: once one has gone, and else after a while. The whole
-    /// machine may have had no descriptors.
+    /// Accepts clients again, if that was not possible: once one has gone, and otherwise after a while. The
+    /// whole machine may have been out of descriptors.
     pub(super) fn accept_again(&mut self, has_gone: bool) {
         if let Some(full) = self.full
             && (has_gone || full.elapsed() >= LONGEST_WAIT)
@@ -160,12 +160,12 @@ impl Connections {
         }
     }
 
-    /// Whether it must look soon although nothing is said: a launch waits for slots, or for an answer.
+    /// Whether it must check soon even without input: a launch waits for slots, or for an answer.
     pub(super) fn somebody_waits(&self) -> bool {
         self.full.is_some() || self.quotas.somebody_waits()
     }
 
-    /// A client has said something, or was not heard to the end.
+    /// A client has sent something, or has unread input.
     pub(super) fn has_to_be_heard(&mut self, number: u64) {
         if let Some(connection) = self.all.get_mut(&number)
             && !mem::replace(&mut connection.has_to_be_heard, true)
@@ -174,7 +174,7 @@ impl Connections {
         }
     }
 
-    /// Those who have said too much at once are heard again. Says when the next ones are.
+    /// Connections that sent too much at once are read again. Returns when the next ones are.
     pub(super) fn hear_again(&mut self) -> Option<Instant> {
         let later = self.pauses.split_off(&(Instant::now(), u64::MAX));
         for (_, number) in mem::replace(&mut self.pauses, later) {
@@ -183,23 +183,23 @@ impl Connections {
         self.pauses.first().map(|(until, _)| *until)
     }
 
-    /// How many users have something to say.
+    /// How many users have unread input.
     pub(super) fn speaking_users(&self) -> usize {
         self.speakers.users()
     }
 
-    /// Whose turn it is to be heard.
+    /// Whose connection is read next.
     pub(super) fn next_speaker(&mut self) -> Option<u64> {
         self.speakers.next()
     }
 
-    /// Reads what a client says.
+    /// Reads the input of a client.
     pub(super) fn on_readable(&mut self, number: u64) -> Result<(), Over> {
         let connection = self.all.get_mut(&number).ok_or(Over::HungUp)?;
         connection.has_to_be_heard = false;
         self.changed.insert(number);
         let mut over = connection.write();
-        // What has come is heard before more of it is read.
+        // Received input is processed before more is read.
         let is_paused = self.quotas.pause(connection.uid(), connection.rate).is_some();
         if over.is_ok() && (is_paused || !connection.has_more_to_say()) {
             over = connection.read();
@@ -207,14 +207,14 @@ impl Connections {
         let uid = connection.uid();
         let _ = self.recount(number);
         if self.quotas.has_said_too_much(uid) {
-            // At once, so that no more of that user's connections go than have to.
+            // At once, so that no more of that user's connections are closed than necessary.
             self.disconnect(number);
             over = Err(Over::HungUp);
         }
         over
     }
 
-    /// What a client asks, once everything that it asked before has its answer.
+    /// The next request of a client, once all earlier ones are answered.
     pub(super) fn request(&mut self, number: u64) -> Result<Option<Request>, Over> {
         let connection = self.all.get_mut(&number).ok_or(Over::HungUp)?;
         if self.quotas.pause(connection.uid(), connection.rate).is_some() {
@@ -228,24 +228,25 @@ impl Connections {
         Ok(request)
     }
 
-    /// Says what was wrong with a client that is not heard any more.
+    /// Tells a client why its connection is closed.
     pub(super) fn say_why(&mut self, number: u64, over: &Over) {
         let why = match over {
             Over::HungUp => return,
-            Over::Stranger => "the process that asks is not the one that has connected".to_owned(),
+            Over::Stranger => "the calling process is not the one that connected".to_owned(),
             Over::Garbage(Garbage::TooLong) => format!(
-                "what is asked is too long: {} bytes are the most ([agent] message in /etc/rungate/agent.toml)",
+                "the request is too long: at most {} bytes are allowed ([agent] message in \
+                    /etc/rungate/agent.toml)",
                 self.quotas.limits().message
             ),
-            Over::Garbage(Garbage::OtherVersion(version)) => format!(
-                "it does not speak version {version} of the language of launches: restart it after an upgrade"
-            ),
-            Over::Garbage(Garbage::Senseless) => "what is asked makes no sense".to_owned(),
+            Over::Garbage(Garbage::OtherVersion(version)) => {
+                format!("it does not support version {version} of the protocol: restart it after an upgrade")
+            }
+            Over::Garbage(Garbage::Senseless) => "the request is invalid".to_owned(),
         };
         self.answer(number, &Answer::Failed(why), None);
     }
 
-    /// Answers; with a descriptor beside, where there is one.
+    /// Sends an answer, with a descriptor if there is one.
     pub(super) fn answer(&mut self, number: u64, answer: &Answer, beside: Option<OwnedFd>) {
         if let Some(connection) = self.all.get_mut(&number) {
             connection.answer(answer, beside);
@@ -253,7 +254,7 @@ impl Connections {
         }
     }
 
-    /// Notes what a session takes now. An error where that is more than its user may have.
+    /// Notes what a session uses now. An error if that exceeds its user's quota.
     pub(super) fn set_load(&mut self, number: u64, load: Load) -> Result<(), Quota> {
         if let Some(connection) = self.all.get_mut(&number) {
             if connection.load.is_busy && !load.is_busy {
@@ -273,7 +274,8 @@ impl Connections {
         self.quotas.check_places(uid)
     }
 
-    /// Sends what is to be sent, and waits for room where there is none. Says who cannot be talked to.
+    /// Sends pending output, and waits for space if there is none. Returns the connections that cannot be
+    /// written to.
     pub(super) fn flush(&mut self) -> Vec<u64> {
         let mut over = Vec::new();
         for number in mem::take(&mut self.changed) {
@@ -286,7 +288,7 @@ impl Connections {
                 (false, Some(_)) => Interest::End,
                 (true, Some(_)) => Interest::Write,
             };
-            // Whoever is not listened to is heard again after that.
+            // A paused connection is read again after that.
             self.pauses.extend(pause.map(|until| (until, number)));
             let is_same = mem::replace(&mut connection.interest, interest) == interest;
             let changed = if is_same {
@@ -294,7 +296,7 @@ impl Connections {
             } else {
                 self.poller.change(connection.socket.as_fd(), number * KINDS + SESSION, interest)
             };
-            // What was said beside what has been answered is heard when others have been.
+            // Input beyond the answered request is read after that of others.
             let has_more_to_say = interest == Interest::Read && connection.has_more_to_say();
             let _ = self.recount(number);
             if has_more_to_say {
@@ -307,7 +309,7 @@ impl Connections {
         over
     }
 
-    /// Whether a client has said something that is still to be heard.
+    /// Whether a client has unread input.
     pub(super) fn is_unheard(&self, number: u64) -> bool {
         self.all.get(&number).is_some_and(|connection| {
             connection.has_message() || connection.socket.wait(false, Duration::ZERO) == Ok(true)
@@ -320,7 +322,7 @@ impl Connections {
         self.all.get(&number).ok_or(gone)?.process()
     }
 
-    /// A client has hung up.
+    /// A client closed the connection.
     pub(super) fn disconnect(&mut self, number: u64) {
         let Some(connection) = self.all.remove(&number) else { return };
         let _ = self.poller.remove(connection.socket.as_fd());
@@ -348,11 +350,10 @@ fn refuse<T>(socket: &local_socket::Connection, why: &str) -> Option<T> {
 // One connection: what has come, and what is still to go out. It never holds more than a message each way,
 // and reads nothing new before its last answer has gone out.
 //
-// Where the kernel cannot say who is at the other end (Linux before 6.5), its number of whoever has
-// connected may be somebody else's by the time it is looked at, while a child of theirs still has the
-// socket. So the process that has the number is opened, and then it must send a number that is told over the
-// connection, with credentials for which the kernel vouches. If the open process is alive after that, it is
-// the one that has sent it. What is asked before waits until then.
+// Before Linux 6.5 the kernel only gives the process id of the client. By the time it is used, another
+// process may have it, while a child of the client still has the socket. So the agent opens the process with
+// this id by pidfd, and the client must send back a number with credentials that the kernel confirms. If the
+// opened process is alive after that, it is the sender. Requests before that wait until then.
 
 /// Bytes that are read at once.
 const ROOM: usize = 16 * 1024;
@@ -365,18 +366,18 @@ struct Connection {
     outbox: Vec<u8>,
     /// Goes out with the first byte of the outbox.
     beside: Option<OwnedFd>,
-    /// Who sent what came last, as long as it is not certain who asks.
+    /// Who sent the last input, while the client is not identified.
     sender: Option<(i32, u32)>,
-    /// What was asked before that was certain, and how long it was.
+    /// The request from before the client was identified, and its length.
     early: Option<(Request, usize)>,
     rate: Rate,
-    /// Whether it waits for its turn to be heard.
+    /// Whether it waits for its turn to be read.
     has_to_be_heard: bool,
-    /// What the poller looks for.
+    /// The events that the poller reports.
     interest: Interest,
     /// What its session has.
     load: Load,
-    /// What it has, as it was counted.
+    /// Its counted usage.
     counted: Share,
 }
 
@@ -403,7 +404,7 @@ impl Connection {
         self.peer.uid
     }
 
-    /// Asks the process at the other end to prove its identity, if that is not certain.
+    /// Challenges the process at the other end, if its identity is not certain.
     fn challenge(&mut self) -> Result<(), Errno> {
         if let Some(number) = self.peer.challenge {
             self.socket.ask_for_senders()?;
@@ -412,7 +413,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Reads once what has come.
+    /// Reads available input once.
     fn read(&mut self) -> Result<(), Over> {
         let mut bytes = [0; ROOM];
         let read = if self.peer.challenge.is_some() {
@@ -435,7 +436,7 @@ impl Connection {
         }
     }
 
-    /// The next request, once everything that was asked before has its answer, and that has gone out.
+    /// The next request, once all earlier answers are sent.
     fn request(&mut self, longest: usize) -> Result<Option<Request>, Over> {
         while self.is_heard() {
             let before = self.inbox.len();
@@ -460,14 +461,14 @@ impl Connection {
             self.peer.challenge = None;
             return Ok(self.early.take().map(|(request, _)| request));
         }
-        // Nobody asks twice without having heard anything.
+        // No client sends a second request before the first answer.
         match self.early.replace((request, size)) {
             None => Ok(None),
             Some(_) => Err(Over::Garbage(Garbage::Senseless)),
         }
     }
 
-    /// Whether everything that was asked has its answer, and that has gone out.
+    /// Whether all requests are answered, and the answers sent.
     fn is_heard(&self) -> bool {
         !self.has_to_write() && !self.load.is_busy
     }
@@ -477,7 +478,7 @@ impl Connection {
         self.inbox.has_message()
     }
 
-    /// Whether something that has come can be heard now.
+    /// Whether received input can be processed now.
     fn has_more_to_say(&self) -> bool {
         self.is_heard() && self.has_message()
     }
@@ -490,7 +491,7 @@ impl Connection {
         }
     }
 
-    /// What it has of its user's share.
+    /// What it uses of its user's quota.
     fn count(&self) -> Share {
         let Load { places, question, is_busy: _ } = self.load;
         let early = self.early.as_ref().map_or(0, |(_, size)| *size);
@@ -499,18 +500,18 @@ impl Connection {
         Share { connections: 1, descriptors, places, bytes, owed, question, ..Share::default() }
     }
 
-    /// Answers; with a descriptor beside, where there is one.
+    /// Sends an answer, with a descriptor if there is one.
     fn answer(&mut self, answer: &Answer, beside: Option<OwnedFd>) {
         self.outbox.extend(answer.frame());
         self.beside = beside.or(self.beside.take());
     }
 
-    /// Whether something is still to go out.
+    /// Whether there is pending output.
     fn has_to_write(&self) -> bool {
         !self.outbox.is_empty()
     }
 
-    /// Sends as much as the other end takes now.
+    /// Sends as much as the other end accepts now.
     fn write(&mut self) -> Result<(), Over> {
         while !self.outbox.is_empty() {
             match self.socket.send(&self.outbox, self.beside.as_ref().map(AsFd::as_fd)) {

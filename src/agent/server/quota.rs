@@ -1,5 +1,4 @@
-//! How much each user has of the agent, counted as it comes and goes, so that a check costs nothing. Root has
-//! no quota.
+//! What each user uses of the agent, counted continuously, so that a check costs nothing. Root has no quota.
 
 use std::{
     collections::BTreeMap,
@@ -9,7 +8,7 @@ use std::{
 
 use crate::{agent::ledger::holding::Holding, judge::terms::keyword::Hold, policy::AgentLimits};
 
-/// What there is no more of for a user.
+/// The quota that a user has exhausted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::agent) enum Quota {
     Connections,
@@ -24,25 +23,26 @@ pub(in crate::agent) enum Quota {
 impl fmt::Display for Quota {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (what, where_from) = match self {
-            Self::Connections => ("too many launches of this user ask at once", "[agent] connections"),
+            Self::Connections => ("too many launches of this user are connected", "[agent] connections"),
             Self::Launches => ("too many launches of this user have slots", "[agent] launches"),
             Self::Slots => ("this user would have too many slots", "[agent] slots"),
-            Self::Places => ("this user would have too many places in lines", "[agent] places"),
+            Self::Places => ("this user would have too many positions in queues", "[agent] places"),
             Self::Members => ("this user would have too many tables", "[agent] members"),
             Self::Descriptors => {
                 return formatter.write_str(
-                    "too many launches of this user ask or have slots for the descriptors that it may open (LimitNOFILE)",
+                    "too many launches of this user are connected or have slots: the agent may not open \
+                        more descriptors (LimitNOFILE)",
                 );
             }
             Self::Memory => {
-                return formatter.write_str("what launches of this user ask at once takes too much memory");
+                return formatter.write_str("the requests of this user take too much memory");
             }
         };
         write!(formatter, "{what} ({where_from} in /etc/rungate/agent.toml)")
     }
 }
 
-/// What one user has, or one connection or holding of that.
+/// The usage of one user, or of one connection or holding.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(in crate::agent) struct Share {
     pub(super) connections: usize,
@@ -51,16 +51,16 @@ pub(in crate::agent) struct Share {
     pub(super) descriptors: usize,
     /// Places in lines.
     pub(super) places: usize,
-    /// Bytes that were said and are not yet answered.
+    /// Bytes of unanswered requests.
     pub(super) bytes: usize,
-    /// Bytes of answers that were not read yet.
+    /// Bytes of unread answers.
     pub(super) owed: usize,
-    /// Bytes of memory that a question takes as long as it may have to be judged again.
+    /// Bytes of memory of a request that may have to be judged again.
     pub(super) question: usize,
 }
 
 impl Share {
-    /// Of a holder of slots: a process, and a FIFO if it has one.
+    /// For a holder of slots: a process, and a FIFO if it has one.
     pub(in crate::agent) fn of(holding: &Holding) -> Self {
         let own = holding.saved.tables.iter().filter(|table| !table.is_shared);
         Self {
@@ -71,7 +71,7 @@ impl Share {
         }
     }
 
-    /// Instead of what was counted before there is this now.
+    /// Replaces the previous count by this one.
     fn change(&mut self, before: Self, now: Self) {
         let change = |has: &mut usize, before: usize, now: usize| {
             *has = has.saturating_sub(before).saturating_add(now);
@@ -95,36 +95,36 @@ impl Share {
 #[derive(Debug)]
 pub(in crate::agent) struct Quotas {
     limits: AgentLimits,
-    /// How many descriptors there may be.
+    /// The maximum number of descriptors.
     descriptors: usize,
     users: BTreeMap<u32, Share>,
-    /// What all of them have together.
+    /// The usage of all users.
     all: Share,
 }
 
-/// How many messages of full length may be kept for the conversations of one user.
+/// How many messages of full length may be kept for the connections of one user.
 const MOST_MESSAGES: usize = 16;
 
-/// Bytes of answers that a user has not read, beyond which that user's next questions are not heard.
+/// Bytes of unread answers beyond which a user's next requests are not read.
 const MOST_OWED: usize = 1024 * 1024;
 
-/// How soon it is looked whether they have been read.
+/// How soon this is checked again.
 const UNTIL_READ: Duration = Duration::from_millis(50);
 
-/// Bytes that may be kept for the conversations of all users.
+/// Bytes that may be kept for the connections of all users.
 const MEMORY: usize = 48 * 1024 * 1024;
 
-/// Of what all users share, one user has at most this part of what is left, so that something is left for the
-/// others: after one user has as much as they may have, four fifths of it.
+/// One user may use at most this share of what the others leave, so that something is left for them: at least
+/// four fifths after one user.
 const PART: usize = 4;
 
-/// Descriptors that are not given to conversations and holders: for files, judges and the site.
+/// Descriptors reserved for files, judges and the site.
 const OWN_DESCRIPTORS: usize = 64;
 
 impl Quotas {
-    /// For a process that may have this many descriptors.
+    /// For a process with this maximum number of descriptors.
     pub(in crate::agent) fn new(limits: AgentLimits, descriptors: usize) -> Self {
-        // Where there are very few, it keeps fewer for itself.
+        // If there are very few, it reserves fewer.
         let own = OWN_DESCRIPTORS.min(descriptors / 2);
         Self {
             limits,
@@ -134,12 +134,12 @@ impl Quotas {
         }
     }
 
-    /// How much there may be.
+    /// The maximum.
     pub(in crate::agent) fn limits(&self) -> &AgentLimits {
         &self.limits
     }
 
-    /// Whether a user has less than they may of what there is so much of for all.
+    /// Whether a user is below the quota of a shared resource of this size.
     fn check_part(
         &self,
         uid: u32,
@@ -165,7 +165,7 @@ impl Quotas {
         if is_over { Err(quota) } else { Ok(()) }
     }
 
-    /// A user has this now, instead of what was counted before; a user who has nothing is forgotten.
+    /// Replaces the counted usage of a user; a user without any is forgotten.
     pub(in crate::agent) fn change(&mut self, uid: u32, before: Share, now: Share) {
         if before == now {
             return;
@@ -178,13 +178,13 @@ impl Quotas {
         }
     }
 
-    /// Whether a user may connect once more.
+    /// Whether a user may have one more connection.
     pub(super) fn may_connect(&self, uid: u32) -> Result<(), Quota> {
         self.check(uid, |share| share.connections, 1, self.limits.connections, Quota::Connections)?;
         self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)
     }
 
-    /// Whether a user may have these slots too.
+    /// Whether a user may also have these slots.
     pub(in crate::agent) fn may_have(&self, holding: &Holding) -> Result<(), Quota> {
         let uid = holding.saved.uid;
         self.check(uid, |share| share.slots, Share::of(holding).slots, self.limits.slots, Quota::Slots)
@@ -202,7 +202,7 @@ impl Quotas {
         if is_over { Err(Quota::Members) } else { Ok(()) }
     }
 
-    /// Whether this many more tables are too many for any user.
+    /// Whether this many more tables exceed the quota of any user.
     pub(in crate::agent) fn are_too_many_tables(&self, has: usize, more: usize) -> bool {
         more > 0 && has.saturating_add(more) > count(self.limits.members)
     }
@@ -212,13 +212,13 @@ impl Quotas {
         self.all.places > 0
     }
 
-    /// Whether a user has no more places than they may.
+    /// Whether a user is within the quota of positions.
     pub(super) fn check_places(&self, uid: u32) -> Result<(), Quota> {
         self.check(uid, |share| share.places, 0, self.limits.places, Quota::Places)
     }
 
-    /// Until when nothing more is heard in a conversation of a user that was too fast, or that has not read
-    /// earlier answers; none if it may continue.
+    /// Until when a connection is not read that was too fast, or whose user has unread answers; none if it
+    /// may continue.
     pub(in crate::agent) fn pause(&self, uid: u32, rate: Rate) -> Option<Instant> {
         let owed = self.users.get(&uid).map_or(0, |share| share.owed);
         match uid {
@@ -228,19 +228,19 @@ impl Quotas {
         }
     }
 
-    /// Whether a user has said so much at once that others could be short of memory.
+    /// Whether the pending requests of a user could leave others short of memory.
     pub(in crate::agent) fn has_said_too_much(&self, uid: u32) -> bool {
         let bytes = self.users.get(&uid).map_or(0, |share| share.bytes);
         uid != 0 && bytes > MOST_MESSAGES * count(self.limits.message)
     }
 
-    /// Whether the questions of a user may be kept until they are answered.
+    /// Whether the requests of a user may be kept until they are answered.
     pub(in crate::agent) fn may_ask(&self, uid: u32) -> Result<(), Quota> {
         self.check_part(uid, MEMORY, Share::memory, Quota::Memory)
     }
 }
 
-/// As a number of things in memory.
+/// As a number.
 pub(in crate::agent) fn count(limit: u32) -> usize {
     usize::try_from(limit).unwrap_or(usize::MAX)
 }
@@ -248,15 +248,15 @@ pub(in crate::agent) fn count(limit: u32) -> usize {
 /// How many messages may come at once after a silence.
 const BURST: u32 = 50;
 
-/// What one conversation has said of late.
+/// The recent rate of one connection.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::agent) struct Rate {
-    /// When all of it would have been said by a client that says as much as it may, and no faster.
+    /// When a client at the maximum rate would have sent all of it.
     said: Instant,
 }
 
 impl Rate {
-    /// Of a conversation that begins.
+    /// For a new connection.
     pub(in crate::agent) fn new() -> Self {
         Self { said: Instant::now() }
     }
@@ -266,7 +266,7 @@ impl Rate {
         self.said = self.said.max(Instant::now()) + each(a_second);
     }
 
-    /// Until when no more is heard; none if it may continue.
+    /// Until when it is not read; none if it may continue.
     pub(in crate::agent) fn pause(&self, a_second: u32) -> Option<Instant> {
         let until = self.said.checked_sub(each(a_second) * BURST)?;
         (until > Instant::now()).then_some(until)

@@ -1,6 +1,5 @@
-//! The end of holders: of overdue ones for the launch that comes first, and of those that a user asks to end.
-//! The thread that owns the tables never waits for a holder. It is woken when one has ended, and when a
-//! signal is due.
+//! Ends holders: overdue ones for the first waiting launch, and those that a user asks to end. The thread
+//! that owns the tables never waits for a holder. It wakes when one has ended, and when a signal is due.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -122,7 +121,7 @@ impl Local {
         }
     }
 
-    /// Sees what came of the signals that were sent.
+    /// Reads the results of the signals.
     pub(super) fn hear_evictor(&mut self) {
         for number in self.sessions.evicting() {
             if self.sessions.get(&number).is_some_and(Session::is_sending) {
@@ -146,7 +145,7 @@ impl Local {
         }
     }
 
-    /// The slots of a holding are free: the caller that ended it hears of that.
+    /// The slots of a holding are free: the caller that ended it is told.
     pub(super) fn has_let_go(&mut self, holding: u64) {
         for number in self.sessions.evicting() {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
@@ -160,7 +159,7 @@ impl Local {
 }
 
 impl Session {
-    /// Of those who are to be ended the ones that may be ended on its behalf; it hears of the others.
+    /// The holders that may be ended on its behalf; it is told about the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
         let lineage: Vec<i32> = process::lineage(self.peer.pid).collect();
         let is_above =

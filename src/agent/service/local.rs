@@ -31,7 +31,7 @@ pub(in crate::agent) struct Local {
     pub(super) judges: Judges,
     /// Sends signals to overdue holders.
     pub(super) evictor: Evictor,
-    /// What follows from what has happened, and is still to be done.
+    /// Pending work.
     pub(super) work: Worklist,
     /// The number that the next session or holding gets.
     pub(super) next: u64,
@@ -47,7 +47,7 @@ impl Local {
         self.sessions.get(&number)
     }
 
-    /// One of the sessions, to be changed.
+    /// One of the sessions, mutably.
     pub(in crate::agent) fn session_mut(&mut self, number: u64) -> Option<&mut Session> {
         self.sessions.get_mut(&number)
     }
@@ -57,7 +57,7 @@ impl Local {
         self.sessions.evicting()
     }
 
-    /// Whether a session has said something that is still to be heard.
+    /// Whether a session has unread input.
     pub(in crate::agent) fn is_unheard(&self, number: u64) -> bool {
         self.connections.is_unheard(number)
     }
@@ -66,12 +66,12 @@ impl Local {
         &self.evictor
     }
 
-    /// Has the judges look what the policy says.
+    /// Sends a request to the judges.
     pub(in crate::agent) fn ask(&mut self, question: Question) {
         self.judges.ask(question);
     }
 
-    /// Gives a holding another slot of a table; see there.
+    /// Replaces a slot of a holding; see there.
     pub(in crate::agent) fn move_slot(
         &mut self,
         number: u64,
@@ -88,7 +88,7 @@ impl Local {
         self.next - 1
     }
 
-    /// Tells a session what has happened.
+    /// Passes an event to a session.
     pub(in crate::agent) fn on(&mut self, number: u64, event: Event) {
         if let Some(session) = self.sessions.get_mut(&number) {
             session.on(event);
@@ -100,12 +100,12 @@ impl Local {
         self.on(number, Event::Refused(Answer::Failed(why)));
     }
 
-    /// Something has happened to these tables: their waiters look soon, in the order of the queue.
+    /// These tables have changed: their waiters check again soon, in the order of the queue.
     pub(in crate::agent) fn serve(&mut self, tables: &[memory::Table]) {
         self.work.are_dirty(tables);
     }
 
-    /// These sessions look again.
+    /// These sessions check again.
     pub(in crate::agent) fn look_again(&mut self, sessions: Vec<u64>) {
         self.work.look_again(sessions);
     }
@@ -121,7 +121,7 @@ impl Local {
         quotas.may_have_tables(uid, store.count_of(uid), new)
     }
 
-    /// One look; another if the launch finds a queue full, and a waiter in it does not answer.
+    /// One check; another one if the launch finds a queue full, and a waiter in it does not respond.
     pub(super) fn look_once_or_twice(
         &mut self,
         number: u64,
@@ -143,7 +143,7 @@ impl Local {
         self.ledger.look(number, session, request, has_site, process)
     }
 
-    /// Whether a waiter of a full queue does not answer that did at the last look.
+    /// Whether a waiter of a full queue stopped responding since the last check.
     fn finds_absent(&mut self, refused: &Refused) -> bool {
         let ends = |obstacle: &&Obstacle| matches!(obstacle.unwaited, Some(Unwaited::Queue(_)));
         let ended = refused.obstacles.iter().filter(ends);
@@ -156,13 +156,13 @@ impl Local {
         found
     }
 
-    /// Sees whether a launch that waits does not answer.
+    /// Checks whether a waiting launch responds.
     pub(super) fn is_away(&mut self, number: u64) -> bool {
         let Some(session) = self.sessions.get_mut(&number) else { return false };
         session.see_whether_away(|| self.connections.is_unheard(number))
     }
 
-    /// Writes down the launch's place in its queues, if it has changed.
+    /// Saves the launch's position in its queues, if it has changed.
     pub(in crate::agent) fn write_place(&mut self, number: u64) {
         if let Some(session) = self.sessions.get_mut(&number) {
             let wanted = session.saved_place();
@@ -170,8 +170,8 @@ impl Local {
         }
     }
 
-    /// Writes down that a launch has slots, and then tells it. A launch that gets nothing learns why, and
-    /// what it was to get is released.
+    /// Saves that a launch has slots, and then tells it. A launch that gets nothing is told why, and its
+    /// slots are released.
     pub(in crate::agent) fn grant(&mut self, session: u64, mut holding: Holding) -> Result<(), Box<Holding>> {
         if let Err(quota) = self.connections.quotas().may_have(&holding) {
             holding.withdraw_stamps();
@@ -198,7 +198,7 @@ impl Local {
         }
     }
 
-    /// A launch that waited when the agent died is gone, or will not call. Says whether it was there.
+    /// A launch that waited when the agent failed is gone, or will not reconnect. Returns whether it existed.
     pub(in crate::agent) fn forget_recovered(&mut self, number: u64) -> bool {
         let Some(waiter) = self.ledger.take_recovered(number) else { return false };
         self.ledger.forget_place(number);

@@ -1,7 +1,7 @@
 //! The loop of the agent. It waits for the next event (a client connects, speaks or hangs up, a holder ends,
 //! a judge answers, the site reports) and does what follows, a bounded piece at a time. Sessions take events
-//! and leave effects. `run_effects` carries these out: it looks at tables, writes, answers, and never calls
-//! its caller. So the stack is as deep for two thousand waiters as for one, and other clients are heard in
+//! and leave effects. `run_effects` carries these out: it checks tables, writes, answers, and never calls its
+//! caller. So the stack is as deep for two thousand waiters as for one, and other clients are served in
 //! between.
 
 mod expiry;
@@ -56,13 +56,13 @@ use crate::{
     },
 };
 
-/// How many callers are answered before it looks what others want.
+/// How many new clients are accepted before others are served.
 const CALLERS_AT_ONCE: usize = 64;
 
-/// So long it hears before it looks what others want.
+/// How long it reads input before it does other work.
 const LONGEST_HEARING: Duration = Duration::from_millis(2);
 
-/// How many who did not answer are looked at again before a queue is served.
+/// How many waiters that did not respond are checked again before a queue is served.
 const MOST_AWAY: usize = 16;
 
 /// The agent at work.
@@ -70,16 +70,16 @@ pub(super) struct Service {
     poller: Rc<Poller>,
     bell: Arc<Bell>,
     local: Local,
-    /// What the agents of all hosts keep together; none where this one keeps it alone.
+    /// The tables that the agents of all hosts keep together; none if this agent keeps them alone.
     site: Option<Site>,
-    /// Whether it was said that this host keeps alone what the site should keep.
+    /// Whether the log says that this host alone keeps the site's tables.
     has_said_alone: bool,
-    /// Started the agent, and ends it if it stands still; none where nobody does.
+    /// Started the agent, and ends it if it stands still; none if nobody does.
     manager: Option<ServiceManager>,
 }
 
 impl Service {
-    /// Takes up what was written down, and begins to listen.
+    /// Restores the saved state, and begins to listen.
     pub(super) fn new(
         listener: Listener,
         state: &Path,
@@ -143,7 +143,7 @@ impl Service {
             let begun = Instant::now();
             self.do_what_is_due(begun);
             self.work_off(begun);
-            // Last, for all of the above may have had somebody judged again.
+            // Last, because all of the above may have requested judging.
             if let Some(judgement) =
                 self.local.judges.work(|session| self.local.sessions.get(&session)?.case(session))
             {
@@ -167,14 +167,14 @@ impl Service {
         next.into_iter().chain(around).min()
     }
 
-    /// The agent, or the whole machine, did not run for a while: no client could be heard, so none counts as
-    /// away.
+    /// The agent, or the whole machine, did not run for a while: it could read no input, so no client counts
+    /// as away.
     fn on_stall(&mut self) {
         self.local.sessions.on_stall();
         self.local.ledger.wait_for_recovered(Instant::now() + AWAY);
     }
 
-    /// Answers new clients; one that connects again and again delays no earlier one.
+    /// Accepts new clients; one that connects in a loop delays no earlier one.
     fn on_accept(&mut self) {
         for _ in 0..CALLERS_AT_ONCE {
             let number = self.local.number();
@@ -210,8 +210,8 @@ impl Service {
         self.run_effects();
     }
 
-    /// Hears those who have something to say, of all users one after the other: each at least once, and as
-    /// many as there is time for before it is seen who else has something to say.
+    /// Reads connections with input, of all users in turn: each at least once, and as many as time permits
+    /// before the next poll.
     fn hear_in_turn(&mut self) {
         let (mut first, begun) = (self.local.connections.speaking_users(), Instant::now());
         while first > 0 || begun.elapsed() < LONGEST_HEARING {
@@ -221,7 +221,7 @@ impl Service {
         }
     }
 
-    /// Hears what a client says, as far as it goes now.
+    /// Processes the input of a client as far as possible.
     fn on_readable(&mut self, number: u64) {
         let mut over = self.local.connections.on_readable(number);
         while over.is_ok() {
@@ -267,9 +267,9 @@ impl Service {
                     }
                 }
             }
-            // Everybody else would shorten their own pauses.
+            // Other users would shorten their own pauses.
             Request::Reset(_) => {
-                let why = "only root may have it forget when a repository was last used";
+                let why = "only root may reset the last use of a repository";
                 session.answer(Answer::Failed(why.to_owned()), None);
             }
             Request::Evict(evict) => self.evict_for(number, &evict),
@@ -278,7 +278,7 @@ impl Service {
                 let why = "only root can ask which programs have ended";
                 session.answer(Answer::Failed(why.to_owned()), None);
             }
-            // There is no challenge that it could answer.
+            // It could answer no challenge.
             Request::Response(_) => return Err(Over::Garbage(Garbage::Senseless)),
             Request::About => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -289,8 +289,8 @@ impl Service {
         Ok(())
     }
 
-    /// A launch asks for slots. What it got before and has not used is released, but to no other launch
-    /// before this one was judged.
+    /// A launch requests slots. Earlier unused ones are released, but not to another launch before this one
+    /// was judged.
     fn on_take(&mut self, number: u64, take: Take) {
         let (unused, served_as) = self.take_up_unused(number, &take);
         self.local.on(number, Event::Asks(take, unused));
@@ -303,15 +303,15 @@ impl Service {
         });
     }
 
-    /// What goes back when this question of a launch is judged: what it has and has not used. Says under
-    /// which number the launch comes again: as with a place, it is worth nothing for another launch, nothing
-    /// once a program has used what was got by it, and nothing for two at a time.
+    /// The slots to release when this request of a launch is judged: those that it has not used. Returns the
+    /// number under which the launch comes again. Like a position, it is invalid for another launch, after a
+    /// program has used its slots, and for two launches at a time.
     fn take_up_unused(&mut self, number: u64, take: &Take) -> (Vec<u64>, Option<Number>) {
         let Some(session) = self.local.sessions.get(&number) else { return (Vec::new(), None) };
         let whose = (session.peer.pid, session.peer.started);
         let mut unused: Vec<u64> = session.holding().into_iter().collect();
         if unused.is_empty() && take.is_again {
-            // An agent that has died since had given it slots, or the connection broke off.
+            // A failed agent had granted it slots, or the connection broke.
             let all = self.local.ledger.holdings().iter();
             let theirs = all.filter(|(_, holding)| (holding.saved.pid, holding.saved.start) == whose);
             unused.extend(theirs.map(|(number, _)| *number));
@@ -374,8 +374,8 @@ impl Service {
         }
     }
 
-    /// Looks whether a launch can have what it needs. `is_asked` if it waits for the answer: a launch in the
-    /// queue otherwise hears only of its turn.
+    /// Checks whether a launch can have its slots. `is_asked` if it waits for the answer; otherwise a launch
+    /// in the queue is only told of its turn.
     fn decide(&mut self, number: u64, request: AcquireRequest, is_asked: bool) {
         if request.is_empty() {
             let (slots, without) = (Vec::new(), request.without.clone());
@@ -445,24 +445,24 @@ impl Service {
         self.local.look_again(self.local.sessions.evicting());
     }
 
-    /// Gives back what a holding has, here and of the site.
+    /// Releases the slots of a holding, here and in the site.
     fn free(&mut self, holding: Holding, has_run: bool) {
         if let Some(site) = &mut self.site {
             site.free(&mut self.local, holding, has_run);
         }
     }
 
-    /// Has the tickets of a launch written as it waits now.
+    /// Requests tickets for a launch as it waits now.
     fn write_tickets(&mut self, number: u64) {
         if let Some(site) = &mut self.site {
             site.write_tickets(&mut self.local, number);
         }
     }
 
-    /// A launch asks: if it waited before the agent died, it gets its place again.
+    /// A launch makes a request: if it waited before the agent failed, it gets its position back.
     fn come_back(&mut self, number: u64) {
         let Some(session) = self.local.sessions.get(&number) else { return };
-        // Nobody has two places.
+        // No launch has two positions.
         if session.place.line.number().is_some() {
             return;
         }
@@ -473,7 +473,7 @@ impl Service {
             return;
         };
         let file = *file;
-        // To have stood in line for one launch is worth nothing for another.
+        // A position in the queue is invalid for another launch.
         if session.take.as_ref().is_none_or(|take| !waiter.saved.number.is_for(take)) {
             return self.is_gone(file);
         }
@@ -485,14 +485,14 @@ impl Service {
         }
     }
 
-    /// A launch that waited when the agent died is gone, or will not call.
+    /// A launch that waited when the agent failed is gone, or will not reconnect.
     fn is_gone(&mut self, number: u64) {
         if self.local.forget_recovered(number) {
             self.write_tickets(number);
         }
     }
 
-    /// Does what is due by now, for as long as a round may take.
+    /// Does the work that is due, for at most one round.
     fn do_what_is_due(&mut self, begun: Instant) {
         let is_due = |(due, _): &(Instant, u64)| *due <= Instant::now() && begun.elapsed() < LONGEST_ROUND;
         while let Some((_, number)) = self.local.ledger.next_recovered().filter(is_due) {
@@ -513,7 +513,7 @@ impl Service {
         }
     }
 
-    /// Does what is to be done, for as long as a round may take.
+    /// Does pending work, for at most one round.
     fn work_off(&mut self, begun: Instant) {
         while begun.elapsed() < LONGEST_ROUND {
             match self.local.work.next() {
@@ -526,12 +526,12 @@ impl Service {
         }
     }
 
-    /// Lets the launches look that wait for a table, from the head of its queue on. A launch that gets
-    /// nothing blocks those behind it whose class may not pass its own. As soon as none is left that may, the
-    /// rest need not look: so at most the launches that start look, and one of each class.
+    /// Lets the waiting launches of a table check again, from the head of the queue on. A launch that gets
+    /// nothing blocks later ones whose class may not overtake its own. When none is left that may, the rest
+    /// need not check. So only the launches that start, and one of each class, check.
     fn serve_queue(&mut self, name: &str, begun: Instant) {
         let Some(table) = self.local.ledger.store().known(name) else { return };
-        // Who was stopped may go on by now. Of many, the others are back with their next beat.
+        // A stopped one may run again by now. If there are many, the others return with their next heartbeat.
         for number in table.first_away(MOST_AWAY) {
             self.local.is_away(number);
         }
@@ -546,21 +546,21 @@ impl Service {
             if let Some(session) = table.session_of(number)
                 && self.local.sessions.get(&session).is_some_and(Session::is_queued)
             {
-                // One that does not answer is passed.
+                // One that does not respond is passed over.
                 if self.local.is_away(session) {
                     continue;
                 }
                 self.local.on(session, Event::Turn);
                 self.run_effects();
             }
-            // Whoever has its slots, or has been refused, stands there no longer.
+            // A launch that has its slots, or was refused, is not in the queue any more.
             blocked.extend(table.classes_of(number));
         }
         drop(table);
         self.local.ledger.store().forget_if_unused(name);
     }
 
-    /// The other end has hung up: a waiting launch leaves the queue, and a holder keeps its slots.
+    /// The other end closed the connection: a waiting launch leaves the queue, and a holder keeps its slots.
     fn hang_up(&mut self, number: u64) {
         self.local.on(number, Event::Gone);
         self.run_effects();
@@ -575,8 +575,7 @@ impl Service {
     }
 }
 
-/// By this the agent sees that it was suspended: while a launch waits it looks around often, and then it was
-/// longer.
+/// Detects that the agent was suspended: while a launch waits it checks often, and this gap was longer.
 struct StallDetector(Instant);
 
 impl StallDetector {

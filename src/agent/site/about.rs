@@ -1,4 +1,4 @@
-//! What the agent reports of the site.
+//! The agent's report on the site.
 
 use std::{
     collections::BTreeSet,
@@ -13,7 +13,7 @@ use crate::{
     text::escape::Show,
 };
 
-/// So many slots that nobody can read are told one by one.
+/// How many slots without a readable value are reported one by one.
 const MOST_UNREADABLE: usize = 64;
 
 impl Site {
@@ -45,7 +45,7 @@ impl Site {
 
     fn about_trouble(&self) -> Option<AboutTrouble> {
         if let Some((text, since)) = self.presence.twin() {
-            let advice = "give each host a name of its own, and restart its agent".to_owned();
+            let advice = "give each host its own name, and restart its agent".to_owned();
             return Some(AboutTrouble {
                 text: text.to_owned(),
                 advice: Some(advice),
@@ -60,7 +60,7 @@ impl Site {
         Some(AboutTrouble { text: trouble.to_string(), advice, lasts: since.elapsed() })
     }
 
-    /// A slot without a readable value is held for ever: no host knows that it is its own.
+    /// A slot without a readable value is held for ever: no host recognizes it as its own.
     fn about_unreadable_slots(&self) -> Option<AboutTrouble> {
         let (since, slots) = &self.unreadable;
         let first = self.unreadable_slots().next()?;
@@ -75,7 +75,7 @@ impl Site {
         Some(AboutTrouble { text, advice: Some(advice), lasts: since.elapsed() })
     }
 
-    /// Sees which slots those are.
+    /// Finds these slots.
     pub(super) fn look_for_unreadable_slots(&mut self) {
         let slots = self.mirror.tables().flat_map(|(table, of)| of.slots.iter().map(move |at| (table, at)));
         let unreadable = slots.filter(|(_, (_, at))| at.record.is_none());

@@ -1,7 +1,7 @@
-//! Hosts that are gone. After a host was absent for a ttl without a break, its slots and tickets are deleted.
-//! The transaction holds only if the host is still absent, and was ever since, and if they are still those
-//! that it left. These are not keys of this host, so they are not part of the reconciler's difference: what
-//! another host's absence fences must not fail, or wait for, what this host's presence fences.
+//! Hosts that are gone. After a host was absent for a ttl without interruption, its slots and tickets are
+//! deleted. The transaction succeeds only if the host is still absent, was absent all the time, and its keys
+//! are unchanged. These are not keys of this host, so they are not part of the reconciler's difference:
+//! transactions about another host's absence and those about this host's presence must not block each other.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,15 +11,15 @@ use std::{
 use super::{Site, difference::Change, key::Key, mirror::TableOfSite, pending::Work, proof, record::AgentId};
 use crate::sys::process;
 
-/// How many keys go at once.
+/// How many keys are deleted at once.
 const AT_ONCE: usize = 100;
 
 /// A host that is absent.
 #[derive(Clone, Copy, Debug)]
 struct Absence {
-    /// When its key was last written: by that this absence is told from another.
+    /// When its key was last written, which distinguishes this absence from another.
     written: i64,
-    /// Since when this agent has seen it, since boot.
+    /// Since when this agent has seen the absence, since boot.
     since: Duration,
 }
 
@@ -32,8 +32,8 @@ pub(super) struct Absences {
 }
 
 impl Absences {
-    /// These hosts are absent now, each with the revision at which its key was last written. Says since when
-    /// they are.
+    /// These hosts are absent now, each with the revision at which its key was last written. Returns since
+    /// when they are absent.
     fn see(&mut self, absent: Vec<(i64, String)>, now: Duration) -> Vec<(String, Absence)> {
         let since = |written, host: &String| {
             let known = self.absent.get(host).filter(|known| known.written == written);
@@ -49,26 +49,26 @@ impl Absences {
         Some(self.absent.get(host)?.since)
     }
 
-    /// Another etcd answers: nobody is known to be absent there.
+    /// Another etcd answers: no host is known to be absent there.
     pub(super) fn begin_anew(&mut self) {
         self.absent.clear();
     }
 
-    /// The keys of these hosts are there, written by these agents. Says of which hosts that is new.
+    /// The keys of these hosts are there, written by these agents. Returns the hosts for which this is new.
     fn are_reachable(&mut self, reachable: BTreeMap<String, AgentId>) -> BTreeSet<String> {
         let before = std::mem::replace(&mut self.reachable, reachable);
         let hosts = before.keys().chain(self.reachable.keys());
         hosts.filter(|host| before.get(*host) != self.reachable.get(*host)).cloned().collect()
     }
 
-    /// Whether whoever waits on a host is not passed over.
+    /// Whether launches on a host are not passed over.
     pub(super) fn is_reachable(&self, host: &str, agent: &AgentId) -> bool {
         self.reachable.get(host) == Some(agent)
     }
 }
 
 impl Site {
-    /// Sees who is absent, and deletes what those left who have been for long enough.
+    /// Updates the absent hosts, and deletes the keys of those that were absent for long enough.
     pub(super) fn look_for_absent(&mut self) {
         if !self.mirror.is_known() {
             return;
@@ -84,8 +84,8 @@ impl Site {
         }
     }
 
-    /// Notes whose hosts can be reached, and which tables show it otherwise: who waits on a host whose key is
-    /// not there keeps its place, and is passed over.
+    /// Notes which hosts can be reached, and which tables must change: launches on a host without a key keep
+    /// their positions, and are passed over.
     pub(super) fn look_who_is_reachable(&mut self) {
         let changed = self.absences.are_reachable(self.mirror.agents());
         let is_concerned = |of: &TableOfSite| {

@@ -32,11 +32,11 @@ use crate::{
 };
 
 impl Site {
-    /// Makes ready for a look at tables of the site: the launch gets its number, and searches where no other
-    /// host begins.
+    /// Prepares a check of the site's tables: the launch gets its number, and its search starts where no
+    /// other host starts.
     pub(in crate::agent) fn prepare(&mut self, local: &mut Local, session: u64, order: &AcquireRequest) {
         for name in order.tables_of_site() {
-            // What the mirror says is shown as soon as it has changed, and not for each look.
+            // Changes of the mirror are shown once, not at each check.
             if self.stirred.contains(name) {
                 self.show(name, local.ledger().store());
             }
@@ -53,7 +53,7 @@ impl Site {
         }
     }
 
-    /// Has it proved that a launch may have what it got in memory.
+    /// Requests the proof for slots that a launch got in memory.
     pub(in crate::agent) fn prove(
         &mut self,
         local: &mut Local,
@@ -74,7 +74,7 @@ impl Site {
             .collect();
         if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > 100 {
             drop(holding);
-            let why = "the site gives at most 100 slots at once, of all repositories together";
+            let why = "the site grants at most 100 slots at once, of all repositories together";
             return local.fail(session_number, why.to_owned());
         }
         let launch = process::since_boot().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0));
@@ -109,7 +109,7 @@ impl Site {
         self.send(Work::Take(Box::new(admission)), Transaction { compares, operations });
     }
 
-    /// What came of the proof.
+    /// The result of the proof.
     pub(super) fn proved(
         &mut self,
         local: &mut Local,
@@ -131,8 +131,7 @@ impl Site {
         }
     }
 
-    /// Sees what became of proofs whose answers did not come, as soon as the mirror has everything that was
-    /// done.
+    /// Decides proofs without an answer, as soon as the mirror has all commits.
     pub(super) fn settle(&mut self, local: &mut Local) {
         if !self.has_settled() {
             return;
@@ -153,7 +152,7 @@ impl Site {
         }
     }
 
-    /// The slots are there. Whoever asked may have gone meanwhile.
+    /// The slots are acquired. The launch may be gone by now.
     fn admitted(&mut self, local: &mut Local, admission: Admission, revision: i64) {
         let is_of_now = self.is_of_now(&admission);
         let Admission { session, order, since: _, mut holding, launch, generation: _, writes } = admission;
@@ -170,7 +169,7 @@ impl Site {
         let is_there = local.session(session).is_some_and(Session::is_proving);
         let Some(order) = order.filter(|_| is_there) else { return self.free(local, holding, false) };
         if !is_open {
-            // A program is started only while nobody can take its host for gone.
+            // A program is started only while no other host can consider this host dead.
             self.free(local, holding, false);
             return self.rest_without(local, session, order);
         }
@@ -182,7 +181,7 @@ impl Site {
         local.serve(&tables);
     }
 
-    /// Something that it rested on has changed.
+    /// Something that the decision depends on has changed.
     fn conflict(&mut self, local: &mut Local, admission: Admission) {
         let Admission { session, order, holding, .. } = admission;
         match order {
@@ -194,14 +193,14 @@ impl Site {
         }
     }
 
-    /// Lets a launch wait until something has changed, without what was not proved.
+    /// Lets a launch wait until something has changed, without the unproved slots.
     fn rest(&mut self, local: &mut Local, session: u64, order: AcquireRequest, holding: Holding) {
         let tables = self.withdraw(local, holding);
         self.rest_without(local, session, order);
         local.serve(&tables);
     }
 
-    /// Gives back in memory what was not proved; says of which tables.
+    /// Releases unproved slots in memory; returns their tables.
     fn withdraw(&mut self, local: &mut Local, holding: Holding) -> Vec<memory::Table> {
         holding.withdraw_stamps();
         let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<memory::Table>>();
@@ -214,7 +213,7 @@ impl Site {
 }
 
 impl Site {
-    /// What is taken of one table, if it is the site's.
+    /// The slots of one table, if it is the site's.
     fn taking(&self, order: &AcquireRequest, held: &memory::Held) -> Option<Taking> {
         let here = held.table().name();
         let name = name_on_site(here)?;

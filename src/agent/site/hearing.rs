@@ -18,29 +18,29 @@ use crate::{
     text::escape::visible,
 };
 
-/// So many reports are heard before somebody else is.
+/// How many reports are processed before other work.
 const MOST_AT_ONCE: usize = 1000;
 
-/// How often all keys of this host are looked at.
+/// How often all keys of this host are checked.
 const ALL_AGAIN: Duration = Duration::from_millis(500);
 
-/// Whom it concerns what was heard, the fewest first.
+/// The parts that a report concerns, from the fewest on.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Heard {
     Nothing,
-    /// A transaction was carried out: who rests may go on.
+    /// A transaction was committed: resting launches may continue.
     Answer,
-    /// The mirror is another.
+    /// The mirror has changed.
     Change,
     /// Some time has passed.
     Time,
-    /// The host's key is another.
+    /// The host's key has changed.
     All,
 }
 
 impl Site {
-    /// Hears everything that was reported meanwhile, and then lets everybody look whom it concerns: once,
-    /// however many changes came together.
+    /// Processes all pending reports, and then lets each concerned part check once, however many changes came
+    /// together.
     pub(in crate::agent) fn hear(&mut self, local: &mut Local) {
         let was_open = self.is_open();
         let (mut heard, mut has_changed) = (Heard::Nothing, false);
@@ -51,7 +51,7 @@ impl Site {
             heard = heard.max(now);
         }
         if !was_open && self.is_open() {
-            // Those who wait were told to wait on while nothing could be given.
+            // Waiting launches were told to continue to wait while nothing could be granted.
             self.stirred.extend(self.shown.keys().cloned());
         }
         self.stir(local);
@@ -95,18 +95,19 @@ impl Site {
             }
             Report::Listed(inventory) => {
                 if self.mirror.differs_from(&inventory) {
-                    log("what is known of the site differs from what etcd has; everything is read again");
+                    log("the mirror of the site differs from etcd; all keys are read again");
                     self.doubt();
                 }
             }
             Report::Twin { agent, sent, generation } => {
                 let text = format!(
-                    "another host calls itself {} too (its agent is {}): the site gives no slots until each has a name of its own",
+                    "another host calls itself {} too (its agent is {}): the site grants no slots until each \
+                        has its own name",
                     visible(&self.host),
                     visible(agent.map_or_else(|| "unknown".to_owned(), |agent| agent.to_string()))
                 );
                 self.presence.has_twin(text, self.mirror.ttl_of(&self.host, self.ttl));
-                // Whoever has written the key: nobody takes a host for gone as long as its key is there.
+                // Whichever agent wrote the key: no host is considered dead while its key exists.
                 self.is_found(local, sent, generation);
             }
             Report::Fresh(snapshot) => {
@@ -129,8 +130,8 @@ impl Site {
         Heard::Nothing
     }
 
-    /// The host's key was found by a read that was sent then. That protects what it holds, if all of that is
-    /// there as well. Says whether it was found in the etcd that the mirror is of.
+    /// A read that was sent then found the host's key. That protects its slots, if all of these exist too.
+    /// Returns whether it was found in the etcd of the mirror.
     fn is_found(&mut self, local: &Local, sent: Duration, generation: u64) -> bool {
         let is_complete = self.is_complete(local);
         if generation != self.origin.generation() {
@@ -156,7 +157,7 @@ impl Site {
         if was_done { Heard::Answer } else { Heard::Nothing }
     }
 
-    /// The mirror has changed: so do the tables in memory, and whoever waits for them looks.
+    /// The mirror has changed: so do the tables in memory, and their waiters check again.
     fn changed(&mut self, Changed { tables, hosts, keys }: Changed) -> Heard {
         self.stirred.extend(tables);
         self.own.have_changed(keys);
@@ -170,7 +171,7 @@ impl Site {
         Heard::Change
     }
 
-    /// Shows what has changed, and lets those look who wait for it.
+    /// Shows the changes, and lets their waiters check again.
     fn stir(&mut self, local: &mut Local) {
         let names: BTreeSet<String> = std::mem::take(&mut self.stirred);
         if names.is_empty() {
@@ -185,7 +186,7 @@ impl Site {
         local.serve(&tables);
     }
 
-    /// Does what may be possible now.
+    /// Tries what may be possible now.
     fn put_right(&mut self, local: &mut Local) {
         self.settle(local);
         self.is_complete(local);
@@ -195,8 +196,7 @@ impl Site {
         self.look_at_name();
     }
 
-    /// Compares everything with what is there, whether it has changed or not: now and then, and at once where
-    /// nobody knows what was done.
+    /// Compares everything with etcd, changed or not: periodically, and at once after an indefinite result.
     fn look_at_all_in_time(&mut self, local: &mut Local, at_once: bool) {
         if at_once || self.looked.is_none_or(|looked| looked.elapsed() > ALL_AGAIN) {
             self.looked = Some(Instant::now());

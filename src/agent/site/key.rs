@@ -2,23 +2,23 @@
 
 use super::etcd::Range;
 
-/// What a key stands for.
+/// The meaning of a key.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Key {
     /// `s/TABLE/SLOT`: a slot that is held.
     Slot(String, u64),
-    /// `w/TABLE/NUMBER`: a launch that stands in line.
+    /// `w/TABLE/NUMBER`: a launch in the queue.
     Ticket(String, u64),
-    /// `e/TABLE/SLOT`: notice that whoever holds the slot is overdue, and in the way of a launch.
+    /// `e/TABLE/SLOT`: notice that the holder of the slot is overdue, and blocks a launch.
     Notice(String, u64),
     /// `t/TABLE`: when it was last used.
     Stamps(String),
-    /// `h/HOST`: a host that is there, under its lease.
+    /// `h/HOST`: a host that is present, under its lease.
     Host(String),
-    /// `g/HOST`: when that was last written, without a lease. By it one absence of the host is told from the
-    /// next.
+    /// `g/HOST`: when that was last written, without a lease. It distinguishes one absence of the host from
+    /// the next.
     Written(String),
-    /// `c/id`: of which etcd the tables are. A restored backup says it of another one.
+    /// `c/id`: the etcd that the tables belong to. A restored backup has that of another one.
     Cluster,
 }
 
@@ -33,7 +33,7 @@ impl Keys {
         Self { prefix: format!("{}/", prefix.trim_end_matches('/')) }
     }
 
-    /// What all begin with.
+    /// The prefix of all keys.
     pub(super) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -52,8 +52,8 @@ impl Keys {
         }
     }
 
-    /// What a key stands for; none where it is none of these, or one of them written otherwise: a second
-    /// key for the same slot, say, is not the slot's.
+    /// The meaning of a key; none if it is none of these, or is spelt differently, such as a second key for
+    /// the same slot.
     pub(super) fn parse(&self, name: &str) -> Option<Key> {
         self.meant(name).filter(|key| self.name(key) == name)
     }
@@ -94,12 +94,12 @@ impl Keys {
         Range::below(format!("{}h/", self.prefix))
     }
 
-    /// Everybody in a table's line.
+    /// All launches in a table's queue.
     pub(super) fn line(&self, table: &str) -> Range {
         Range::below(format!("{}w/{table}/", self.prefix))
     }
 
-    /// Everybody in a table's line before this number.
+    /// All launches in a table's queue before this number.
     pub(super) fn line_before(&self, table: &str, number: u64) -> Range {
         Range { to: Some(self.name(&Key::Ticket(table.to_owned(), number))), ..self.line(table) }
     }

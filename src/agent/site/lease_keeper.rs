@@ -1,9 +1,9 @@
 //! The thread that keeps the host's key. It writes `h/HOST` under a lease, and `g/HOST` beside it without
 //! one. It renews the lease, which lasts a third of the ttl, so that others soon see that a host cannot be
-//! reached. It reads the key, so that the agent knows until when no host can have counted it as gone. On
+//! reached. It reads the key, so that the agent knows until when no host can have considered it dead. On
 //! request it writes the keys again, which makes every older transaction of this agent fail, however late it
 //! is committed. If the agent of another host writes the same key, both do so in turns of a third of the ttl,
-//! so that each knows of the other as long as both exist.
+//! so that each detects the other while both exist.
 
 use std::{
     collections::BTreeMap,
@@ -20,24 +20,24 @@ use super::{
 };
 use crate::sys::process;
 
-/// What it may be told.
+/// Its commands.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Command {
-    /// Write the keys anew, at once.
+    /// Write the keys again, at once.
     Anew,
-    /// See at once whether they are as they were written.
+    /// Check at once whether the keys are as written.
     Look,
-    /// Write them anew, with this about the repositories of the site.
+    /// Write them again, with this about the repositories of the site.
     Publish(BTreeMap<String, String>),
 }
 
 /// How often in a ttl the key is read, and how many leases make a ttl: each of them is renewed as often.
 const THIRD: u32 = 3;
 
-/// How long it rests after something went wrong.
+/// How long it rests after an error.
 const REST: Duration = Duration::from_millis(200);
 
-/// What it goes by.
+/// Its settings.
 pub(super) struct LeaseKeeper {
     pub(super) client: Client,
     pub(super) keys: Keys,
@@ -46,7 +46,7 @@ pub(super) struct LeaseKeeper {
     pub(super) ttl: Duration,
     pub(super) reporter: Reporter,
     pub(super) commands: Receiver<Command>,
-    /// Whether it was told to see how the key is.
+    /// Whether it was told to check the key.
     pub(super) has_to_look: bool,
 }
 
@@ -57,16 +57,16 @@ struct Written {
     revision: i64,
 }
 
-/// What became of a key that was written.
+/// The state of a key that was written.
 enum Found {
     AsWritten,
     Gone,
-    /// Written by this agent, earlier or later; or by another one, unless nobody can read by whom.
+    /// Written by this agent, earlier or later; or by another one, unless its author is unreadable.
     Another(Option<AgentId>),
 }
 
 impl LeaseKeeper {
-    /// Goes on for as long as anybody listens.
+    /// Runs while its reports are received.
     pub(super) fn start(self) {
         thread::spawn(move || self.run());
     }
@@ -82,7 +82,7 @@ impl LeaseKeeper {
             }
             self.has_to_look = false;
             let rest = match self.go_on(&mut written, &mut lease, &mut disputed, is_due) {
-                // What was written by another host is left to it for a while.
+                // A key that another host wrote is left to it for a while.
                 Ok(()) if written.is_none() => self.ttl / THIRD,
                 Ok(()) => self.ttl / (THIRD * THIRD),
                 Err(trouble) => {
@@ -92,7 +92,7 @@ impl LeaseKeeper {
                     REST.min(self.ttl / 3)
                 }
             };
-            // It is the other one's turn where that has the name, too, and nobody cuts that short.
+            // It is the turn of the other host with this name, and nothing interrupts that.
             let is_its_turn = written.is_none() && disputed.is_some();
             if !self.rest(rest, is_its_turn, &mut written) {
                 return;
@@ -100,7 +100,7 @@ impl LeaseKeeper {
         }
     }
 
-    /// Rests, or to the next command where that may cut it short. Says whether anybody commands still.
+    /// Rests, or until the next command if that may interrupt it. Returns whether commands can still come.
     fn rest(&mut self, rest: Duration, is_whole: bool, written: &mut Option<Written>) -> bool {
         let until = Instant::now() + rest;
         loop {
@@ -110,7 +110,7 @@ impl LeaseKeeper {
                 Err(RecvTimeoutError::Disconnected) => return false,
             }
             if !is_whole {
-                // Several may have asked meanwhile: once is enough.
+                // There may be several requests by now: once is enough.
                 while let Ok(command) = self.commands.try_recv() {
                     self.heed(command, written);
                 }
@@ -168,7 +168,7 @@ impl LeaseKeeper {
                 self.reporter.tell(Report::Twin { agent: other, sent, generation });
                 let was_disputed = disputed.replace(Instant::now()).is_some_and(|at| at.elapsed() < self.ttl);
                 if was_disputed {
-                    // Nobody renews it until it is this one's turn.
+                    // It is not renewed until it is this agent's turn.
                     *lease = None;
                 } else {
                     *written = Some(self.write(lease)?);
@@ -185,8 +185,8 @@ impl LeaseKeeper {
         Ok(())
     }
 
-    /// Sees before the first time whether another agent of the same kernel has the name. One of another boot
-    /// is this host's own, from before it was started.
+    /// Checks before the first write whether another agent of the same kernel has the name. A key of another
+    /// boot is this host's own, from before its start.
     fn look_before(&self) -> Result<(), EtcdError> {
         let sent = process::since_boot().unwrap_or_default();
         let (found, _, generation) = self.find(0)?;
@@ -199,8 +199,8 @@ impl LeaseKeeper {
         Ok(())
     }
 
-    /// Writes both keys, in one transaction. Where it is not known whether that was done it is done again: a
-    /// late one of both is found, because the revision is then another.
+    /// Writes both keys, in one transaction. If the result is unknown, it writes again: a late commit is
+    /// detected, because it changes the revision.
     fn write(&self, lease: &mut Option<i64>) -> Result<Written, EtcdError> {
         let seconds = i64::try_from((self.ttl / THIRD).as_secs()).unwrap_or(i64::MAX).max(1);
         let current = match *lease {

@@ -1,5 +1,5 @@
 //! A host that loses the site. Programs that must stop are gone before other hosts can get their slots. The
-//! others continue, and their slots are taken again when the site is back, beyond the limit if others have
+//! others continue, and their slots are acquired again when the site is back, beyond the limit if others have
 //! them, so that the count is true.
 
 use std::time::Instant;
@@ -11,11 +11,11 @@ use crate::{
     sys::process,
 };
 
-/// So often it is looked at once for processes that are to be killed.
+/// How often one pass searches for processes to kill.
 const LOOKS: usize = 4;
 
 impl Site {
-    /// Ends what has to be gone before others can get its slots.
+    /// Ends programs that must be gone before others can get their slots.
     pub(super) fn end_what_is_lost(&mut self, local: &Local) {
         if let Some(then) = self.presence.warning() {
             log(&format!("{}; {then}", self.why()));
@@ -45,8 +45,8 @@ impl Site {
         }
     }
 
-    /// Kills what keeps the slots of these holdings, and looks again for what was started meanwhile. What is
-    /// left then is killed at the next tick: a program may start others faster than they are found.
+    /// Kills all processes that keep the slots of these holdings, and searches again for new ones. Remaining
+    /// ones are killed at the next tick: a program may start others faster than they are found.
     fn kill_lost(&mut self, local: &Local, numbers: &[u64]) {
         let now = Instant::now();
         let is_due = |number: &&u64| {
@@ -69,11 +69,11 @@ impl Site {
         }
     }
 
-    /// Somebody else has a slot that a holding of this host lost: it gets another one, whatever the limit, or
-    /// its program is ended.
+    /// Another host has a slot that a holding of this host lost: it gets another one, even beyond the limit,
+    /// or its program is ended.
     pub(super) fn move_slot(&mut self, local: &mut Local, number: u64, name: &str, slot: u64) {
         let Some(holding) = local.ledger().holdings().get(&number) else { return };
-        // After a restore the other one may be gone already, and nobody was let in since.
+        // After a restore the other one may be gone already, and no launch was admitted since.
         if holding.on_lost() == Some(OnLost::Stop) && self.is_held_back().is_none() {
             return self.kill_lost(local, &[number]);
         }

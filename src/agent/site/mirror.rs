@@ -19,7 +19,7 @@ use crate::{agent::ledger::state::SavedStamps, sys::process};
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Versioned<T> {
     pub(super) revision: i64,
-    /// None where nobody can read it.
+    /// None if it is unreadable.
     pub(super) record: Option<T>,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Versioned<T> {
 pub(super) struct TableOfSite {
     pub(super) slots: BTreeMap<u64, Versioned<SlotRecord>>,
     pub(super) tickets: BTreeMap<u64, Versioned<TicketRecord>>,
-    /// By the slots that they are about.
+    /// By their slots.
     pub(super) notices: BTreeMap<u64, Versioned<NoticeRecord>>,
     pub(super) stamps: Option<Versioned<SavedStamps>>,
 }
@@ -38,8 +38,8 @@ impl TableOfSite {
         self.slots.len() + self.tickets.len() + self.notices.len() + usize::from(self.stamps.is_some())
     }
 
-    /// What hosts have written: of which kind, its number, the revision at which it was last written, and who
-    /// wrote it, unless nobody can read that.
+    /// A key of a host: its kind, its number, the revision of its last write, and its author, unless that is
+    /// unreadable.
     fn authored(&self) -> impl Iterator<Item = Authored<'_>> {
         let slots = self.slots.iter().map(|(slot, at)| Authored {
             kind: Key::Slot,
@@ -77,7 +77,7 @@ impl Authored<'_> {
     }
 }
 
-/// What changed by what came.
+/// The effect of received changes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Changed {
     pub(super) tables: BTreeSet<String>,
@@ -96,13 +96,13 @@ pub(super) struct Mirror {
     hosts: BTreeMap<String, Versioned<HostRecord>>,
     written: BTreeMap<String, Versioned<HostRecord>>,
     cluster: Option<Versioned<ClusterRecord>>,
-    /// Keys that mean nothing here, each with its revision: those of agents of another version, say.
+    /// Keys without a meaning here, each with its revision, such as those of agents of another version.
     strange: BTreeMap<String, i64>,
     lag: Lag,
 }
 
 impl Mirror {
-    /// One that knows nothing yet.
+    /// A mirror that knows nothing yet.
     pub(super) fn new(keys: Keys) -> Self {
         Self {
             keys,
@@ -128,12 +128,12 @@ impl Mirror {
         self.is_known
     }
 
-    /// A table, where there is anything to know of it.
+    /// A table, if anything is known about it.
     pub(super) fn table(&self, name: &str) -> Option<&TableOfSite> {
         self.tables.get(name)
     }
 
-    /// Every table of which there is anything to know.
+    /// Every table about which anything is known.
     pub(super) fn tables(&self) -> impl Iterator<Item = (&String, &TableOfSite)> {
         self.tables.iter()
     }
@@ -143,7 +143,7 @@ impl Mirror {
         self.noticed.iter().filter_map(|name| self.tables.get_key_value(name))
     }
 
-    /// Who holds a slot, as its host has written it.
+    /// The holder of a slot, as its host has written it.
     pub(super) fn holder(&self, table: &str, slot: u64) -> Option<&SlotRecord> {
         self.table(table)?.slots.get(&slot)?.record.as_ref()
     }
@@ -153,28 +153,28 @@ impl Mirror {
         self.table(table)?.notices.get(&slot)?.record.as_ref()
     }
 
-    /// Whether the key of a host is there.
+    /// Whether the key of a host exists.
     pub(super) fn is_there(&self, host: &str) -> bool {
         self.hosts.contains_key(host)
     }
 
-    /// What the key of a host says, if it is there.
+    /// The value of the key of a host, if it exists.
     pub(super) fn host(&self, host: &str) -> Option<&HostRecord> {
         self.hosts.get(host)?.record.as_ref()
     }
 
-    /// What the key of a host said when it was there last, and the revision of that.
+    /// The last value of the key of a host, and its revision.
     pub(super) fn last_of(&self, host: &str) -> (Option<&HostRecord>, i64) {
         self.written.get(host).map_or((None, 0), |at| (at.record.as_ref(), at.revision))
     }
 
-    /// The hosts whose keys are there, and by which agents.
+    /// The hosts whose keys exist, and their agents.
     pub(super) fn agents(&self) -> BTreeMap<String, AgentId> {
         let agents = self.hosts.iter().filter_map(|(host, at)| Some((host, &at.record.as_ref()?.agent)));
         agents.map(|(host, agent)| (host.clone(), agent.clone())).collect()
     }
 
-    /// Of which etcd the tables are, where that is said, and the revision of that.
+    /// The etcd that the tables belong to, if known, and the revision of that.
     pub(super) fn cluster(&self) -> (Option<&str>, i64) {
         let Some(Versioned { revision, record }) = &self.cluster else { return (None, 0) };
         (record.as_ref().map(|of| of.cluster.as_str()), *revision)
@@ -185,7 +185,7 @@ impl Mirror {
         self.tables.iter().flat_map(|(name, of)| of.authored().map(move |key| (name, key)))
     }
 
-    /// Everybody who has a key.
+    /// All hosts with a key.
     pub(super) fn hosts(&self) -> BTreeSet<String> {
         let authors = self.authored().filter_map(|(_, of)| Some(of.author?.0));
         let all = authors.chain(self.written.keys()).chain(self.hosts.keys());
@@ -202,7 +202,7 @@ impl Mirror {
         self.authored().filter(move |(_, of)| is_of(of)).map(|(table, of)| of.key(table))
     }
 
-    /// The hosts that cannot be reached, on which somebody waits for one of these tables before this number.
+    /// The unreachable hosts on which a launch waits for one of these tables before this number.
     pub(super) fn passed_over(&self, takings: &[Taking], number: u64) -> BTreeSet<String> {
         let tables = takings.iter().filter(|taking| taking.limit.is_some());
         let tickets = tables.filter_map(|taking| Some(&self.table(&taking.table)?.tickets));
@@ -222,7 +222,7 @@ impl Mirror {
         held
     }
 
-    /// How many launches of each host wait: each has one number, in however many lines.
+    /// How many launches of each host wait: each has one number, in any number of queues.
     pub(super) fn waiting_by_host(&self) -> BTreeMap<String, u64> {
         let tickets = self.tables.values().flat_map(|table| &table.tickets);
         let waiting: BTreeMap<u64, &String> =
@@ -234,8 +234,8 @@ impl Mirror {
         counts
     }
 
-    /// Whether it is another than it should be: if every change up to the revision of this inventory is
-    /// there, exactly these keys are, and are as old.
+    /// Whether it differs from etcd: with every change up to the revision of this inventory, it must have
+    /// exactly these keys, with these revisions.
     pub(super) fn differs_from(&self, inventory: &Inventory) -> bool {
         if inventory.revision != self.revision {
             return false;
@@ -269,20 +269,20 @@ impl Mirror {
             + usize::from(self.cluster.is_some())
     }
 
-    /// Everything anew, whatever was known before.
+    /// Replaces everything.
     pub(super) fn replace(&mut self, revision: i64, pairs: Vec<Pair>) -> Changed {
         let mut changed = Changed {
             tables: self.tables.keys().cloned().collect(),
             hosts: self.hosts.keys().chain(self.written.keys()).cloned().collect(),
             keys: Vec::new(),
         };
-        // What was awaited may never come.
+        // The pending revision may never come.
         let lag = Lag { awaited: None, ..self.lag };
         *self = Self { revision, is_known: true, lag, ..Self::new(self.keys.clone()) };
         for pair in pairs {
             self.set(&mut changed, pair, true);
         }
-        // Whoever reads everything anew looks at every key.
+        // A complete read checks every key.
         changed.keys.clear();
         changed
     }
@@ -291,7 +291,7 @@ impl Mirror {
     pub(super) fn apply(&mut self, changes: Vec<(Pair, bool)>) -> Changed {
         let mut changed = Changed::default();
         for (pair, is_there) in changes {
-            // A watch that was begun anew may say again what was said.
+            // A restarted watch may repeat changes.
             if pair.revision < self.revision {
                 continue;
             }
@@ -308,12 +308,12 @@ impl Mirror {
         self.lag.reach(self.revision, process::since_boot().unwrap_or_default());
     }
 
-    /// By how much it is behind, where it was ever level; nothing is known of longer than this ago.
+    /// How far it is behind, if it was ever current; nothing is known beyond this time.
     pub(super) fn lag(&self, longest: Duration) -> Option<Duration> {
         self.lag.at(process::since_boot().unwrap_or_default(), longest)
     }
 
-    /// How long a host may be silent: as long as it said itself, and as long as the one that asks.
+    /// How long a host may be silent: the longer of its own ttl and that of the asking host.
     pub(super) fn ttl_of(&self, host: &str, own: Duration) -> Duration {
         self.last_of(host).0.map_or(own, |of| Duration::from_millis(of.ttl).max(own))
     }
@@ -395,18 +395,18 @@ fn put<K: Ord, V>(map: &mut BTreeMap<K, V>, key: K, value: Option<V>) {
     };
 }
 
-/// How far the mirror is behind. Now and then a read says at which revision the newest key is; when the
-/// mirror has got there, it is known how long that took. Times are since boot.
+/// How far the mirror is behind. Periodically a read returns the revision of the newest key. When the mirror
+/// reaches it, the delay is known. Times are since boot.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 struct Lag {
-    /// When a read was sent that the mirror has not caught up with, and which revision it found.
+    /// When a read was sent whose revision the mirror has not reached, and that revision.
     awaited: Option<(Duration, i64)>,
-    /// When the last one was sent that it has caught up with, and how long that took.
+    /// When the last read was sent whose revision it has reached, and how long that took.
     level: Option<(Duration, Duration)>,
 }
 
 impl Lag {
-    /// A read that was sent then found this revision. One that is still awaited says more.
+    /// A read that was sent then found this revision. A pending one says more.
     fn compare(&mut self, sent: Duration, revision: i64) {
         self.awaited.get_or_insert((sent, revision));
     }
@@ -418,8 +418,8 @@ impl Lag {
         }
     }
 
-    /// By how much it is behind now; none where it was never level. Where nothing was compared for longer
-    /// than this, nobody knows what has happened since.
+    /// How far it is behind now; none if it was never current. If nothing was compared for longer than this,
+    /// later changes are unknown.
     fn at(&self, now: Duration, longest: Duration) -> Option<Duration> {
         let (compared, took) = self.level?;
         let since = |sent: Duration| now.saturating_sub(sent);
@@ -487,7 +487,7 @@ mod tests {
         assert_eq!(count(&mirror), 1);
     }
 
-    /// A slot whose record nobody can read is held all the same.
+    /// A slot with an unreadable record is held nevertheless.
     #[test]
     fn a_key_counts_whatever_its_value_is() {
         assert_eq!(mirror().table("a").expect("a table").slots[&1].record, None);
@@ -512,7 +512,7 @@ mod tests {
         let mut mirror = mirror();
         let differs = |mirror: &Mirror, keys: &[(&str, i64)]| {
             let differs = |since| mirror.differs_from(&inventory(mirror.revision(), since, keys));
-            // Of keys that were changed before, only the number tells.
+            // For keys that were changed before, only their number is compared.
             (differs(0), differs(3))
         };
         assert_eq!(differs(&mirror, &[SLOT, HOST, STRANGE]), (false, false));
@@ -548,7 +548,7 @@ mod tests {
         assert_eq!(lag_at(&lag, 55), Some(25));
         lag.reach(9, second(56));
         assert_eq!(lag_at(&lag, 57), Some(26));
-        // Nobody answers any more.
+        // No agent answers any more.
         assert_eq!(lag_at(&lag, 91), Some(61));
     }
 }

@@ -1,6 +1,6 @@
 //! The site: tables that the agents of all hosts keep together, in an etcd. They are in the agent's memory
 //! beside its own, filled from a mirror of etcd, and the same functions decide there. A decision counts only
-//! once it is proved: one transaction takes the slots if nothing has changed on which the decision depends.
+//! once it is proved: one transaction acquires the slots if nothing has changed that the decision depends on.
 //! The thread that owns the tables never talks to etcd; other threads do, and report.
 
 mod about;
@@ -74,10 +74,10 @@ const PATIENCE: Duration = Duration::from_secs(4);
 /// How long one member may take for one answer.
 const PATIENCE_WITH_MEMBER: Duration = Duration::from_millis(1500);
 
-/// How often it is looked whether something is due.
+/// How often it checks whether something is due.
 const TICK: Duration = Duration::from_millis(100);
 
-/// What the agent knows of the site.
+/// What the agent knows about the site.
 pub(super) struct Site {
     keys: Keys,
     host: String,
@@ -88,7 +88,7 @@ pub(super) struct Site {
     reports: Receiver<Report>,
     mirror: Mirror,
     origin: Origin,
-    /// How etcd itself is, when that was looked at last.
+    /// The last known state of etcd itself.
     condition: Option<ClusterStatus>,
     shown: BTreeMap<String, Shown>,
     presence: Presence,
@@ -96,7 +96,7 @@ pub(super) struct Site {
     pending: Pending,
     /// The keys of this host.
     own: OwnKeys,
-    /// When all of them were looked at last.
+    /// When all of them were last checked.
     looked: Option<Instant>,
     resting: BTreeMap<u64, Resting>,
     absences: Absences,
@@ -104,14 +104,14 @@ pub(super) struct Site {
     ended: BTreeMap<u64, Option<Instant>>,
     /// Holdings of which other hosts have given notice, each with the table.
     received: BTreeMap<(u64, String), ReceivedNotice>,
-    /// Slots whose values nobody can read, and since when there are some.
+    /// Slots with unreadable values, and since when there are some.
     unreadable: (Instant, BTreeSet<(String, u64)>),
-    /// Tables in which somebody has to look again.
+    /// Tables whose waiters must check again.
     stirred: BTreeSet<String>,
 }
 
 impl Site {
-    /// Begins to talk to etcd; or says what is wrong with the settings.
+    /// Connects to etcd, or returns what is wrong with the settings.
     pub(super) fn start(
         settings: &SiteSettings,
         state: &State,
@@ -185,43 +185,43 @@ impl Site {
         })
     }
 
-    /// Whether slots may be taken now.
+    /// Whether slots may be acquired now.
     pub(super) fn is_open(&self) -> bool {
         self.presence.is_certain() && self.mirror.is_known() && self.is_named()
     }
 
-    /// Whether the host's key is there, and this agent's, as far as the mirror knows.
+    /// Whether the host's key exists and is this agent's, as far as the mirror knows.
     fn has_own_key(&self) -> bool {
         self.mirror.host(&self.host).is_some_and(|record| record.agent == self.agent)
     }
 
-    /// Has a transaction carried out.
+    /// Requests a transaction.
     fn send(&mut self, work: Work, transaction: Transaction) {
         self.pending.send(work, self.origin.generation(), transaction);
     }
 
-    /// Has everything read anew.
+    /// Requests a complete read.
     fn doubt(&self) {
         self.is_doubted.store(true, Ordering::Relaxed);
     }
 
-    /// A conversation is over.
+    /// A connection is closed.
     pub(super) fn forget(&mut self, session: u64) {
         self.resting.remove(&session);
     }
 }
 
-/// Looks whether the files that the settings name can be used.
+/// Checks whether the files that the settings name can be used.
 pub(super) fn check(settings: &SiteSettings) -> Result<(), String> {
     Client::new(access(settings)).map(drop)
 }
 
-/// Says something in the agent's log, on a line of its own.
+/// Writes a line to the agent's log.
 fn log(text: &str) {
     stream::complain(&format!("rungate-agent: {text}"));
 }
 
-/// Says that a table is kept on this host alone, because nobody said where the others are.
+/// Logs that this host alone keeps a table, because the settings name no site.
 pub(super) fn say_alone(name: &str) {
     log(&format!(
         "\"{}\" is kept on this host alone: there is no [site] in /etc/rungate/agent.toml",
@@ -236,7 +236,7 @@ fn access(settings: &SiteSettings) -> Access {
     Access { endpoints, ca, certificate, key, user, password_file, patience }
 }
 
-/// Reports now and then that time passes.
+/// Reports periodically that time passes.
 fn tick(reporter: Reporter) {
     thread::spawn(move || {
         while reporter.tell(Report::Tick) {
@@ -245,18 +245,18 @@ fn tick(reporter: Reporter) {
     });
 }
 
-// The thread that looks now and then how etcd itself is, for whoever asks the doctor. Nothing waits for it.
+// The thread that periodically reads the state of etcd itself, for `rungate doctor`. Nothing waits for it.
 
 /// How often, in ttls.
 const EVERY: u32 = 10;
 
-/// How long it rests where nobody answered.
+/// How long it rests if no member answered.
 const REST: Duration = Duration::from_secs(5);
 
 fn start(client: Client, keys: Keys, ttl: Duration, reporter: Reporter) {
     thread::spawn(move || {
         loop {
-            // What is wrong with the way there is told by others.
+            // Other threads report connection errors.
             let rest = match client.condition(&keys.all()) {
                 Ok(condition) if !reporter.tell(Report::ClusterStatus(condition)) => return,
                 Ok(_) => ttl * EVERY,

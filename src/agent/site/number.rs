@@ -5,8 +5,8 @@
 const HOST_BITS: u32 = 12;
 const SEQUENCE_BITS: u32 = 12;
 
-/// Gives numbers. No two launches of a host have the same; that no two hosts give one is proved when a ticket
-/// is written.
+/// Gives numbers. No two launches of a host have the same number. The transaction of a ticket proves that no
+/// other host has it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     host: u64,
@@ -14,7 +14,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    /// Those of a host.
+    /// The numbers of a host.
     pub(super) fn of(host: &str) -> Self {
         // FNV-1a: any hash does.
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -22,21 +22,21 @@ impl Numbers {
         Self { host: (hash ^ (hash >> 32)) & ((1 << HOST_BITS) - 1), sequence: 0 }
     }
 
-    /// The next: older than everything that comes at a later revision.
+    /// The next number: lower than all at a later revision.
     pub(super) fn next(&mut self, revision: i64) -> u64 {
         let revision = u64::try_from(revision).unwrap_or(0).wrapping_shl(HOST_BITS + SEQUENCE_BITS);
         self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
-        // The sequence stands before the host: those of one host at one revision come in their order.
+        // The sequence precedes the host: numbers of one host at one revision keep their order.
         revision | (self.sequence << HOST_BITS) | self.host
     }
 
-    /// What comes at the revision of this number, given before the agent died, comes after it.
+    /// New numbers at the revision of this one, which is from before the agent failed, are higher.
     pub(super) fn go_on_after(&mut self, number: u64) {
         self.sequence = (number >> HOST_BITS) & ((1 << SEQUENCE_BITS) - 1);
     }
 }
 
-/// Whether a number can have been given in an etcd that has got to this revision.
+/// Whether a number is possible in an etcd at this revision.
 pub(super) fn can_be_of(number: u64, revision: i64) -> bool {
     let given = number >> (HOST_BITS + SEQUENCE_BITS);
     given > 0 && u64::try_from(revision).is_ok_and(|revision| given <= revision)

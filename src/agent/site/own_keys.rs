@@ -13,8 +13,8 @@ use crate::{
     keeper::memory::{self, Store},
 };
 
-/// Slots that nobody uses any more. They are held in memory until their keys are gone, so that nobody of this
-/// host is promised one of them before.
+/// Slots that are not used any more. They are held in memory until their keys are deleted, so that no launch
+/// of this host gets one before.
 #[derive(Debug)]
 struct Leaving {
     held: memory::Held,
@@ -26,31 +26,32 @@ struct Leaving {
 pub(super) struct Place {
     pub(super) number: u64,
     pub(super) keys: BTreeSet<Key>,
-    /// Whether its tickets need no proof: the launch was in the queues already, or they have no end.
+    /// Whether its tickets need no proof: the launch was already in the queues, or they have no maximum
+    /// length.
     pub(super) is_in: bool,
-    /// Whether it was taken up from an agent that died, and not seen in etcd yet.
+    /// Whether it was restored from a failed agent, and not seen in etcd yet.
     pub(super) is_unseen: bool,
 }
 
-/// What this host wants, and has written.
+/// The keys that this host wants, and has written.
 #[derive(Debug, Default)]
 pub(super) struct OwnKeys {
     wanted: BTreeMap<Key, Value>,
-    /// The tables whose last use is to be written, who used them and until when.
+    /// The tables whose last use must be written, their users and the times.
     used: BTreeMap<String, (u32, Option<SystemTime>)>,
-    /// By the number of the conversation, or of the place of one that has not called again.
+    /// By the number of the connection, or of the saved position of a launch that has not reconnected.
     pub(super) places: BTreeMap<u64, Place>,
     leaving: Vec<Leaving>,
     /// Keys that may have to change.
     dirty: BTreeSet<Key>,
-    /// What was written since the mirror's revision, at which revision.
+    /// Keys written since the mirror's revision, with their revisions.
     written: BTreeMap<Key, (i64, Option<Value>)>,
-    /// Whether the last transaction was not done: until something has changed, the next would not be either.
+    /// Whether the last transaction failed: until something changes, the next would fail too.
     has_failed: bool,
 }
 
 impl OwnKeys {
-    /// A transaction of this host was done at a revision.
+    /// A transaction of this host was committed at a revision.
     pub(super) fn has_written(
         &mut self,
         revision: i64,
@@ -59,7 +60,7 @@ impl OwnKeys {
         self.written.extend(changes.into_iter().map(|(key, value)| (key, (revision, value))));
     }
 
-    /// What was written to another etcd means nothing.
+    /// Writes to another etcd mean nothing.
     pub(super) fn begin_anew(&mut self) {
         self.written.clear();
     }
@@ -70,12 +71,12 @@ impl OwnKeys {
         self.try_again();
     }
 
-    /// What was not done may be done now.
+    /// A failed transaction may succeed now.
     pub(super) fn try_again(&mut self) {
         self.has_failed = false;
     }
 
-    /// Nothing could be done about these keys.
+    /// These keys could not be changed.
     pub(super) fn have_failed(&mut self, keys: impl IntoIterator<Item = Key>) {
         self.dirty.extend(keys);
         self.has_failed = true;
@@ -86,8 +87,8 @@ impl OwnKeys {
         self.dirty.extend(keys);
     }
 
-    /// The keys that may have to change by a mirror at this revision. What is being proved is neither wanted
-    /// yet nor left; what has to be proved first is not for now.
+    /// The keys that may have to change, by a mirror at this revision. Keys being proved are neither wanted
+    /// nor left; keys that need a proof first come later.
     pub(super) fn take_dirty(&mut self, revision: i64, proved: &BTreeSet<Key>) -> BTreeSet<Key> {
         self.written.retain(|_, (at, _)| *at > revision);
         if self.has_failed {
@@ -102,7 +103,7 @@ impl OwnKeys {
         now
     }
 
-    /// Everything is looked at once more. These are the slots that are held, and the keys that this host has.
+    /// Everything is checked again. The held slots, and the keys of this host.
     pub(super) fn look_at_all(&mut self, slots: BTreeMap<Key, Value>, own: BTreeSet<Key>) {
         self.wanted.retain(|key, _| !matches!(key, Key::Slot(..)));
         self.wanted.extend(slots);
@@ -111,7 +112,7 @@ impl OwnKeys {
         self.dirty.extend(self.used.keys().cloned().map(Key::Stamps));
     }
 
-    /// What was written of a key after this revision.
+    /// The last write of a key after this revision.
     pub(super) fn written_after(&self, revision: i64, key: &Key) -> Option<&(i64, Option<Value>)> {
         self.written.get(key).filter(|(at, _)| *at > revision)
     }
@@ -126,7 +127,7 @@ impl OwnKeys {
         of_table.collect()
     }
 
-    /// Nobody uses these slots of a table any more.
+    /// These slots of a table are not used any more.
     pub(super) fn free(&mut self, table: &str, held: memory::Held) {
         let keys: Vec<Key> = held.slots().iter().map(|slot| Key::Slot(table.to_owned(), *slot)).collect();
         for key in &keys {
@@ -136,41 +137,41 @@ impl OwnKeys {
         self.leaving.push(Leaving { held, keys });
     }
 
-    /// When a table was last used has to be written; until when a program used it, if one did.
+    /// The last use of a table must be written; until when a program used it, if one did.
     pub(super) fn was_used(&mut self, table: String, by: u32, end: Option<SystemTime>) {
         let before = self.used.get(&table).and_then(|(_, end)| *end);
         self.used.insert(table.clone(), (by, end.max(before)));
         self.dirty.insert(Key::Stamps(table));
     }
 
-    /// The end of a program that used a table, and that others do not know yet.
+    /// The end of a program that used a table, which others do not know yet.
     pub(super) fn untold_end(&self, table: &str) -> Option<SystemTime> {
         self.used.get(table)?.1
     }
 
-    /// It was, or is to be forgotten.
+    /// It was written, or is to be forgotten.
     pub(super) fn is_use_written(&mut self, table: &str) {
         self.used.remove(table);
     }
 
-    /// The slots that are being given back.
+    /// The slots that are being released.
     pub(super) fn leaving(&self) -> impl Iterator<Item = &Key> {
         self.leaving.iter().flat_map(|leaving| &leaving.keys)
     }
 
-    /// Lets go in memory of those whose keys are not among these any more. Says of which tables.
+    /// Releases in memory those whose keys are not among these any more. Returns their tables.
     pub(super) fn release(&mut self, left: &BTreeSet<Key>) -> Vec<memory::Table> {
         let is_gone = |leaving: &mut Leaving| !leaving.keys.iter().any(|key| left.contains(key));
         self.leaving.extract_if(.., is_gone).map(|leaving| leaving.held.table().clone()).collect()
     }
 
-    /// A slot that was proved has to stay.
+    /// A proved slot must stay.
     pub(super) fn want(&mut self, key: Key, value: Value) {
         self.wanted.insert(key.clone(), value);
         self.dirty.insert(key);
     }
 
-    /// The tickets of a launch, all under one number; none where it waits no longer.
+    /// The tickets of a launch, all under one number; none if it waits no longer.
     pub(super) fn want_tickets(&mut self, launch: u64, number: u64, tickets: BTreeMap<Key, Value>) {
         let place = self.places.entry(launch).or_default();
         if place.number != number {
@@ -192,17 +193,17 @@ impl OwnKeys {
         }
     }
 
-    /// Whether a launch has this ticket for all to see, or needs no proof for it.
+    /// Whether a launch has this ticket in etcd, or needs no proof for it.
     pub(super) fn is_in(&self, launch: u64, ticket: &Key) -> bool {
         self.places.get(&launch).is_some_and(|place| place.is_in && place.keys.contains(ticket))
     }
 
-    /// Whether a table has slots that are being given back.
+    /// Whether a table has slots that are being released.
     pub(super) fn is_giving_back(&self, table: &str) -> bool {
         self.leaving.iter().any(|leaving| leaving.held.table().name() == table)
     }
 
-    /// What a key should be.
+    /// The wanted value of a key.
     pub(super) fn wanted(&self, key: &Key, store: &Store) -> Option<Value> {
         match key {
             Key::Stamps(table) => {

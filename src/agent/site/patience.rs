@@ -10,21 +10,21 @@ use crate::{
     text::escape::Show,
 };
 
-/// After so long it is looked whether it is its turn although nothing seems to have changed.
+/// After this long it checks again even if nothing seems to have changed.
 const REST: Duration = Duration::from_millis(200);
 
-/// A launch that waits for etcd to be as it needs it.
+/// A launch that waits for etcd.
 #[derive(Debug)]
 pub(super) struct Resting {
     since: Instant,
-    /// When it was looked at last.
+    /// When it was last checked.
     looked: Instant,
     order: AcquireRequest,
 }
 
 impl Site {
-    /// Lets a launch rest until something has changed. One that waits already waits for its turn, as long as
-    /// nothing can be given at all: it looks again when that is over.
+    /// Lets a launch rest until something has changed. One that already waits for its turn checks again when
+    /// slots can be granted again.
     pub(in crate::agent) fn rest_without(&mut self, local: &mut Local, number: u64, order: AcquireRequest) {
         let is_open = self.is_open();
         let Some(session) = local.session_mut(number) else { return };
@@ -37,14 +37,13 @@ impl Site {
         self.resting.insert(number, Resting { since: *since, looked: now, order });
     }
 
-    /// Whether a launch has to rest rather than to be refused: something that this host itself does may be
-    /// what is in its way.
+    /// Whether a launch must rest instead of being refused: a change by this host itself may block it.
     pub(in crate::agent) fn may_change_soon(&self, order: &AcquireRequest) -> bool {
         let moves = |table: String| self.pending.is_taking(&table) || self.own.is_giving_back(&table);
         order.tables_of_site().map(table_of_site).any(moves)
     }
 
-    /// Looks again at those who rest: at all, where something has changed.
+    /// Checks resting launches again: all of them, if something has changed.
     pub(super) fn wake(&mut self, local: &mut Local, has_changed: bool) {
         let is_due = |resting: &Resting| {
             has_changed || resting.looked.elapsed() > REST || resting.since.elapsed() > PATIENCE
@@ -68,8 +67,8 @@ impl Site {
         }
     }
 
-    /// Launches that do not wait, and for too long have not heard whether their slots were taken. What
-    /// becomes of those slots is for this agent to find out.
+    /// Launches that do not wait, and have waited too long for the proof of their slots. This agent decides
+    /// what happens to those slots.
     fn late_proofs(&mut self, local: &Local) -> Vec<(u64, AcquireRequest)> {
         let late = self.pending.admissions_mut().filter(|admission| {
             let waits = local.session(admission.session).is_none_or(|session| session.place.has_waited);
@@ -78,7 +77,7 @@ impl Site {
         late.filter_map(|admission| Some((admission.session, admission.order.take()?))).collect()
     }
 
-    /// Launches that begin to wait, and for too long have not heard whether they do.
+    /// Launches that begin to wait, and have waited too long for the proof of their tickets.
     fn late_beginners(&self, local: &mut Local) -> Vec<(u64, AcquireRequest)> {
         let mut late = Vec::new();
         for number in self.own.places.keys() {
@@ -92,8 +91,8 @@ impl Site {
         late
     }
 
-    /// A launch has rested for too long: it is told so, started without slots where the policy lets it, or
-    /// waits on.
+    /// A launch has rested for too long: it is told so, started without slots if the policy allows it, or
+    /// continues to wait.
     fn lose_patience(&self, local: &mut Local, number: u64, order: AcquireRequest) {
         let Some(session) = local.session_mut(number) else { return };
         session.place.resting = None;
@@ -107,7 +106,7 @@ impl Site {
     }
 }
 
-/// A launch waits on while nobody knows how the site stands. It is told so, if it has asked.
+/// A launch continues to wait while the state of the site is unknown. It is told so, if it has a request.
 fn waits_on(local: &mut Local, number: u64, order: AcquireRequest) {
     let names: Vec<String> = order.tables_of_site().map(table_of_site).collect();
     let known =
@@ -120,7 +119,7 @@ fn waits_on(local: &mut Local, number: u64, order: AcquireRequest) {
 }
 
 impl Site {
-    /// Why it gives nothing.
+    /// Why it grants nothing.
     pub(super) fn why(&self) -> String {
         if let Some((text, _)) = self.presence.twin() {
             return text.to_owned();
@@ -130,7 +129,7 @@ impl Site {
         }
         let Some((trouble, since)) = self.presence.trouble() else {
             return format!(
-                "too much happens at the site at once: nothing could be proved for {} s. Try again",
+                "the site is overloaded: no transaction succeeded for {} s. Try again",
                 PATIENCE.as_secs()
             );
         };

@@ -1,5 +1,5 @@
-//! Transactions without an answer yet, and their threads, one for each, so that a slow one delays no other. A
-//! missing answer is no outcome: such a proof is kept until the mirror has everything that was committed.
+//! Transactions without an answer yet, and their threads, one for each, so that a slow one delays no other.
+//! Without an answer the result is unknown: such a proof is kept until the mirror has all commits.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,36 +19,36 @@ use super::{
 };
 use crate::agent::{ledger::holding::Holding, request::AcquireRequest};
 
-/// How many are carried out at once.
+/// How many run at once.
 const MOVERS: usize = 8;
 
 /// What a transaction is for.
 #[derive(Debug)]
 pub(super) enum Work {
-    /// Slots are taken for a launch.
+    /// Slots are acquired for a launch.
     Take(Box<Admission>),
-    /// A launch comes into queues that end; decided while the host's key had this revision.
+    /// A launch joins bounded queues; decided while the host's key had this revision.
     Join { launch: u64, under: i64, tickets: BTreeMap<Key, Value> },
-    /// Keys of this host become what they should be.
+    /// Keys of this host are updated.
     Keep(Vec<Change>),
-    /// Whatever else: what came of it is seen in the mirror, and nothing is done about this key meanwhile.
+    /// Anything else: the mirror shows the result, and this key is not changed meanwhile.
     Aside(Key),
 }
 
-/// A launch that has slots in memory, and does not yet know of it.
+/// A launch that has slots in memory, and is not told yet.
 #[derive(Debug)]
 pub(super) struct Admission {
     pub(super) session: u64,
-    /// None where the launch has been answered: what it was to get is given back.
+    /// None if the launch is answered: its slots are released.
     pub(super) order: Option<AcquireRequest>,
     /// Since when it waits for the site.
     pub(super) since: Instant,
     pub(super) holding: Holding,
-    /// By which its slots are told from others of the same process.
+    /// Distinguishes its slots from others of the same process.
     pub(super) launch: u64,
-    /// On which etcd it was decided.
+    /// The etcd that it was decided on.
     pub(super) generation: u64,
-    /// What is written with it.
+    /// The keys that are written with it.
     pub(super) writes: Vec<(Key, Option<Value>)>,
 }
 
@@ -62,10 +62,10 @@ impl Admission {
 pub(super) struct Pending {
     jobs: Sender<Job>,
     next: u64,
-    /// Works of lower numbers were sent to the etcd before this one.
+    /// Transactions with lower numbers were sent to the previous etcd.
     first: u64,
     works: BTreeMap<u64, Work>,
-    /// Proofs of which it is not known whether they were done.
+    /// Proofs with an unknown result.
     unclear: Vec<Admission>,
 }
 
@@ -81,7 +81,7 @@ impl Pending {
         Self { jobs, next: 1, first: 1, works: BTreeMap::new(), unclear: Vec::new() }
     }
 
-    /// Gives a transaction for an etcd to those who carry it out.
+    /// Queues a transaction for an etcd.
     pub(super) fn send(&mut self, work: Work, generation: u64, transaction: Transaction) {
         let number = self.next;
         self.next += 1;
@@ -90,12 +90,12 @@ impl Pending {
         let _ = self.jobs.send(Job { number, generation, transaction });
     }
 
-    /// Another etcd answers: what was sent to the one before proves nothing now.
+    /// Another etcd answers: what was sent to the previous one proves nothing now.
     pub(super) fn begin_anew(&mut self) {
         self.first = self.next;
     }
 
-    /// A transaction was answered. Says what it was for.
+    /// A transaction was answered. Returns its purpose.
     pub(super) fn answered(
         &mut self,
         number: u64,
@@ -106,12 +106,12 @@ impl Pending {
         Some((work, result.and_then(|done| if is_of_now { Ok(done) } else { Err(EtcdError::replaced()) })))
     }
 
-    /// It may have been done, and may still be: nothing is told by a look until it can no longer be.
+    /// It may have been committed, and may still be: reading proves nothing until it no longer can be.
     pub(super) fn is_unclear(&mut self, admission: Admission) {
         self.unclear.push(admission);
     }
 
-    /// The proofs of which nothing was heard.
+    /// The proofs without an answer.
     pub(super) fn take_unclear(&mut self) -> Vec<Admission> {
         std::mem::take(&mut self.unclear)
     }
@@ -139,18 +139,18 @@ impl Pending {
         writes.map(|(key, _)| key.clone()).collect()
     }
 
-    /// Whether slots of a table are being taken.
+    /// Whether slots of a table are being acquired.
     pub(super) fn is_taking(&self, table: &str) -> bool {
         let mut held = self.admissions().flat_map(|admission| &admission.holding.held);
         held.any(|held| held.table().name() == table)
     }
 
-    /// Whether something about this key is being done.
+    /// Whether a change of this key is pending.
     pub(super) fn is_busy_with(&self, key: &Key) -> bool {
         self.works.values().any(|work| matches!(work, Work::Aside(other) if other == key))
     }
 
-    /// Whether a launch comes into queues now.
+    /// Whether a launch is joining queues.
     pub(super) fn is_joining(&self, launch: u64) -> bool {
         self.works.values().any(|work| matches!(work, Work::Join { launch: other, .. } if *other == launch))
     }
@@ -173,7 +173,7 @@ fn carry_out(client: &Client, reporter: &Reporter, to_do: &Mutex<Receiver<Job>>)
     loop {
         let next = to_do.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { number, generation, transaction }) = next else { return };
-        // Whatever another etcd has done by it proves nothing of this one.
+        // A commit in another etcd proves nothing about this one.
         let is_meant = |done: Done| {
             if done.generation == generation { Ok(done) } else { Err(EtcdError::replaced()) }
         };

@@ -12,22 +12,22 @@ use super::{
 };
 use crate::keeper::occupancy::Occupancy;
 
-/// So many conditions leave room below etcd's limit of 128 for those that every transaction has.
+/// This many conditions leave room below etcd's limit of 128 for those that every transaction has.
 const MOST_COMPARES: usize = 100;
 
-/// So many absent hosts have a condition each.
+/// Up to this many absent hosts have a condition each.
 const MOST_ABSENT: usize = 10;
 
-/// What a launch takes of one table, and what it was decided on.
+/// The slots that a launch acquires in one table, and the facts of the decision.
 #[derive(Clone, Debug)]
 pub(super) struct Taking {
     pub(super) table: String,
     pub(super) slots: Vec<u64>,
-    /// How many may be held, this launch included; none where it is admitted in any case.
+    /// How many may be held, this launch included; none if it is admitted in any case.
     pub(super) limit: Option<u64>,
-    /// What was held before, as far as it was known.
+    /// The previously held slots, as far as known.
     pub(super) held: Occupancy,
-    /// The revision of the stamps of its last use, where a pause counts; 0 where there were none.
+    /// The revision of the recorded last use, if a pause counts; 0 if there was none.
     pub(super) stamps: Option<i64>,
 }
 
@@ -77,7 +77,7 @@ fn of_slots(keys: &Keys, taking: &Taking, revision: i64) -> Vec<Compare> {
     compares
 }
 
-/// That nobody older came meanwhile, and that it was not used since.
+/// That no older launch came meanwhile, and that the table was not used since.
 fn of_use(keys: &Keys, taking: &Taking, number: u64, revision: i64) -> Vec<Compare> {
     let mut compares = Vec::new();
     if taking.limit.is_some() {
@@ -90,8 +90,8 @@ fn of_use(keys: &Keys, taking: &Taking, number: u64, revision: i64) -> Vec<Compa
     compares
 }
 
-/// That those who are passed over cannot be reached still: each of their hosts is absent, or no host has come
-/// or changed where they are many.
+/// That the hosts of passed-over launches are still unreachable: each of them is absent or, if there are
+/// many, no host has come or changed.
 pub(super) fn of_absent(keys: &Keys, hosts: &BTreeSet<String>, revision: i64) -> Vec<Compare> {
     if hosts.len() > MOST_ABSENT {
         return vec![Compare::UnchangedSince(keys.hosts(), revision)];
@@ -141,7 +141,7 @@ mod tests {
         Taking { table: "a".to_owned(), slots: slots.to_vec(), limit, held: held(spans), stamps: None }
     }
 
-    /// The slots that have to be absent, and what else there is.
+    /// The slots that must be absent, and the other conditions.
     fn of(takings: &[Taking]) -> (Vec<u64>, Vec<Compare>) {
         let keys = Keys::below("/r/");
         let (mut absent, mut others) = (Vec::new(), Vec::new());
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!(of(&[taking(&[3], Some(5), &[(1, 1), (5, 6)])]).0, [3, 2]);
     }
 
-    /// Zones go on above a ceiling: a slot there counts as much as one within it.
+    /// Zones continue above a ceiling: a slot there counts as much as one within it.
     #[test]
     fn a_wanted_slot_above_the_ceiling_needs_a_free_one_below() {
         assert_eq!(of(&[taking(&[6], Some(5), &[(1, 3)])]).0, [6, 4]);

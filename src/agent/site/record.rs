@@ -16,16 +16,16 @@ use crate::{
     text::json::{self, Numbered},
 };
 
-/// By what an agent knows its own keys again: the boot of its host, and a number. The name of the host may
-/// change, and another host may have the same; the boot id is that of the kernel, which containers share. So
-/// each agent draws a number, and keeps it in its state directory for as long as it keeps what its host
-/// holds: until the next boot.
+/// How an agent recognizes its own keys: the boot of its host, and a number. The name of the host may change,
+/// and another host may have the same; the boot id is that of the kernel, which containers share. So each
+/// agent draws a random number, and keeps it in its state directory as long as its holders: until the next
+/// boot.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
 #[serde(transparent)]
 pub(super) struct AgentId(String);
 
 impl AgentId {
-    /// The one of this state directory, which is drawn where there is none.
+    /// The number of this state directory; a new one if there is none.
     pub(super) fn of(state: &State, boot: &str) -> Result<Self, String> {
         let number = state.identity().map_err(|failure| format!("the state directory: {failure}"))?;
         Ok(Self(format!("{boot}.{number:016x}")))
@@ -66,7 +66,7 @@ pub(super) struct SlotRecord {
 }
 
 impl SlotRecord {
-    /// The same as who holds slots; its process is on another host.
+    /// The same as a holder; its process is on another host.
     pub(super) fn holder(&self) -> Holder {
         Holder {
             slots: (0, 0),
@@ -83,8 +83,8 @@ impl SlotRecord {
         }
     }
 
-    /// Of a launch that is to get slots, by this rule. Its host has the name by which the site knows it,
-    /// whatever it calls itself by now.
+    /// For a launch that is to get slots, by this rule. Its host has its name at the site, even if it was
+    /// renamed.
     pub(super) fn of(saved: &SavedHolding, rule: &str, host: &str, agent: &AgentId, launch: u64) -> Self {
         Self {
             host: host.to_owned(),
@@ -112,7 +112,7 @@ impl SlotRecord {
     }
 }
 
-/// Who stands in line.
+/// A waiting launch.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct TicketRecord {
     #[serde(deserialize_with = "short")]
@@ -122,9 +122,9 @@ pub(super) struct TicketRecord {
     pub(super) uid: u32,
     #[serde(deserialize_with = "short")]
     pub(super) command: String,
-    /// As whom: which policy gave the limit, and how many slots there are for it.
+    /// Its class: the policy of its limit, and how many slots there are for it.
     pub(super) classes: Vec<(u16, u64)>,
-    /// Whether it does not answer its agent, and is passed over.
+    /// Whether it does not respond to its agent, and is passed over.
     pub(super) is_away: bool,
     /// How many slots it wants.
     #[serde(default)]
@@ -135,7 +135,7 @@ pub(super) struct TicketRecord {
 }
 
 impl TicketRecord {
-    /// The same as who waits; its process is on another host.
+    /// The same as a waiter; its process is on another host.
     pub(super) fn process(&self) -> WaitingProcess {
         WaitingProcess {
             pid: Some(self.pid),
@@ -150,27 +150,27 @@ impl TicketRecord {
 /// Notice of a holder on another host: it is overdue and keeps a launch waiting, or a user asks for its end.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct NoticeRecord {
-    /// Whose launch it is, or whose user.
+    /// The host of the launch, or of the user.
     pub(super) host: String,
     pub(super) agent: AgentId,
-    /// The user who asks for its end, for whom that host's agent vouches; none of an overdue holder.
+    /// The user who requests its end, as that host's agent confirms; none for an overdue holder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) by: Option<u32>,
     /// The holder, as the slot's record has it.
     pub(super) holder: SlotRecord,
-    /// What the holder's host says to that; nothing yet where there is none.
+    /// The reply of the holder's host; none yet if there is none.
     #[serde(default)]
     pub(super) reply: Option<Reply>,
 }
 
 impl NoticeRecord {
-    /// Whether the holder is ended however old it is: at the request of root, or of the user whose it is.
+    /// Whether the holder is ended regardless of its age: at the request of root, or of its own user.
     pub(super) fn ends_at_request(&self) -> bool {
         self.by.is_some_and(|uid| uid == 0 || uid == self.holder.uid)
     }
 }
 
-/// What a host says of a holder of its own of which there is notice.
+/// A host's reply about a holder of its own.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) enum Reply {
     /// It is about to get this signal.
@@ -186,7 +186,7 @@ pub(super) enum Reply {
 }
 
 impl Reply {
-    /// Of a holder that was ended and still has its slot.
+    /// For a holder that was ended and still has its slot.
     pub(super) fn of(fate: EvictionOutcome) -> Self {
         match fate {
             EvictionOutcome::Ended(signal, _) => Self::Ending(signal as i32),
@@ -204,7 +204,7 @@ impl Reply {
         }
     }
 
-    /// What is told of it for as long as the holder has its slot.
+    /// The report while the holder has its slot.
     pub(super) fn fate(self) -> EvictionOutcome {
         match self {
             Self::Ending(_) => EvictionOutcome::Noticed,
@@ -235,26 +235,26 @@ pub(super) struct HostRecord {
     /// What its policy says of each repository of the site, a line for each key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) repositories: BTreeMap<String, String>,
-    /// That of the key, which its value does not say.
+    /// The revision of the key, which its value does not contain.
     #[serde(skip)]
     pub(super) lease: i64,
 }
 
-/// Of which etcd the tables are.
+/// The etcd that the tables belong to.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(super) struct ClusterRecord {
     /// Its cluster id; empty while it is in doubt whether the tables are complete.
     pub(super) cluster: String,
 }
 
-/// Text for people. Another host has written it, so no more of it is kept than of a name of one's own.
+/// Text for people. Another host has written it, so it is cut to the maximum length of a name.
 fn short<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     Ok(shortened(String::deserialize(deserializer)?.as_ref()))
 }
 
 /// A value as text, with the number of its format.
 pub(super) fn bytes(record: &impl Serialize) -> Vec<u8> {
-    // Nothing in a record can fail to be written.
+    // Every record can be serialized.
     serde_json::to_vec(&Numbered::of(record)).unwrap_or_default()
 }
 

@@ -14,29 +14,29 @@ use crate::sys::poller::Bell;
 
 #[derive(Debug)]
 pub(super) enum Report {
-    /// The host's key was written, and this is its revision; asked for at this time since boot.
+    /// The host's key was written with this revision; requested at this time since boot.
     Registered { revision: i64, generation: u64, sent: Duration },
-    /// A read that was sent then found the host's key as it was written; the revision of the whole etcd.
+    /// A read that was sent then found the host's key unchanged; the revision of the whole etcd.
     Confirmed { sent: Duration, revision: i64, generation: u64 },
-    /// No member answers, or none as it should.
+    /// No member answers, or none correctly.
     Unreached(EtcdError),
     /// The newest key had this revision when a read was sent.
     Compared { sent: Duration, revision: i64 },
-    /// Which keys there were at a revision up to which every change was told.
+    /// The keys at a revision up to which every change was reported.
     Listed(Inventory),
-    /// The lease of the host's key has gone, or the key with it.
+    /// The lease of the host's key is gone, or the key with it.
     LeaseLost,
-    /// The agent of another host has written this one's key, as a read found that was sent then.
+    /// A read that was sent then found that the agent of another host has written this host's key.
     Twin { agent: Option<AgentId>, sent: Duration, generation: u64 },
-    /// Everything, read anew.
+    /// Everything, read again.
     Fresh(Snapshot),
     /// Changes, in their order.
     Changes(Vec<(Pair, bool)>),
-    /// The watch has ended for this reason; it is begun anew.
+    /// The watch has ended for this reason; it is restarted.
     Deaf(EtcdError),
-    /// What became of a transaction, by its number.
+    /// The result of a transaction, by its number.
     Done(u64, Result<Done, EtcdError>),
-    /// How etcd itself is.
+    /// The state of etcd itself.
     ClusterStatus(ClusterStatus),
     /// Some time has passed.
     Tick,
@@ -50,7 +50,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Tells something. Says whether anybody is there to hear it.
+    /// Tells something. Returns whether there is a receiver.
     pub(super) fn tell(&self, report: Report) -> bool {
         let is_heard = self.reports.send(report).is_ok();
         self.bell.ring();

@@ -1,10 +1,10 @@
 //! An etcd whose data were restored from a backup, or another one in its place: it lacks slots that were
-//! taken since the backup. So nothing is given until every host has written again what it holds, or counts as
-//! gone: for one ttl from the moment at which this agent saw it. That is long enough: a host that was away
-//! read its key last in the old etcd, so its deadline passes before; and one that was present counts as
+//! taken since the backup. So nothing is granted until every host has put back what it holds, or is
+//! considered dead: for one ttl from the time when this agent noticed. That is long enough: a host that was
+//! away read its key last in the old etcd, so its deadline passes before; and one that was present counts as
 //! confirmed only when all its slots are there.
 //!
-//! `c/id` says of which etcd the tables are. A backup has the id of another etcd, unless it was restored
+//! `c/id` says which etcd the tables belong to. A backup has the id of another etcd, unless it was restored
 //! under the same name (`--initial-cluster-token`); then agents that knew a later revision doubt it. That key
 //! belongs to no host, and is written before this host has its key, so it is not part of the reconciler's
 //! difference.
@@ -22,31 +22,31 @@ use super::{
 };
 use crate::{agent::service::local::Local, judge::terms::location::name_on_site, sys::process};
 
-/// Of which etcd the mirror is, and what follows from it.
+/// The etcd of the mirror, and what follows from it.
 #[derive(Debug, Default)]
 pub(super) struct Origin {
     generation: u64,
     /// The cluster id; none before anything was read.
     cluster: Option<String>,
-    /// Since when nothing is given because the tables may lack something, since boot.
+    /// Since when nothing is granted because the tables may be incomplete, since boot.
     held_back: Option<Duration>,
-    /// The longest ttl of any host that is known, or was.
+    /// The longest ttl of any known host, also earlier ones.
     longest: Duration,
     /// Whether slots of this host may be missing there.
     is_incomplete: bool,
-    /// The revision of `c/id` that is to be put in doubt.
+    /// The revision of `c/id` that must be marked as doubtful.
     doubted: Option<i64>,
 }
 
 impl Origin {
-    /// Which of the etcds that this agent has seen it is.
+    /// The generation: the number of etcds that this agent has seen.
     pub(super) fn generation(&self) -> u64 {
         self.generation
     }
 }
 
 impl Site {
-    /// Everything was read anew; perhaps of another etcd.
+    /// Everything was read again; perhaps from another etcd.
     pub(super) fn refresh(&mut self, Snapshot { revision, generation, cluster, pairs }: Snapshot) -> Changed {
         let before = self.origin.cluster.replace(cluster);
         let is_another = before.is_some() && self.origin.generation != generation;
@@ -68,7 +68,7 @@ impl Site {
         changed
     }
 
-    /// No revision that was known before means anything now.
+    /// Earlier revisions mean nothing now.
     fn begin_anew(&mut self) {
         log("etcd was restored from a backup, or another one answers: what this host holds is put back");
         self.pending.begin_anew();
@@ -80,7 +80,7 @@ impl Site {
     }
 
     /// Whether everything that this host holds is known to stand in the etcd that answers; at the first time
-    /// after another came the host's key is written anew, so that what it holds is protected.
+    /// after another came the host's key is written again, so that what it holds is protected.
     pub(super) fn is_complete(&mut self, local: &Local) -> bool {
         if !self.origin.is_incomplete {
             return true;
@@ -123,8 +123,8 @@ impl Site {
     pub(super) fn why_held_back(&self) -> Option<String> {
         let (_, left) = self.is_held_back()?;
         Some(format!(
-            "etcd was restored from a backup, or is another one: until each host has written down again what it holds, \
-             for about {} s more, no slots are given",
+            "etcd was restored from a backup, or is another one: no slots are granted for about {} s more, \
+                until each host has put back what it holds",
             left.as_secs().max(1)
         ))
     }
@@ -156,7 +156,8 @@ impl Site {
             let now = process::since_boot().unwrap_or_default();
             if self.origin.held_back.is_none() {
                 self.origin.held_back = Some(now);
-                log("the tables may lack something: no slots are given until all hosts have put back theirs");
+                log("the tables may be incomplete: no slots are granted until all hosts have put back \
+                    theirs");
             }
             match self.is_held_back() {
                 Some((_, left)) if left.is_zero() && !self.origin.is_incomplete => cluster,

@@ -17,7 +17,7 @@ use crate::{
     },
 };
 
-/// What of a table stands there for others, each with the revision at which it was written.
+/// Entries of a table for other hosts, each with the revision of its last write.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     slots: BTreeMap<u64, (i64, memory::Held)>,
@@ -26,14 +26,14 @@ pub(super) struct Shown {
 }
 
 impl Site {
-    /// Makes a table in memory what the mirror says, beside what this host has of it itself.
+    /// Updates a table in memory from the mirror, beside this host's own entries.
     pub(super) fn show(&mut self, name: &str, store: &Store) {
         let nothing = TableOfSite::default();
         let of = self.mirror.table(name).unwrap_or(&nothing);
         let local = table_of_site(name);
         let table = store.table(&local);
         let shown = self.shown.entry(name.to_owned()).or_default();
-        // What this host has given back is free although that was not told yet.
+        // Slots that this host has released are free, even if the mirror does not show it yet.
         let deleted = self.own.deleted_after(self.mirror.revision(), name);
         let at = |slot: &u64| of.slots.get(slot).filter(|_| !deleted.contains(slot));
         let is_as_shown = |at: Option<i64>, revision: i64| at == Some(revision);
@@ -61,7 +61,7 @@ impl Site {
             true
         });
         for (number, Versioned { revision, record }) in &of.tickets {
-            // Whoever waits on this host stands there by itself.
+            // Launches that wait on this host have their own entries.
             let is_own = record.as_ref().is_some_and(|of| of.agent == self.agent);
             if is_own || shown.places.contains_key(number) {
                 continue;
@@ -98,7 +98,7 @@ impl Site {
     }
 }
 
-/// Whoever nobody can read is passed by nobody.
+/// No launch may overtake an unreadable one.
 fn classes(record: Option<&TicketRecord>) -> Vec<Class> {
     let of = |(generation, reach): &(u16, u64)| Class { generation: *generation, reach: *reach };
     record.map_or_else(

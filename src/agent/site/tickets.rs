@@ -1,6 +1,6 @@
-//! The places of this host's launches in the lines of the site, as keys that all hosts see: tickets. Those of
-//! launches that stood in line when the agent died stay until the launches call again, and are theirs then.
-//! In a queue that ends, a launch has a place only when it is proved that there was one.
+//! The positions of this host's launches in the queues of the site, as keys that all hosts see: tickets.
+//! Tickets of launches that waited when the agent failed stay until the launches reconnect, and then belong
+//! to them. In a bounded queue, a launch has a position only when a proof shows that there was room.
 
 use std::collections::BTreeMap;
 
@@ -24,14 +24,14 @@ use crate::{
 };
 
 impl Site {
-    /// Has the tickets of a launch written as it stands in line now.
+    /// Requests the tickets of a launch as it waits now.
     pub(in crate::agent) fn write_tickets(&mut self, local: &mut Local, launch: u64) {
         self.want_tickets(local, launch);
         self.join(local, launch);
         self.reconcile(local);
     }
 
-    /// Notes which tickets a launch wants.
+    /// Notes which tickets a launch needs.
     pub(super) fn want_tickets(&mut self, local: &mut Local, launch: u64) {
         let wanted = self.wanted_tickets(local, launch);
         let begins = begins_in(local.session(launch), &wanted);
@@ -48,7 +48,7 @@ impl Site {
         }
     }
 
-    /// Has it proved that there is room in the queues that a launch wants to come into, if they end.
+    /// Requests the proof that bounded queues have room for a launch.
     pub(super) fn join(&mut self, local: &mut Local, launch: u64) {
         let (Some(place), Some(session)) = (self.own.places.get(&launch), local.session(launch)) else {
             return;
@@ -66,7 +66,7 @@ impl Site {
         let revision = if *generation == self.origin.generation() { *revision } else { 0 };
         for (key, ticket) in &tickets {
             let name = self.keys.name(key);
-            // Nobody else has this number.
+            // No other launch has this number.
             transaction.compares.push(Compare::Absent(name.clone()));
             transaction.operations.push(Operation::Put(name, ticket.bytes()));
             if let Key::Ticket(table, _) = key
@@ -78,7 +78,7 @@ impl Site {
         self.send(Work::Join { launch, under: registration, tickets }, transaction);
     }
 
-    /// What came of it.
+    /// The result.
     pub(super) fn joined(
         &mut self,
         local: &mut Local,
@@ -95,7 +95,7 @@ impl Site {
                     done.revision,
                     tickets.iter().map(|(key, ticket)| (key.clone(), Some(ticket.clone()))),
                 );
-                // What it does not want any more goes.
+                // Unneeded tickets are deleted.
                 self.own.have_changed(tickets.into_keys());
                 if let Some(place) = self.own.places.get_mut(&launch).filter(|_| is_wanted) {
                     place.is_in = true;
@@ -104,8 +104,8 @@ impl Site {
                 self.reconcile(local);
             }
             Ok(_) => {
-                // Most likely somebody has come into a queue that ends, so it looks again, and comes with
-                // another number. Or the host's key is another one.
+                // Most likely another launch has joined a bounded queue, so it checks again, and uses another
+                // number. Or the host's key has changed.
                 self.presence.look();
                 if is_wanted && self.presence.registration() == Some(under) {
                     self.come_anew(local, launch);
@@ -128,14 +128,14 @@ impl Site {
         self.join(local, launch);
     }
 
-    /// Whether a launch that stands in line in memory does so for all hosts, too.
+    /// Whether a launch that waits in memory also waits for all hosts to see.
     pub(in crate::agent) fn has_begun_to_wait(&self, local: &Local, launch: u64) -> bool {
         let Some(session) = local.session(launch) else { return true };
         let wanted = self.wanted_tickets(local, launch);
         !begins_in(Some(session), &wanted) || wanted.keys().any(|key| self.own.is_in(launch, key))
     }
 
-    /// Has a launch that waits look for another number; one that has not called again yet will.
+    /// Makes a waiting launch get another number; one that has not reconnected does so later.
     pub(super) fn come_anew(&mut self, local: &mut Local, launch: u64) {
         if local.forget_recovered(launch) {
             self.write_tickets(local, launch);
@@ -149,7 +149,7 @@ impl Site {
         self.want_tickets(local, launch);
     }
 
-    /// The tickets of a launch that stands in line, or stood there when the agent died.
+    /// The tickets of a launch that waits, or waited when the agent failed.
     fn wanted_tickets(&self, local: &Local, launch: u64) -> BTreeMap<Key, Value> {
         let (line, pid, uid, command, is_away) = if let Some(session) = local.session(launch) {
             let is_away = session.is_away(|| local.is_unheard(launch));
@@ -185,7 +185,7 @@ impl Site {
         tickets.collect()
     }
 
-    /// Takes up the tickets of those who stood in line.
+    /// Restores the tickets of launches that waited.
     pub(in crate::agent) fn restore(&mut self, local: &mut Local) {
         for launch in local.ledger().recovered().keys().copied().collect::<Vec<_>>() {
             self.want_tickets(local, launch);
@@ -196,15 +196,16 @@ impl Site {
         }
     }
 
-    /// Whoever stood there has called again: from now on its tickets are those of this conversation.
+    /// A launch has reconnected: from now on its tickets belong to this connection.
     pub(in crate::agent) fn hand_over_tickets(&mut self, place: u64, session: u64) {
         if let Some(tickets) = self.own.places.remove(&place) {
             self.own.places.insert(session, tickets);
         }
     }
 
-    /// Sees which tickets the dead agent has left. What went with an admission of which it never heard is put
-    /// back under its number, unless that is of another etcd: there it would be worth something else.
+    /// Finds the tickets that the failed agent has left. Tickets that were deleted with an admission that the
+    /// launch never learned of are put back under its number, unless that belongs to another etcd, where it
+    /// means something else.
     pub(super) fn see_restored_tickets(&mut self, local: &mut Local) {
         if !self.has_settled() {
             return;
@@ -223,7 +224,7 @@ impl Site {
     }
 }
 
-/// The places of a launch are there for all to see, and it may be told so.
+/// The positions of a launch are in etcd, and it may be told so.
 fn tell_that_it_waits(local: &mut Local, launch: u64) {
     if let Some(session) = local.session_mut(launch)
         && session.is_queued()
@@ -232,7 +233,7 @@ fn tell_that_it_waits(local: &mut Local, launch: u64) {
     }
 }
 
-/// Whether one of these is in a line that ends, so that it has to be proved that there was room in it.
+/// Whether one of these is in a bounded queue, so that room must be proved.
 fn begins_in(session: Option<&Session>, wanted: &BTreeMap<Key, Value>) -> bool {
     let ends = |table: &String| session.is_some_and(|session| session.place.begins.lines.contains(table));
     wanted.keys().any(|key| matches!(key, Key::Ticket(table, _) if ends(table)))

@@ -1,8 +1,8 @@
 //! The thread that has the mirror told: one fresh read, then every change since. Where what came in between
 //! was compacted away, or whoever owns the mirror says so, it starts over from a fresh read. Every third of
-//! the ttl the watch is asked for anew, and before that it is looked whether it is behind: a connection over
-//! which nothing comes any more looks like one over which there is nothing to say. Whether what came is all
-//! there was, and was true, is looked at too.
+//! the ttl the watch is asked for again, and before that it is checked whether it is behind: a connection
+//! over which nothing comes any more looks like one over which there is nothing to say. Whether what came is
+//! all there was, and was true, is checked too.
 
 use std::{
     sync::{
@@ -20,13 +20,13 @@ use super::{
 };
 use crate::sys::process;
 
-/// How long it rests after something went wrong.
+/// How long it rests after an error.
 const REST: Duration = Duration::from_millis(200);
 
-/// Of so many keys all are compared each time.
+/// Up to this many keys are all compared each time.
 const FEW: i64 = 1000;
 
-/// Of more only those that have changed since the last time, and all of them every so many times.
+/// Of more keys, the changed ones are compared, and all of them after this many times.
 const ALL_EVERY: u32 = 10;
 
 /// Up to where everything was told, and of which etcd.
@@ -39,18 +39,18 @@ struct Known {
     times: u32,
 }
 
-/// What it goes by.
+/// Its settings.
 pub(super) struct Watcher {
     pub(super) client: Client,
     pub(super) keys: Keys,
     pub(super) longest: Duration,
     pub(super) reporter: Reporter,
-    /// Set by whoever wants everything read anew.
+    /// Set by whoever wants everything read again.
     pub(super) is_doubted: Arc<AtomicBool>,
 }
 
 impl Watcher {
-    /// Goes on for as long as anybody listens.
+    /// Runs while its reports are received.
     pub(super) fn start(self) {
         thread::spawn(move || self.run());
     }
@@ -72,7 +72,7 @@ impl Watcher {
         }
     }
 
-    /// One watch, to its end. Says whether anybody listens.
+    /// One watch, to its end. Returns whether anybody listens.
     fn go_on(&self, known: &mut Option<Known>) -> Result<bool, EtcdError> {
         if self.is_doubted.swap(false, Ordering::Relaxed) {
             *known = None;
@@ -130,7 +130,7 @@ impl Watcher {
     }
 
     /// Tells which keys there were at the revision up to which everything was told, of about so many that
-    /// there are now. Says whether it is the same etcd still.
+    /// there are now. Returns whether it is the same etcd still.
     fn list(&self, known: &mut Known, count: i64) -> Result<bool, EtcdError> {
         known.times = (known.times + 1) % ALL_EVERY;
         let since = if count <= FEW || known.times == 0 { 0 } else { known.compared };

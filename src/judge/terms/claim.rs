@@ -19,21 +19,21 @@ use super::{
 pub struct Claim<'p> {
     /// The repository's name, as messages and `RUNGATE_HELD` write it.
     pub repository: Cow<'p, str>,
-    /// Whose table it is, one for each placeholder; empty where all share one.
+    /// The member of the table, one for each placeholder; empty if all share one.
     pub member: Vec<Member>,
-    /// Who asks, the most binding first; never empty.
+    /// The rules behind it, the most binding first; never empty.
     pub origins: Vec<Origin<'p>>,
     /// Where the slots are kept.
     pub location: Location,
     /// How many.
     pub amount: Amount,
-    /// Why the limit is not everybody's, where it is not.
+    /// Why the limit differs from that of all, if it does.
     pub limit_of: Option<Provenance<'p>>,
     /// The slots of it that others may use and this launch may not.
     pub kept: Vec<Kept<'p>>,
     /// Which slots others have reserved.
     pub reserved: Reserved,
-    /// The names of the slots, from the first on, where they have any.
+    /// The names of the slots, from the first on, if they have any.
     pub names: &'p [String],
     /// How many slots no launch gets.
     pub out_of_order: usize,
@@ -45,7 +45,7 @@ pub struct Claim<'p> {
     pub wait: Setting<Wait>,
     /// Where its line ends.
     pub queue: Queue,
-    /// Why it can never be had, if it cannot be told how many slots the launch needs.
+    /// Why it can never be available, if it cannot be told how many slots the launch needs.
     pub unclear: Option<Unclear>,
 }
 
@@ -89,8 +89,8 @@ impl<'p> Claim<'p> {
         format!("{} [{}]", self.repository, names::shown(&self.member, names))
     }
 
-    /// Whose table it is, as tests and programs write it: `ann`, `cad`, `ann ws17`. Names that cannot be
-    /// found are numbers.
+    /// The member of the table, as tests and programs write it: `ann`, `cad`, `ann ws17`. Names that cannot
+    /// be found are numbers.
     pub fn member_name(&self, names: &dyn Names) -> Option<String> {
         if self.member.is_empty() {
             return None;
@@ -98,7 +98,7 @@ impl<'p> Claim<'p> {
         Some(self.member.iter().map(|member| member.name(names)).collect::<Vec<_>>().join(" "))
     }
 
-    /// `limit of %power, 1 out of order`, where the limit that counts for this launch is not everybody's.
+    /// `limit of %power, 1 out of order`, if this launch's limit differs from that of all.
     pub fn reason_of_limit(&self) -> Option<String> {
         let binds = self.amount.effective_limit() >= self.amount.limit;
         let limit_of = self.limit_of.as_ref().map(Provenance::limit);
@@ -111,11 +111,11 @@ impl<'p> Claim<'p> {
     }
 }
 
-/// One thing that must be had for the launch to start.
+/// One thing that the launch needs to start.
 #[derive(Clone, Debug)]
 pub enum Demand<'p> {
     One(Claim<'p>),
-    /// The first of these that can be had, each as a whole.
+    /// The first of these that is available, each as a whole.
     AnyOf(Vec<Vec<Claim<'p>>>),
 }
 
@@ -125,7 +125,7 @@ impl<'p> Demand<'p> {
         self.claims().any(|claim| matches!(claim.location, Location::Agent(_)))
     }
 
-    /// What can be had instead of each other, in order of preference.
+    /// Alternatives, in order of preference.
     pub fn alternatives(&self) -> impl Iterator<Item = &[Claim<'p>]> {
         let (only, several) = match self {
             Self::One(claim) => (Some(std::slice::from_ref(claim)), None),
@@ -166,7 +166,7 @@ impl<'p> Demand<'p> {
 /// The highest slot that has a byte of its own, and so the highest limit.
 pub const LAST_SLOT: u64 = 1_048_575;
 
-/// What is asked of one table.
+/// The terms on one table.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Terms {
     /// How many slots may be held at once, this launch included.
@@ -183,7 +183,7 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// Of claims on one table; none when there are no claims. One that is not enforced adds nothing to one
+    /// For claims on one table; none if there are no claims. A claim that is not enforced adds nothing to one
     /// that is.
     pub fn merge<'a>(amounts: impl IntoIterator<Item = &'a Amount, IntoIter: Clone>) -> Option<Self> {
         let amounts = amounts.into_iter();
@@ -213,8 +213,8 @@ impl Terms {
         Self { slots: self.slots.saturating_sub(shared.len() as u64), ..self.clone() }
     }
 
-    /// How many slots there are for this launch at all. It counts in the line: who may not use what is
-    /// reserved for others must not hold them up.
+    /// How many slots there are for this launch at all. It counts in the queue: a launch that may not use
+    /// reserved slots must not block launches that may.
     pub fn reach(&self) -> u64 {
         self.zones.as_ref().map_or(self.limit, |zones| reach(self.limit, zones))
     }
@@ -257,7 +257,7 @@ pub fn common(
     Some(both.filter(|zone| !zone.is_empty()).collect())
 }
 
-// A wait or a hold, as far as the policy settles it: what binds every launch, and what is replaced by an
+// A wait or a hold, as far as the policy decides: what binds every launch, and what is replaced by an
 // option of the command line. For a wait `max_wait` of the repository binds, and every `wait` is replaced by
 // `-w`. For a hold what rules and repositories say binds, and only the default is replaced.
 
@@ -271,7 +271,7 @@ pub struct Setting<T> {
 }
 
 impl<T> Setting<T> {
-    /// The same, where the command line asks for `asked`.
+    /// The same, if the command line asks for `asked`.
     #[must_use]
     pub fn with(self, asked: Option<T>) -> Self {
         Self { default: asked.or(self.default), ..self }
@@ -285,13 +285,13 @@ impl<T> Default for Setting<T> {
 }
 
 impl Setting<Wait> {
-    /// The wait that counts: none where neither the policy nor the command line names one.
+    /// The wait that counts: none if neither the policy nor the command line names one.
     pub fn resolve(self) -> Wait {
         let wait = self.default.unwrap_or(Wait::NONE);
         self.bound.map_or(wait, |longest| wait.min(longest))
     }
 
-    /// The longest wait that the policy allows, where that is less than the command line asks for.
+    /// The longest wait that the policy allows, if that is less than the command line asks for.
     pub fn cut(self, asked: Option<Wait>) -> Option<Wait> {
         self.bound.filter(|longest| asked.is_some_and(|asked| *longest < asked))
     }
@@ -328,9 +328,9 @@ pub(crate) fn settle<T: Copy>(
     setting
 }
 
-// A launch, as the keepers of slots see it: who asks, and what is to keep the slots.
+// A launch, as the keepers of slots see it: the requesting process, and what is to keep the slots.
 
-/// Who asks for slots.
+/// The process that requests slots.
 #[derive(Clone, Copy, Debug)]
 pub struct Launch<'a> {
     /// The command as typed, for the records.

@@ -33,7 +33,7 @@ pub(crate) trait Keyword: Copy + PartialEq + 'static {
     }
 }
 
-// What becomes of a claim when its limit is reached.
+// What happens to a claim when its limit is reached.
 
 /// From the strictest on.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -59,7 +59,7 @@ pub enum Hold {
     Process,
     /// Every process that inherited the descriptor.
     Descriptor,
-    /// A parent that waits for the command and then gives the slot back.
+    /// A parent that waits for the command and then releases the slot.
     Supervisor,
     /// The same, until all descendants have ended.
     Tree,
@@ -127,7 +127,7 @@ impl Keyword for Nested {
     const WORDS: &'static [(&'static str, Self)] = &[("join", Nested::Join), ("take", Nested::Take)];
 }
 
-// What becomes of programs when their host loses the site that keeps their slots.
+// What happens to programs when their host loses the site that keeps their slots.
 
 /// A key of repositories that the site keeps.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -144,7 +144,7 @@ impl Keyword for OnLost {
     const WORDS: &'static [(&'static str, Self)] = &[("keep", OnLost::Keep), ("stop", OnLost::Stop)];
 }
 
-// A line that ends: how many launches may stand in it.
+// The maximum length of a queue.
 
 /// The maximum length of the queue of one table; none if nothing is said.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -174,7 +174,7 @@ impl Queue {
     }
 }
 
-// What becomes of a launch when the keeper of a repository cannot be reached.
+// What happens to a launch when the keeper of a repository cannot be reached.
 
 /// A key of repositories that the agent keeps.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -16,7 +16,7 @@ pub enum Location {
 }
 
 impl Location {
-    /// Whether both lead to one table, as far as their words tell.
+    /// Whether both lead to one table, as far as the text shows.
     pub fn is_same_table(&self, other: &Location) -> bool {
         match (self, other) {
             (Self::File(one), Self::File(other)) => one.path == other.path,
@@ -40,9 +40,9 @@ impl Location {
 pub struct AgentLocation {
     /// Its name: the repository's, and the member's where there is a table for each.
     pub table: String,
-    /// What becomes of the launch when the agent, or its site, cannot be reached.
+    /// What happens to the launch when the agent, or its site, cannot be reached.
     pub unreachable: Unreachable,
-    /// What becomes of the program when its host loses the site; none where the agent keeps the table alone.
+    /// What happens to the program when its host loses the site; none if the agent keeps the table alone.
     pub on_lost: Option<OnLost>,
 }
 
@@ -64,7 +64,7 @@ pub fn name_on_site(table: &str) -> Option<&str> {
 pub struct FileLocation {
     /// Absolute.
     pub path: PathBuf,
-    /// The user to whom the file must belong if others may create files beside it.
+    /// The required owner of the file, if other users may create files beside it.
     pub owner: Option<u32>,
     /// How it is created.
     pub creation: Creation,
@@ -83,9 +83,9 @@ impl FileLocation {
 pub struct Creation {
     /// The directory below which missing directories are created.
     pub base: PathBuf,
-    /// Whether `base` itself is created (0700) where it is missing.
+    /// Whether `base` itself is created (0700) if it is missing.
     pub create_base: bool,
-    /// A directory at or above `base` that is made where it is missing, and must belong to the caller alone:
+    /// A directory at or above `base` that is made if it is missing, and must belong to the caller alone:
     /// others could have made it, in `/tmp`.
     pub private: Option<PathBuf>,
     /// Permission bits of the file, exactly.

@@ -1,6 +1,6 @@
-//! What a launch wants, in the words that judgement and mechanism share. A claim says where slots are kept,
-//! how many may be held and when, and which rules ask for it. This is plain data: nothing here knows a
-//! policy, a lock or a process.
+//! The claims of a launch, in the types that judge and keepers share. A claim says where slots are kept, how
+//! many may be held and when, and which rules ask for it. This is plain data: nothing here knows a policy, a
+//! lock or a process.
 
 pub mod claim;
 pub mod group;

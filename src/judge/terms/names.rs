@@ -37,14 +37,14 @@ impl Display for LookupError {
 
 impl Error for LookupError {}
 
-// Whose lock file it is, where a repository has one for each.
+// The member of a lock file, if a repository has one for each.
 
 /// Several of them, for people: `ann, /opt/matlab/bin`.
 pub fn shown(members: &[Member], names: &dyn Names) -> String {
     members.iter().map(|member| member.name(names)).collect::<Vec<_>>().join(", ")
 }
 
-/// Whose file of a `per` repository it is.
+/// The member of a file of a `per` repository.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Member {
     /// A user, by uid.
@@ -56,7 +56,7 @@ pub enum Member {
 }
 
 impl Member {
-    /// The text, where it is known by one.
+    /// The text, if it is known by one.
     pub fn text(&self) -> &str {
         match self {
             Member::Text(text) => text,

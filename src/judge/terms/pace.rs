@@ -20,7 +20,7 @@ impl Keyword for ElapsedFrom {
         &[("start", ElapsedFrom::Start), ("end", ElapsedFrom::End)];
 }
 
-/// What becomes of a start that comes too soon.
+/// What happens to a start that comes too soon.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum TooSoon {
     /// It is refused.
@@ -80,10 +80,10 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// The time between the signals, where the policy says nothing.
+    /// The time between the signals, if the policy says nothing.
     pub const GRACE: Duration = Duration::from_secs(5);
 
-    /// For a holder that is ended at a user's request, where the policy says nothing: it may have any age.
+    /// For a holder that is ended at a user's request, if the policy says nothing: it may have any age.
     pub const AT_REQUEST: Self =
         Self { after: Duration::ZERO, grace: Self::GRACE, kill: ExpireKill::Process };
 }

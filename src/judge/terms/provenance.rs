@@ -32,15 +32,15 @@ pub fn rule_title(name: &str) -> String {
     if is_number(name) { name.to_owned() } else { format!("rule \"{}\"", visible(name)) }
 }
 
-/// Whether a rule is called so because it has no name; also with the file, where another has the number too.
+/// Whether this is the replacement name of a rule without a name; also with the file, if another has the same
+/// number.
 pub fn is_number(name: &str) -> bool {
     let number =
         name.strip_prefix("rule ").map(|rest| rest.split_once(" (").map_or(rest, |(number, _)| number));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-// Why a claim gives what it gives: the entry of the policy that is behind its limit, and those for whom
-// slots are kept.
+// Why a claim has its numbers: the policy entry behind its limit, and the users that slots are kept for.
 
 /// The users that an entry of the policy is for, and until when.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -56,7 +56,7 @@ impl Provenance<'_> {
     pub fn limit(&self) -> String {
         let of = if self.whom.is_empty() { "" } else { " of " };
         let text = format!("limit{of}{self}");
-        // One that is for everybody and never ends is so in all its hours.
+        // An entry for all users without an end holds in all its hours.
         if text == "limit" { "limit of this hour".to_owned() } else { text }
     }
 }
@@ -96,8 +96,8 @@ pub fn list(kept: &[Kept<'_>]) -> String {
     kept.iter().map(Kept::to_string).collect::<Vec<_>>().join(", ")
 }
 
-// A place in a policy file. It keeps the text alive and counts the line only when somebody wants to read it,
-// which a launch that starts never does.
+// A place in a policy file. It keeps the text alive and counts lines only when the place is printed, which a
+// launch that starts never needs.
 
 /// Shown as `path:line`.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use std::{fmt, ops::RangeInclusive};
 pub struct Runs(Vec<RangeInclusive<u64>>);
 
 impl Runs {
-    /// Of slots in any order, each once.
+    /// From slots in any order, each once.
     pub fn of(slots: &[u64]) -> Self {
         Self::joined(slots.iter().map(|slot| *slot..=*slot).collect())
     }

@@ -93,7 +93,7 @@ impl Slots {
 pub struct Unclear {
     pub why: WhyUnclear,
     pub repository: String,
-    /// How many slots are wanted all the same; none if that refuses the launch.
+    /// How many slots are wanted nevertheless; none if that refuses the launch.
     pub slots: Option<u32>,
 }
 
@@ -119,7 +119,7 @@ impl fmt::Display for WhyUnclear {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoNumber { text: Some(text), .. } => {
-                write!(formatter, "\"{}\" names no number of slots", text.shown())
+                write!(formatter, "\"{}\" is not a number of slots", text.shown())
             }
             Self::NoNumber { after, text: None } => {
                 write!(formatter, "no number of slots follows \"{}\"", after.shown())
@@ -154,7 +154,7 @@ pub struct NamedSlots {
     pub name: String,
     /// Counted from 1.
     pub slots: Runs,
-    /// What they are called, in the same order; nothing where slots have no names.
+    /// What they are called, in the same order; nothing if slots have no names.
     pub called: Vec<String>,
 }
 

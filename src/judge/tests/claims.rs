@@ -81,8 +81,8 @@ fn any_of_is_the_first_that_can_be_had_in_order() {
     under(policy).gives("1 of 5 own or 2 of 3 overflow");
 }
 
-/// "Claims from which the launch is exempt leave their list." The rest of the list is wanted all the same; a
-/// list of which nothing is left can always be had.
+/// "Claims from which the launch is exempt leave their list." The rest of the list is wanted nevertheless; a
+/// list of which nothing is left is always available.
 #[test]
 fn a_list_of_which_the_launch_is_exempt_in_part_wants_the_rest() {
     let policy = |exempt: &str| {

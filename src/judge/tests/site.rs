@@ -204,7 +204,7 @@ impl Launch {
         self
     }
 
-    /// What became of every rule.
+    /// The result of every rule.
     #[track_caller]
     pub(super) fn traces<const N: usize>(self, expected: [&str; N]) -> Self {
         self.with(|policy, decision| {

@@ -1,4 +1,4 @@
-//! What the agent reports of itself: its version, and the state of its connection to the site.
+//! The agent's report about itself: its version, and the state of its connection to the site.
 
 use std::time::Duration;
 
@@ -30,13 +30,13 @@ wire! {
         seen: Option<Duration>,
         /// How long it is until others may take it for gone.
         left: Option<Duration>,
-        /// How far the mirror is behind; none where it was never level.
+        /// How far the mirror is behind; none if it was never level.
         lag: Option<Duration>,
         /// How often the lease was lost since the agent started.
         leases_lost: u64,
         /// What is wrong, if anything is.
         trouble: Option<AboutTrouble>,
-        /// How etcd itself is, if it was ever looked at.
+        /// How etcd itself is, if it was ever checked.
         store: Option<AboutStore>,
         /// Every known host.
         hosts: Vec<AboutHost>,
@@ -66,7 +66,7 @@ wire! {
         quota: Option<u64>,
         /// Whether it takes nothing that is new.
         is_full: bool,
-        /// How many changes it has kept, where it has kept all of them.
+        /// How many changes it has kept, if it has kept all of them.
         uncompacted: Option<u64>,
     }
 }
@@ -75,7 +75,7 @@ wire! {
     /// What is wrong.
     struct AboutTrouble {
         text: String,
-        /// What to do about it, where that is known.
+        /// What to do about it, if known.
         advice: Option<String>,
         /// For how long.
         lasts: Duration,
@@ -87,7 +87,7 @@ wire! {
         name: String,
         /// The version of its agent, if it ever said so.
         version: Option<String>,
-        /// Its lease; none where it is not there.
+        /// Its lease; none if it does not exist.
         lease: Option<u64>,
         /// For how long it has been seen absent, and how long it is until its slots are free.
         absent: Option<(Duration, Duration)>,

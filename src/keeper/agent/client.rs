@@ -36,7 +36,7 @@ pub struct Client {
     inbox: Inbox,
     /// The descriptor that came last.
     descriptor: Option<OwnedFd>,
-    /// How long it may take to hear a request.
+    /// How long it may take to receive a request.
     patience: Duration,
 }
 
@@ -45,7 +45,7 @@ impl Client {
         Self::connect_within(PATIENCE)
     }
 
-    /// The same, to an agent that may take this long to hear it.
+    /// The same, to an agent that may take this long to receive it.
     pub fn connect_within(patience: Duration) -> Result<Self, AgentError> {
         let connected = Connection::to(Path::new(SOCKET), patience);
         let connection = connected.map_err(|errno| match errno {
@@ -75,7 +75,7 @@ impl Client {
                 Ok(count) => left = left.get(count..).unwrap_or_default(),
                 Err(Errno::EAGAIN) => self.rest(true, until)?,
                 Err(Errno::EINTR) => {}
-                // What it said before it hung up, if it did, is still to be read.
+                // Data from before it closed the connection is still to be read.
                 Err(Errno::EPIPE | Errno::ECONNRESET) => return Ok(()),
                 Err(errno) => return Err(AgentError::NotReached(errno)),
             }
@@ -126,7 +126,7 @@ impl Client {
         }
     }
 
-    /// These tables as they are now, or all. One that is not there was never used.
+    /// These tables as they are now, or all. One that does not exist was never used.
     pub fn look(&mut self, tables: Vec<String>) -> Result<Vec<Table>, AgentError> {
         match self.ask(&Request::Look(tables))? {
             Answer::Tables(tables) => Ok(tables),
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Has tables forget when they were last used. Says whether there was anything to forget.
+    /// Has tables forget when they were last used. Returns whether there was anything to forget.
     pub fn reset(&mut self, tables: Vec<String>) -> Result<bool, AgentError> {
         match self.ask(&Request::Reset(tables))? {
             Answer::Done(changed) => Ok(changed),
@@ -158,7 +158,7 @@ impl Client {
         }
     }
 
-    /// Has holders ended; `told` hears what became of each. Says whether all of them have gone.
+    /// Requests the end of holders; `told` gets the outcome of each. Returns whether all of them have gone.
     pub fn evict(
         &mut self,
         evict: Evict,

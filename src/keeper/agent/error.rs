@@ -16,7 +16,7 @@ pub enum AgentError {
     HungUp,
     /// The listener is not root.
     NotRoot(u32),
-    /// What it says cannot be read.
+    /// Its message cannot be read.
     Garbage(Garbage),
     /// The command line is too long to be judged by it.
     TooLong,
@@ -42,7 +42,7 @@ impl AgentError {
         }
     }
 
-    /// What there is to do about it.
+    /// What to do about it.
     pub fn advice(&self) -> Option<String> {
         let text = match self {
             Self::NotReached(_) | Self::Silent(_) | Self::HungUp => {
@@ -50,12 +50,15 @@ impl AgentError {
             }
             // From within a user namespace root looks like nobody.
             Self::NotRoot(65534) => {
-                "In a container, start it outside: from here root cannot be told from others."
+                "In a container, start it outside: from here root cannot be distinguished from others."
             }
-            Self::NotRoot(_) => "Tell your administrator: somebody else listens where the agent should.",
+            Self::NotRoot(_) => "Tell your administrator: another process listens where the agent should.",
             Self::Garbage(_) => "Their versions may differ by one: restart the agent after an upgrade.",
             Self::TooLong => "Put long lists of arguments into a file.",
-            Self::Differs(_) => "Try again. If it stays so, tell your administrator: rungate policy check",
+            Self::Differs(_) => {
+                "Try again. If it happens again, tell your administrator: rungate policy \
+                check"
+            }
             Self::Faulty(..) => "Tell your administrator: rungate policy check",
             Self::Failed(_) => return None,
         };
@@ -73,17 +76,17 @@ impl fmt::Display for AgentError {
                 let longest = longest.saturating_add(Duration::from_millis(500)).as_secs();
                 write!(formatter, "the agent at {SOCKET} has not answered for {longest} s")
             }
-            Self::HungUp => write!(formatter, "the agent at {SOCKET} has hung up"),
+            Self::HungUp => write!(formatter, "the agent at {SOCKET} closed the connection"),
             Self::NotRoot(uid) => write!(formatter, "{SOCKET} is not root's agent: user {uid} listens there"),
             Self::Garbage(Garbage::OtherVersion(version)) => {
-                write!(formatter, "the agent at {SOCKET} speaks version {version} of its language")
+                write!(formatter, "the agent at {SOCKET} uses version {version} of the protocol")
             }
             Self::Garbage(Garbage::TooLong | Garbage::Senseless) => {
-                write!(formatter, "the answer of the agent at {SOCKET} makes no sense")
+                write!(formatter, "the answer of the agent at {SOCKET} is invalid")
             }
-            Self::TooLong => write!(formatter, "its command line is too long for the agent to judge it"),
+            Self::TooLong => write!(formatter, "its command line is too long for the agent"),
             Self::Differs(why) => {
-                write!(formatter, "the agent judges it by another policy: {}", visible_lines(why))
+                write!(formatter, "the agent uses another policy: {}", visible_lines(why))
             }
             Self::Failed(why) => write!(formatter, "the agent refuses: {}", visible_lines(why)),
             Self::Faulty(why, _) => {

@@ -1,4 +1,4 @@
-//! What became of overdue holders, reported to the launch that wanted their slots.
+//! The outcome of overdue holders, reported to the launch that needs their slots.
 
 use super::message::{EvictionOutcome, Expired, Reach};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Expired {
-    /// Of a holder; none where it is not known who that is.
+    /// For a holder; none if it is unknown.
     pub fn of(table: &str, overdue: &Overdue, fate: keeper::EvictionOutcome) -> Option<Self> {
         let Overdue { holder, elsewhere, by, slots, .. } = overdue;
         let holder = super::picture::described(holder.clone())?;

@@ -36,7 +36,7 @@ pub enum Garbage {
 }
 
 impl Request {
-    /// Its frame; none where it is too long.
+    /// Its frame; none if it is too long.
     pub fn frame(&self) -> Option<Vec<u8>> {
         Some(frame(self)).filter(|frame| frame.len() <= LONGEST_REQUEST)
     }
@@ -59,7 +59,7 @@ fn frame(message: &impl Wire) -> Vec<u8> {
     bytes
 }
 
-/// What has come, until it is a whole message. It grows with what comes, and not with what is announced.
+/// Received bytes, until they are a whole message. It grows with what comes, and not with what is announced.
 #[derive(Debug, Default)]
 pub struct Inbox(Vec<u8>);
 
@@ -79,7 +79,7 @@ impl Inbox {
         self.0.is_empty()
     }
 
-    /// Whether there is something to make a message of, or to see that it is none.
+    /// Whether there are enough bytes for a message, or to see that they are not one.
     pub fn has_message(&self) -> bool {
         let Some(length) = self.0.first_chunk::<LENGTH>() else { return false };
         let length = usize::try_from(u32::from_le_bytes(*length)).unwrap_or(usize::MAX);
@@ -103,7 +103,7 @@ impl Inbox {
         if end > longest {
             return Err(Garbage::TooLong);
         }
-        // What comes after it is another message's.
+        // Later bytes belong to another message.
         if length == 0 {
             return Err(Garbage::Senseless);
         }
@@ -114,7 +114,7 @@ impl Inbox {
             None => return Ok(None),
         };
         let Some(mut left) = self.0.get(LENGTH.saturating_add(1)..end) else { return Ok(None) };
-        // What a newer version alone can say is no nonsense.
+        // A message that only a newer version knows is not invalid.
         let unknown = || match version {
             newer if newer > VERSION => Garbage::OtherVersion(newer),
             _ => Garbage::Senseless,

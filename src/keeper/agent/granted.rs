@@ -25,7 +25,7 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// What came over this connection. A descriptor that the program is to inherit is moved out of its way.
+    /// The data of this connection. A descriptor that the program is to inherit is moved out of its way.
     pub fn over(client: &Rc<RefCell<Client>>) -> Result<Self, AgentError> {
         let descriptor = client.borrow_mut().take_descriptor();
         let moved = descriptor.map(descriptor::move_high).transpose();
@@ -33,8 +33,8 @@ impl Granted {
         Ok(Self { client: Rc::clone(client), descriptor, is_given_back: false })
     }
 
-    /// Hands the slots over to the program that this process, or a child of it, is about to become. That the
-    /// agent does not hear of it does no harm: it has the process.
+    /// Hands the slots over to the program that this process, or a child of it, is about to become. It does
+    /// no harm if the agent does not receive this: it knows the process.
     pub fn keep_across_exec(&self) -> Result<(), AgentError> {
         if let Some(kept) = &self.descriptor {
             descriptor::keep_across_exec(kept.as_fd()).map_err(AgentError::NotReached)?;
@@ -48,7 +48,7 @@ impl Granted {
         let _ = self.client.borrow_mut().say(&Request::RunsAs(program));
     }
 
-    /// Gives the slots back, and is answered; `has_run` where a program had them until now. An agent that has
+    /// Releases the slots, and is answered; `has_run` where a program had them until now. An agent that has
     /// ended meanwhile finds out by itself.
     pub fn give_back(&mut self, has_run: bool) -> Result<(), AgentError> {
         if self.is_given_back {

@@ -22,7 +22,7 @@ wire! {
     enum Request {
         /// Slots for a launch of this process.
         Take(Take) = 1,
-        /// The program is about to start: from now on nothing but its end gives the slots back.
+        /// The program is about to start: from now on nothing but its end releases the slots.
         Started = 2,
         /// The slots are not needed, or no longer; whether a program had them.
         GiveBack(bool) = 3,
@@ -66,11 +66,11 @@ wire! {
         held: OsString,
         /// What is to keep the slots, as far as the policy lets it.
         hold: Hold,
-        /// How long it may wait, where the command line says so.
+        /// How long it may wait, if the command line says so.
         wait: Option<Wait>,
         /// Whether holders that are overdue may be ended for it, which takes time.
         may_end: bool,
-        /// Whether an answer to the same question was lost: what was granted then is given back first.
+        /// Whether an answer to the same question was lost: what was granted then is released first.
         is_again: bool,
     }
 }
@@ -85,7 +85,7 @@ wire! {
         Waits(Waits) = 3,
         /// The agent's judgement is another: a rule refuses, say.
         Differs(String) = 4,
-        /// What was asked for was done; whether there was anything to do.
+        /// The request was carried out; whether there was anything to do.
         Done(bool) = 5,
         Tables(Vec<Table>) = 6,
         /// It cannot be done, for this reason.
@@ -98,8 +98,8 @@ wire! {
         About(About) = 10,
         /// Nothing yet: the kernel cannot give the process at the other end, which has to say this number.
         Challenge(u128) = 11,
-        /// What came before this was for a question of before: slots that were given by it are given back.
-        /// What follows is for the one that came last.
+        /// Earlier messages belong to an earlier request: slots that they granted are released. What follows
+        /// is for the one that came last.
         Anew = 12,
         /// The ends that it has seen last, oldest first.
         Ended(Vec<End>) = 13,
@@ -121,7 +121,7 @@ wire! {
 }
 
 wire! {
-    /// What became of a holder that was to be ended.
+    /// The outcome of a holder that was to be ended.
     struct Expired {
         table: String,
         /// The holder, with the first of its slots.
@@ -132,13 +132,13 @@ wire! {
         by: Option<Duration>,
         /// Whether it runs on another host.
         is_elsewhere: bool,
-        /// What became of it.
+        /// Its outcome.
         fate: EvictionOutcome,
     }
 }
 
 wire! {
-    /// What became of it; with the number of the last signal that was sent.
+    /// Its outcome; with the number of the last signal.
     enum EvictionOutcome {
         Ended((i32, Reach)) = 1,
         /// It ended, and others that cannot be ended keep the slot.
@@ -151,7 +151,7 @@ wire! {
         Privileged = 5,
         /// It cannot be looked into.
         OutOfSight = 6,
-        /// It starts all the same.
+        /// It starts nevertheless.
         Survived = 7,
         /// Another host was given notice of it.
         Noticed = 8,
@@ -163,7 +163,7 @@ wire! {
 }
 
 wire! {
-    /// Who got a signal.
+    /// The processes that got a signal.
     enum Reach {
         /// All that were meant.
         Full = 1,
@@ -215,7 +215,7 @@ wire! {
     struct Granted {
         /// Each repository's name and its slots, as `RUNGATE_HELD` writes them.
         slots: Vec<(String, String)>,
-        /// The tables of which nothing was taken, because their limits are only tried out.
+        /// The tables of which nothing was acquired, because their limits are not enforced.
         without: Vec<String>,
         /// What keeps the slots. More than the process itself keeps them by a descriptor, which comes with
         /// this answer.
@@ -254,7 +254,7 @@ wire! {
         table: String,
         /// Why.
         reason: Reason,
-        /// Why it is not waited for, where that is so.
+        /// Why it is not waited for, if that is so.
         unwaited: Option<Unwaited>,
     }
 }
@@ -274,7 +274,7 @@ wire! {
 }
 
 wire! {
-    /// Why there is nothing to be had of a table.
+    /// Why nothing is available in a table.
     enum Reason {
         /// The limit is reached, or what is left is for others.
         Full = 1,
@@ -284,7 +284,7 @@ wire! {
         Ancestors = 3,
         /// More is wanted than there can ever be.
         Never = 4,
-        /// The pause since then is not over; with the user who started, where that is known.
+        /// The pause since then is not over; with the user who started, if known.
         TooSoon((SystemTime, Option<u32>)) = 5,
     }
 }
@@ -296,7 +296,7 @@ wire! {
         held: Vec<(u64, u64)>,
         /// Its holders, as far as they are named here.
         holders: Vec<Holder>,
-        /// Who waits, oldest first.
+        /// The waiters, oldest first.
         waiting: Vec<Waiter>,
         /// When a program was last started.
         last_start: Option<SystemTime>,
@@ -322,7 +322,7 @@ wire! {
 }
 
 wire! {
-    /// Who holds a slot, or neighbouring ones.
+    /// The holder of a slot, or of neighbouring ones.
     struct Holder {
         /// First and last.
         slots: (u64, u64),
@@ -348,8 +348,7 @@ fields!(Waiter { number, class, wants, is_away, process });
 fields!(WaitingProcess { pid, host, user, command, since });
 fields!(Class { generation, reach });
 
-// What a question for slots says of its launch: whether two of them ask for the same one, and how much
-// memory it takes.
+// The launch of a request for slots: whether two requests are for the same one, and its memory.
 
 impl Take {
     /// Whether it asks for the same launch as another one, so that nothing but the policy can make another

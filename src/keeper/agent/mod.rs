@@ -48,7 +48,7 @@ pub fn unreadable_slots(table: &str, holders: &[Holder]) -> Vec<UnreadableSlot> 
     slots
 }
 
-/// A table at one moment, to be looked at in this process; none if it was never used.
+/// A table at one moment, to be checked in this process; none if it was never used.
 pub fn look(name: &str) -> Result<Option<memory::Table>, AgentError> {
     let tables = Client::connect()?.look(vec![name.to_owned()])?;
     Ok(tables.first().map(|table| table.to_memory(&Store::default())))

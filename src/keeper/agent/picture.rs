@@ -43,7 +43,7 @@ impl Table {
         for (first, last) in &self.held {
             let slots: Vec<u64> = (*first..=*last).collect();
             if let Some(held) = table.take(&slots) {
-                // Nobody gives them back here.
+                // They are not released here.
                 std::mem::forget(held);
             }
         }

@@ -24,7 +24,7 @@ pub(super) trait Wire: Sized {
     /// Adds its bytes.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Takes it from the start of what is left; none where that is something else.
+    /// Takes it from the start of what is left; none if that is something else.
     fn take(left: &mut &[u8]) -> Option<Self>;
 }
 

@@ -34,10 +34,10 @@ pub enum RepositoryError {
     /// A process has a lease on the file, so that it cannot be opened now.
     Leased {
         path: PathBuf,
-        /// Who has it, where the kernel shows that here.
+        /// Who has it, if the kernel shows that here.
         holder: Option<Process>,
     },
-    /// The directory that the policy names for repositories is not there.
+    /// The directory that the policy names for repositories does not exist.
     NoDirectory {
         /// The missing directory.
         path: PathBuf,
@@ -67,11 +67,11 @@ pub enum RepositoryError {
         /// How many names it has.
         links: u64,
     },
-    /// A file for one user, in a directory where everybody may create files, belongs to another user.
+    /// A file for one user, in a directory where all users may create files, belongs to another user.
     WrongOwner {
         path: PathBuf,
         owner: u32,
-        /// Whose it should be.
+        /// Its required owner.
         expected: u32,
     },
     /// The caller has opened no descriptor of the file that is to keep its slots, or one of a file that was
@@ -84,7 +84,7 @@ pub enum RepositoryError {
         path: PathBuf,
         /// How long it was waited for.
         waited: Duration,
-        /// Who keeps it, where the kernel can say.
+        /// Who keeps it, if the kernel can say.
         holder: Option<Process>,
         /// Whether it was another one at the beginning: there are many, and none of them is stuck.
         was_handed_on: bool,
@@ -109,7 +109,7 @@ impl fmt::Display for RepositoryError {
             }
             Self::NotPrivate { path } => write!(
                 formatter,
-                "{} is not a directory that belongs to you alone; someone else may have made it",
+                "{} is not a directory that belongs to you alone; another user may have created it",
                 path.shown()
             ),
             Self::Distrusted { path, source } => {
@@ -119,7 +119,7 @@ impl fmt::Display for RepositoryError {
                 write!(formatter, "{} is {kind}, not a lock file", path.shown())
             }
             Self::NoRepository { path } => {
-                write!(formatter, "{} holds something else than slots, and is left as it is", path.shown())
+                write!(formatter, "{} has other content than slots, and is not changed", path.shown())
             }
             Self::SeveralLinks { path, links } => {
                 write!(formatter, "{} has {links} names (hard links), a lock file has one", path.shown())
@@ -129,13 +129,13 @@ impl fmt::Display for RepositoryError {
             }
             Self::WrongOwner { path, owner, expected } => write!(
                 formatter,
-                "{} belongs to {}, but it counts for {}, who could be kept out with it",
+                "{} belongs to {}, but it counts for {}, whose launches its owner could block",
                 path.shown(),
                 accounts::shown(*owner),
                 accounts::shown(*expected)
             ),
             Self::ReplacedTooOften { path } => {
-                write!(formatter, "{} is being deleted and created again all the time", path.shown())
+                write!(formatter, "{} is deleted and created again repeatedly", path.shown())
             }
             Self::Leased { path, holder: Some(process) } => {
                 write!(formatter, "cannot open {}: {} has a lease on it", path.shown(), shown(process))
@@ -193,14 +193,14 @@ impl RepositoryError {
         }
     }
 
-    /// What the reader may do about it, as a sentence; none where nothing general helps.
+    /// What the reader may do about it, as a sentence; none if nothing general helps.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NoDirectory { path } => {
                 Some(format!("To create it (as root): install -d -m 1777 {}", word(path)))
             }
             Self::NoRepository { path } => Some(format!(
-                "Name a file that is empty or not there yet; if this one is to be used up: truncate -s 0 {}",
+                "Name a file that is empty or does not exist; to erase this one: truncate -s 0 {}",
                 word(path)
             )),
             Self::NoCarrier { path } => Some(format!("Open it first, and add --fd 9: exec 9<{}", word(path))),

@@ -44,9 +44,9 @@ pub struct Overdue {
     pub holder: Holder,
     /// Its process: the command, where a supervisor took the slots for it.
     pub pid: i32,
-    /// The host that it runs on, where that is another one.
+    /// The host that it runs on, if that is another one.
     pub elsewhere: Option<String>,
-    /// By how much it is overdue; none where a user asks for its end, however old it is.
+    /// By how much it is overdue; none if a user asks for its end, however old it is.
     pub by: Option<Duration>,
     /// How many slots it holds.
     pub slots: u64,
@@ -112,7 +112,7 @@ impl Overdue {
 const MOST_CANDIDATES: usize = 8;
 
 /// The overdue among `holders`, each process once: first those that can be ended, the longest overdue first.
-/// Those about whose time nothing is known are not among them.
+/// Holders with an unknown start are not included.
 pub fn overdue(
     file: &LockFile,
     holders: &[Holder],
@@ -173,7 +173,7 @@ fn to_end(
                         Some((expiry, _)) => time_overdue(&job, expiry).map(Some),
                         None => Some(None),
                     };
-                    // Nobody ends the job that started them.
+                    // No process ends the job that started it.
                     let by = by.filter(|_| !lineage.contains(&job.process().pid()));
                     overdue.extend(by.map(|by| Overdue::of_job(&job, holder, by, slots)));
                     jobs.push(job);
@@ -286,7 +286,7 @@ fn proved(
     for pid in candidates {
         match Job::prove(*pid, file.id(), holder.slots.0, since_when) {
             Ok(job) => return Ok(job),
-            // What stands first is the likeliest, and is told.
+            // The first is the likeliest, and is reported.
             Err(other) if doubt == UnverifiedTarget::NoGuardian && other != UnverifiedTarget::Gone => {
                 doubt = other;
             }
@@ -314,8 +314,8 @@ fn shown(holder: &Holder, pid: i32) -> Holder {
     Holder { pid: Some(pid), keeper: Some(pid), uid: process::owner(pid), command, ..holder.clone() }
 }
 
-/// One that is not proved to hold its slot; if overdue holders are meant, one that is overdue by its own
-/// record. For those without a record the start is unknown.
+/// A holder without proof of its slot; if overdue holders are meant, one that is overdue by its own record.
+/// For those without a record the start is unknown.
 fn unproved(
     holder: &Holder,
     doubt: UnverifiedTarget,
@@ -324,7 +324,7 @@ fn unproved(
 ) -> Option<Overdue> {
     let lives = |pid| Process::find(pid).filter(|process| !process.is_zombie());
     let pid = holder.pid.filter(|_| holder.hold.is_some() || overdue_by.is_none())?;
-    // Of a tree whose command has ended the supervisor is left.
+    // After the end of a tree's command, the supervisor is left.
     let process = lives(pid).or_else(|| lives(holder.keeper?))?;
     let by = match overdue_by {
         Some((expiry, now)) => Some(holder.age(now)?.min(process.age()?).checked_sub(expiry.after)?),
@@ -335,7 +335,7 @@ fn unproved(
     Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled, with: Vec::new() })
 }
 
-/// Ends holders carefully, all at the same time; `told` hears what became of each. Never call it under the
+/// Ends holders carefully, all at the same time; `told` gets the outcome of each. Never call it under the
 /// mutex: it takes up to three times the grace.
 pub fn end_all(
     file: &LockFile,
@@ -394,7 +394,7 @@ impl Ending {
         Ok(Self { job, slot, is_overdue, expiry, sent: None, next: 0, due, was_out_of_sight: false })
     }
 
-    /// The process whose end ends the job. A supervisor gives the slot back before it ends.
+    /// The process whose end ends the job. A supervisor releases the slot before it ends.
     pub fn process(&self) -> &PidFd {
         self.job.process()
     }
@@ -404,7 +404,7 @@ impl Ending {
         self.due.saturating_duration_since(Instant::now())
     }
 
-    /// Looks whether it has ended, and sends the next signal if that is due. Proves each time that the
+    /// Checks whether it has ended, and sends the next signal if that is due. Proves each time that the
     /// process is still the job.
     pub fn go_on(&mut self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
         loop {
@@ -439,8 +439,7 @@ impl Ending {
             }
             let reach = match self.job.signal(signal, self.expiry.kill) {
                 Ok(reach) => reach,
-                // What has ended already may leave something that has not: a supervisor that is about to give
-                // the slot back.
+                // An ended process may leave a running one: a supervisor that is about to release the slot.
                 Err(Errno::ESRCH) => Reach::Full,
                 Err(_) => return Ok(Some(EvictionOutcome::NotPermitted)),
             };
@@ -469,8 +468,7 @@ impl Ending {
         terminal::tell(pid, &format!("rungate: {name} (PID {pid}) is ended: {why}"));
     }
 
-    /// What became of it, if it has let its slot go: a process that ends gives its locks up a moment before
-    /// it has ended.
+    /// Its outcome, if it has released its slot: a process releases its locks a moment before it has ended.
     pub fn has_let_go(&self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
         let pid = Some(self.job.process().pid());
         let is_its_own = |lock: &Conflict| {
@@ -486,11 +484,11 @@ impl Ending {
         self.due = Instant::now().checked_add(self.expiry.grace).unwrap_or(self.due);
     }
 
-    /// What there is to say once the job has gone.
+    /// The result once the job is gone.
     fn left_behind(&self, file: &LockFile) -> Result<EvictionOutcome, RepositoryError> {
         let Some((signal, reach)) = self.sent else { return Ok(EvictionOutcome::HadLeft) };
         let bytes = slot_bytes(self.slot, self.slot);
-        // A lock of the process itself is left to nobody.
+        // A lock of the process itself passes to no other process.
         let is_orphaned = self.job.hold() != Hold::Process
             && file.conflict(&bytes)?.is_some_and(|lock| lock.pid.is_none())
             && !locks_within(file, &guardians())?

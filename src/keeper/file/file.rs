@@ -77,7 +77,7 @@ impl AsFd for LockFile {
 }
 
 impl LockFile {
-    /// Opens the file to look at it; none when it is not there.
+    /// Opens the file for reading; none if it does not exist.
     pub fn open_to_read(place: &LockPath<'_>) -> Result<Option<Self>, RepositoryError> {
         let Some(directory) = place.directory(None, &BaseDirectories::default())? else { return Ok(None) };
         let Some(descriptor) = open(&directory, place, Access::Read)? else { return Ok(None) };
@@ -177,7 +177,7 @@ impl LockFile {
     }
 
     fn looks_like_one(&self) -> Result<bool, RepositoryError> {
-        // Nearly always it is rungate's, and these few bytes are all that has to be looked at.
+        // Nearly always it is rungate's, and these few bytes are all that has to be checked.
         let mut magic = [0; content::MAGIC.len()];
         if self.read_at(&mut magic, HEADER_AT)? == magic.len() && magic == content::MAGIC {
             return Ok(true);
@@ -197,7 +197,7 @@ impl LockFile {
         self.id
     }
 
-    /// Whether it was opened to look at it alone: nothing can be written to it.
+    /// Whether it was opened only for reading: nothing can be written to it.
     pub fn is_to_look_at(&self) -> bool {
         self.is_to_look_at
     }
@@ -216,7 +216,7 @@ impl LockFile {
             || matches!(place.look(), Ok(Some(status)) if is_this(status))
     }
 
-    /// Opens what else this hold needs, where that is not open yet. Nothing is closed that may have locks of
+    /// Opens what else this hold needs, if that is not open yet. Nothing is closed that may have locks of
     /// this process.
     pub fn prepare(&self, hold: Hold) -> Result<(), RepositoryError> {
         if hold == Hold::Process || self.reader.get().is_some() {
@@ -284,7 +284,7 @@ impl LockFile {
             .map_err(|errno| call("lock", &self.path, "fcntl(F_SETLK)", errno))
     }
 
-    /// Gives back a lock of the process.
+    /// Releases a lock of the process.
     pub fn unlock(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
         record_lock::unlock(self.as_fd(), bytes, Ownership::Process)
             .map_err(|errno| call("unlock", &self.path, "fcntl(F_SETLK)", errno))
@@ -302,7 +302,7 @@ impl LockFile {
             .map_err(|errno| call("lock", &self.path, "fcntl(F_OFD_SETLK)", errno))
     }
 
-    /// Gives back a lock that a description keeps.
+    /// Releases a lock that a description keeps.
     pub(super) fn unlock_shared(&self, bytes: &Bytes) -> Result<(), RepositoryError> {
         record_lock::unlock(self.carrier(), bytes, Ownership::Description)
             .map_err(|errno| call("unlock", &self.path, "fcntl(F_OFD_SETLK)", errno))

@@ -1,5 +1,5 @@
-//! What the content of a lock file says of the whole file: the hint of exectimes, and rungate's own header.
-//! It admits and refuses nothing. All of it may be garbage, and then it counts as absent.
+//! The part of a lock file's content that describes the whole file: the hint of exectimes, and rungate's own
+//! header. It admits and refuses nothing. All of it may be garbage, and then it counts as absent.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -23,7 +23,7 @@ const LAST_END_AT: u64 = HEADER_AT + 32;
 pub struct Header {
     /// Whether rungate has written a header before; else the bytes mean nothing.
     pub is_there: bool,
-    /// The highest slot that may be locked, as the file says; none where the file is too short to say it or
+    /// The highest slot that may be locked, as the file says; none if the file is too short to say it or
     /// says what cannot be.
     pub hint: Option<u64>,
     /// Where the next search for a free slot begins.

@@ -153,7 +153,7 @@ impl Held {
     }
 
     /// Hands the slots over to the program that this process, or a child of it, is about to become. Until it
-    /// does, they are still given back when this value is dropped.
+    /// does, they are still released when this value is dropped.
     pub fn keep_across_exec(&self) -> Result<(), RepositoryError> {
         if self.hold == Hold::Descriptor && !self.guardians.is_empty() {
             // Exec would close it, and with it go all locks that the process has on the file.

@@ -1,4 +1,4 @@
-//! Who holds a slot, as far as it is proved. The kernel says that the slot is held, and mostly by which
+//! The holder of a slot, as far as proved. The kernel says that the slot is held, and mostly by which
 //! process. The record adds user and start, and counts only if the two agree. A holder that nothing vouches
 //! for is shown as unknown, never hidden.
 
@@ -35,13 +35,13 @@ use crate::{
 pub struct Holder {
     /// First and last slot.
     pub slots: (u64, u64),
-    /// The process, where it can be seen from here.
+    /// The process, if it can be seen from here.
     pub pid: Option<i32>,
-    /// The process whose end frees the slot: the supervisor, where there is one.
+    /// The process whose end frees the slot: the supervisor, if there is one.
     pub keeper: Option<i32>,
     /// Its user.
     pub uid: Option<u32>,
-    /// The node name that it wrote down.
+    /// The node name that it recorded.
     pub host: Option<String>,
     /// Since when it holds the slot or, for a program that keeps no records, since when it runs: by the clock
     /// as it was set then.
@@ -58,7 +58,7 @@ pub struct Holder {
 }
 
 impl Holder {
-    /// A holder of which nothing is known.
+    /// An unknown holder.
     pub fn unknown(slots: RangeInclusive<u64>) -> Self {
         let (pid, keeper, uid, host) = (None, None, None, None);
         let (since, taken, hold, command, rule) = (None, None, None, None, None);
@@ -93,7 +93,7 @@ impl Holder {
         Some(shown_pid(self.pid?, self.elsewhere()))
     }
 
-    /// How long it has held the slot, however the clock was set meanwhile; for one that wrote down nothing
+    /// How long it has held the slot, however the clock was set meanwhile; for one that recorded nothing
     /// but the time of day a clock that was set back makes it zero.
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         if let (Some(taken), Some(now)) = (self.taken, process::since_boot()) {
@@ -138,7 +138,7 @@ pub fn holders(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, Re
 pub struct Known {
     /// By slot.
     pub holders: Vec<Holder>,
-    /// How many more hold slots, about whom `/proc` was not asked.
+    /// How many more hold slots that were not looked up in `/proc`.
     pub others: u64,
 }
 
@@ -161,7 +161,7 @@ pub fn known_holders(
         while end >= first {
             let record =
                 records.of(end, first)?.filter(|record| may_be_believed(record, *pid, boot.as_deref()));
-            // Where the lock has no process, only /proc tells whether what the record says is still so.
+            // If the lock has no process, only /proc shows whether the record is still true.
             let is_to_prove = pid.is_none() && record.is_some();
             if is_to_prove && !asked.may_ask() {
                 known.others = known.others.saturating_add(1);
@@ -191,7 +191,7 @@ pub fn known_holders(
     Ok(known)
 }
 
-/// What `/proc` was asked, each process once, where the kernel names it and no record does.
+/// The answers of `/proc`, each process once, if the kernel names it and no record does.
 struct Asked {
     most: usize,
     count: usize,
@@ -200,7 +200,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The holder, without its slots; none where that would be one question too many.
+    /// The holder, without its slots; none if that would be one question too many.
     fn about(&mut self, record: Option<Record>, pid: Option<i32>) -> Option<Holder> {
         let nowhere = (0, 0);
         let (None, Some(process)) = (&record, pid) else { return Some(describe(nowhere, pid, record)) };
@@ -282,7 +282,7 @@ fn is_alive(record: &Record) -> bool {
     lives(record.pid, |started| started == record.start) || live_supervisor(record).is_some()
 }
 
-/// The supervisor, if it lives. One that was killed keeps nothing, also before its parent has reaped it.
+/// The supervisor, if it lives. A killed process keeps nothing, even before its parent has reaped it.
 fn live_supervisor(record: &Record) -> Option<i32> {
     record.supervisor.filter(|pid| lives(*pid, |started| started <= record.start))
 }

@@ -96,7 +96,7 @@ impl Job {
         Ok(Self { process, proof, user, shown })
     }
 
-    /// Its process: the supervisor, where there is one.
+    /// Its process: the supervisor, if there is one.
     pub(super) fn process(&self) -> &PidFd {
         &self.process
     }
@@ -164,9 +164,9 @@ fn guardian_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Guardian, Unve
 }
 
 // What proves that a process is the job that holds a slot: a lock of the process on a byte that says which
-// slot, since when, and who is to be signalled when it is overdue. It stays over exec, no child inherits it,
-// and nobody can make one for another process. What a file says, who has a descriptor, and the number that
-// the kernel keeps with a lock can all be made to point to an innocent; so they say at most where to look.
+// slot, since when, and which processes to signal when it is overdue. It survives exec, no child inherits it,
+// and no process can make one for another. The content of a file, the owner of a descriptor, and the process
+// id of a lock can all be made to point to another process. So they are only hints where to look.
 //
 // It is a read lock, so that no other lock on the same byte hides it, and the same through every descriptor.
 // It is gone when the process closes any descriptor of the file: then its holder is named, and not ended.
@@ -179,14 +179,14 @@ const MOMENTS: u64 = 16;
 pub struct Guardian {
     /// The first of the slots.
     pub slot: u64,
-    /// What keeps them, and so who is to be signalled: the process, its children, its descendants.
+    /// What keeps them, and so which processes to signal: the process, its children, its descendants.
     pub hold: Hold,
     /// When it was taken, in moments since the host's boot.
     moment: u64,
 }
 
 impl Guardian {
-    /// That of slots that are taken now; none if the moment is unknown.
+    /// The guardian of slots that are acquired now; none if the time is unknown.
     pub(super) fn begin(slot: u64, hold: Hold) -> Option<Self> {
         let since = process::since_boot_of_host()?;
         let part = u64::from(since.subsec_nanos()).saturating_mul(MOMENTS) / 1_000_000_000;

@@ -44,7 +44,7 @@ pub fn slot_bytes_above(offset: u64) -> Bytes {
 }
 
 /// Every byte above that of a slot: other slots, what nested launches share, and all waiters. Places are not
-/// among them: a launch that this file does not block has one all the same.
+/// among them: a launch that this file does not block has one nevertheless.
 pub fn everything_above(slot: u64) -> Bytes {
     slot_byte(slot).saturating_add(1)..=PLACES - 1
 }
@@ -125,7 +125,7 @@ pub fn place_bytes(first: u64, last: u64) -> Bytes {
     place_byte(first, 0)..=place_byte(last, MOST_BEATS)
 }
 
-/// The number of a place that covers these bytes; none where they are more than one place.
+/// The number of a place that covers these bytes; none if they are more than one place.
 pub fn place_of(bytes: &Bytes) -> Option<u64> {
     let number = |byte: &u64| byte.checked_sub(PLACES).map(|within| within / PLACE_STRETCH);
     number(bytes.start()).filter(|first| number(bytes.end()) == Some(*first))
@@ -144,7 +144,7 @@ pub fn wants_bytes(number: u64) -> Bytes {
     wants_at(number)..=wants_byte(number, LAST_SLOT)
 }
 
-/// How many slots a lock on these bytes says are wanted; none where it is on more.
+/// How many slots a lock on these bytes says are wanted; none if it is on more.
 pub fn wants_of(bytes: &Bytes) -> Option<u64> {
     let within = bytes.start().checked_sub(WANTS)? % PLACE_STRETCH;
     (bytes.start() == bytes.end()).then_some(within)
@@ -169,7 +169,7 @@ pub fn guardian_byte(slot: u64, moment: u64, kind: u64) -> u64 {
     GUARDIANS.saturating_add(GUARDIAN_TIMES.saturating_mul(slot.min(LAST_SLOT))).saturating_add(within)
 }
 
-/// Slot, moment and kind of the guardian at a byte; none where no slot has its guardians.
+/// Slot, moment and kind of the guardian at a byte; none if no slot has its guardians.
 pub fn guardian_at(byte: u64) -> Option<(u64, u64, u64)> {
     let byte = byte.checked_sub(GUARDIANS)?;
     let (slot, within) = (byte / GUARDIAN_TIMES, byte % GUARDIAN_TIMES);

@@ -60,8 +60,8 @@ impl Place {
             self.beats = next;
             return Ok(());
         }
-        // After twelve days, or where somebody else has locked that byte, it begins again: that too can be
-        // seen.
+        // After twelve days, or if another process has locked that byte, it starts again, which is also
+        // visible.
         self.beats = 0;
         self.file.unlock(&(place_byte(self.number.0, 1)..=place_byte(self.number.0, MOST_BEATS)))
     }
@@ -69,8 +69,8 @@ impl Place {
     /// Waits in these classes, and in no other. To be called under the mutex, except to leave.
     pub fn stand(&mut self, classes: &[Class]) -> Result<(), RepositoryError> {
         for class in classes {
-            // Whoever slept on this byte may have it for a moment, and is taken for its waiter as long as it
-            // does; who stands here tries again at the next look.
+            // A process that slept on this byte may have its lock for a moment, and is then taken for its
+            // waiter. The real waiter tries again at its next check.
             if !self.classes.contains(class) && self.file.try_lock(&byte_of(self.number, *class))? {
                 self.classes.push(*class);
             }
@@ -104,7 +104,7 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What cannot be unlocked goes with the process.
+        // A lock that cannot be released ends with the process.
         let _ = self.stand(&[]);
         let _ = self.file.unlock(&wants_bytes(self.number.0));
         let _ = self.file.unlock(&place_bytes(self.number.0, self.number.0));
@@ -130,7 +130,7 @@ fn last<T>(
     number: impl Fn(&T) -> u64,
 ) -> Result<Option<T>, RepositoryError> {
     let Some(mut found) = from(1)? else { return Ok(None) };
-    // Nobody is above `high`.
+    // No waiter is above `high`.
     let (mut high, mut step) = (LAST_NUMBER, 1_u64);
     while number(&found) < high {
         let left = high.saturating_sub(number(&found));
@@ -146,8 +146,8 @@ fn last<T>(
     Ok(Some(found))
 }
 
-/// What a place shows; none if there is none. Only its first byte is queried: no other process can have
-/// locked that.
+/// The heartbeat of a position; none if there is none. Only its first byte is queried: no other process can
+/// have locked that.
 pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Heartbeat>, RepositoryError> {
     let byte = place_byte(number.0, 0);
     let lock = file.conflict(&(byte..=byte))?;
@@ -200,7 +200,7 @@ pub fn youngest(file: &LockFile, before: Option<Number>) -> Result<Option<Waiter
     }
     let Some((_, mut found)) = standing(1, last)? else { return Ok(None) };
     // The line may be long and its youngest near, so the search goes back in growing steps and then narrows
-    // down. Nobody is above `high`.
+    // down. No waiter is above `high`.
     let (mut low, mut high, mut step) = (last, last, 1_u64);
     while low > number_of(&found) {
         if let Some((_, lock)) = standing(low, high)? {
@@ -211,7 +211,7 @@ pub fn youngest(file: &LockFile, before: Option<Number>) -> Result<Option<Waiter
         low = low.saturating_sub(step).max(1);
         step = step.saturating_mul(4);
     }
-    // Somebody is at or above whoever was found: each question halves what is left between them and `high`.
+    // There is a waiter at or above the one found: each query halves the range up to `high`.
     while number_of(&found) < high {
         let number = number_of(&found);
         let middle = number.saturating_add(high.saturating_sub(number).div_ceil(2));
@@ -266,8 +266,8 @@ fn waiter(lock: &Conflict) -> Option<Waiter> {
 /// once.
 const MEANINGLESS: usize = 16;
 
-/// A lock among these bytes that means something. One that covers more is, say, a lock of the whole file, and
-/// no place in a queue; no two processes can have locked what a waiter has.
+/// A lock among these bytes that means something. A lock that covers more may be one of the whole file, but
+/// is not a position in a queue; no two processes can have locked a waiter's bytes.
 fn within<T>(
     file: &LockFile,
     bytes: Bytes,

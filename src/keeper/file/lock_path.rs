@@ -1,7 +1,8 @@
 //! Where a lock file is. The author of a repository's path vouches for one directory. Below it other users
 //! may have made directories and links, so everything there is reached by descriptor and judged. A link
-//! counts only if root, the owner of the vouched-for directory or the user whom the file is for made it. A
-//! directory that another user owns or can write to is not used, unless it is sticky and for all users.
+//! counts only if it was created by root, the owner of the trusted directory, or the user that the file is
+//! for. A directory that another user owns or can write to is not used, unless it is sticky and for all
+//! users.
 
 use std::{
     cell::RefCell,
@@ -30,7 +31,7 @@ pub struct LockPath<'a> {
     /// A directory at or above `base` that must belong to the caller alone: others could have made it, in
     /// `/tmp`.
     pub private: Option<&'a Path>,
-    /// The user for whom the file counts, and to whom it must belong if others could have put it there.
+    /// The user that the file counts for, who must own it if others could have created it.
     pub owner: Option<u32>,
     /// Whether the caller named it, and so is trusted below `base`.
     pub is_own: bool,
@@ -47,7 +48,7 @@ impl<'a> LockPath<'a> {
         Self { path, base: &creation.base, private: creation.private.as_deref(), owner: *owner, is_own }
     }
 
-    /// That of a file that the caller named on the command line, with its directory.
+    /// The path of a file that the caller named on the command line, with its directory.
     pub fn named(path: &'a Path) -> Self {
         let base = path.parent().unwrap_or(path);
         Self { path, base, private: None, owner: None, is_own: true }
@@ -58,7 +59,7 @@ impl<'a> LockPath<'a> {
         self.path.file_name().ok_or_else(|| call("open", self.path, "open", Errno::EISDIR))
     }
 
-    /// What is there now; none where there is nothing.
+    /// What is there now; none if there is nothing.
     pub(super) fn look(&self) -> Result<Option<Status>, RepositoryError> {
         let Some(directory) = self.directory(None, &BaseDirectories::default())? else { return Ok(None) };
         match directory.status_of(self.name()?) {
@@ -68,7 +69,7 @@ impl<'a> LockPath<'a> {
         }
     }
 
-    /// The names in a directory at or below the base; none where it may not be used.
+    /// The names in a directory at or below the base; none if it may not be used.
     pub fn names_in(&self, directory: &Path) -> Vec<OsString> {
         let inside = directory.join("_");
         let inside = LockPath { path: &inside, ..*self };
@@ -79,8 +80,8 @@ impl<'a> LockPath<'a> {
             .map_or_else(Vec::new, |found| found.names())
     }
 
-    /// Its directory, reached and judged, with what is missing on the way created where something is to be
-    /// created; none where it is not there.
+    /// Its directory, opened and checked, with missing directories created if needed; none if it does not
+    /// exist.
     pub(super) fn directory(
         &self,
         creation: Option<&Creation>,

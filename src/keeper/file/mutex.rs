@@ -57,7 +57,7 @@ impl Drop for MutexGuard {
     }
 }
 
-/// Who has the mutex, as this process would meet them.
+/// The process that has the mutex, as this process sees it.
 fn holder(file: &LockFile) -> Result<Option<Conflict>, RepositoryError> {
     record_lock::conflict_with_process(file.as_fd(), &MUTEX)
         .map_err(|errno| call("look at the locks of", file.path(), "fcntl(F_GETLK)", errno))

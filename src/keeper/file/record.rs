@@ -1,6 +1,6 @@
-//! What a holder writes about itself, for people. A record admits and ends nobody. It is shown only while its
-//! slot is locked and the kernel agrees on the holder. It names the command and never its arguments, because
-//! others can read it.
+//! What a holder writes about itself, for people. A record neither admits a launch nor ends a process. It is
+//! shown only while its slot is locked and the kernel agrees on the holder. It names the command and never
+//! its arguments, because others can read it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -24,7 +24,7 @@ use crate::{
 pub struct Record {
     /// The process that holds the slot or, under a supervisor, the command.
     pub pid: i32,
-    /// The supervisor, where there is one.
+    /// The supervisor, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub supervisor: Option<i32>,
     /// When the process `pid` started: clock ticks since boot.
@@ -64,7 +64,7 @@ fn is_one(slots: &u64) -> bool {
 const ROOM: usize = RECORD_SIZE - 1;
 
 impl Record {
-    /// What a launch of this process writes, save when; every repository adds its rule. It asks `/proc`, so
+    /// What a launch of this process writes, except when; every repository adds its rule. It asks `/proc`, so
     /// not under a mutex.
     pub fn of(launch: &Launch<'_>) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Record {
             return bytes;
         }
         let mut record = self.clone();
-        // At once, not character by character: whoever types a name of a hundred thousand characters holds
+        // At once, not character by character: a launch with a name of a hundred thousand characters holds
         // the mutex meanwhile.
         record.texts().into_iter().filter(|text| text.len() > ROOM).for_each(|text| {
             let end = (0..=ROOM).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);

@@ -16,7 +16,7 @@ use crate::{
     sys::descriptor::Inherited,
 };
 
-/// Forgets the last start and the last end. Says whether there was anything to forget.
+/// Forgets the last start and the last end. Returns whether there was anything to forget.
 pub fn reset(place: &LockPath<'_>) -> Result<bool, RepositoryError> {
     if place.look()?.is_none() {
         return Ok(false);

@@ -53,7 +53,7 @@ pub(super) fn locks_within(file: &LockFile, bytes: &Bytes) -> Result<Vec<Conflic
 /// left.
 pub(super) fn highest(file: &LockFile) -> Result<Option<u64>, RepositoryError> {
     let all = slot_bytes_above(slot_byte(0));
-    // Nobody is above `high`, and whoever was found is below `low`.
+    // No lock is above `high`, and the one found is below `low`.
     let (mut low, mut high, mut found) = (*all.start(), *all.end(), None);
     let mut is_whole = false;
     while low <= high {
@@ -84,7 +84,7 @@ pub(super) fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, Repositor
     Ok(listed)
 }
 
-/// How far a look has come.
+/// The progress of a scan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Extent {
     /// Everything was seen.
@@ -95,7 +95,7 @@ pub enum Extent {
     Cut,
 }
 
-/// How a look may find out.
+/// The means of a scan.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Means {
     /// By queries, and `/proc/locks` where there are too many locks for that.
@@ -104,11 +104,11 @@ pub enum Means {
     Queries,
 }
 
-/// What is known of the locks on some bytes of a file. It is gone on with where more is to be known.
+/// What is known of the locks on some bytes of a file. It is continued if more is needed.
 #[derive(Clone, Debug)]
 pub struct Look {
     all: Bytes,
-    /// In ascending order and without overlap, save for what was noted since.
+    /// In ascending order and without overlap, except for what was noted since.
     seen: Vec<Conflict>,
     extent: Option<Extent>,
 }
@@ -123,7 +123,7 @@ impl Look {
         Self::at(slot_bytes_above(slot_byte(0)))
     }
 
-    /// Adds what was learned by the way.
+    /// Adds other findings.
     pub fn note(&mut self, conflict: &Conflict) {
         let Conflict { bytes, pid } = conflict;
         let bytes = *bytes.start().max(self.all.start())..=*bytes.end().min(self.all.end());
@@ -146,7 +146,7 @@ impl Look {
     }
 
     fn search(&mut self, file: &LockFile, enough: u64, means: Means) -> Result<Extent, RepositoryError> {
-        // What only so many answers could prove is not begun with.
+        // A proof that needs too many answers is not started.
         let is_far = means == Means::All && enough != u64::MAX && enough > MANY as u64;
         if !is_far {
             let extent = self.ask(file, enough, MANY, QUERIES)?;
@@ -211,7 +211,7 @@ impl Look {
         });
     }
 
-    /// What nothing is known of.
+    /// The unknown ranges.
     fn gaps(&self) -> Vec<Bytes> {
         let mut gaps = Vec::new();
         let mut next = *self.all.start();

@@ -24,9 +24,9 @@ use crate::{
 pub struct TableSnapshot {
     /// How many slots are held.
     pub used: u64,
-    /// Who holds them, by slot.
+    /// The holders, by slot.
     pub holders: Vec<Holder>,
-    /// Who waits, oldest first.
+    /// The waiters, oldest first.
     pub waiting: Vec<Waiter>,
     /// When a program was last started under it.
     pub last_start: Option<SystemTime>,
@@ -35,7 +35,7 @@ pub struct TableSnapshot {
 }
 
 /// Which slots of a file are held, and by which processes where the kernel names them: all that exectimes
-/// tells. A file that is not there has none.
+/// tells. A file that does not exist has none.
 pub fn held_slots(place: &LockPath<'_>) -> Result<Occupancy, RepositoryError> {
     LockFile::open_to_read(place)?.map_or(Ok(Occupancy::default()), |file| scan(&file))
 }
@@ -43,7 +43,7 @@ pub fn held_slots(place: &LockPath<'_>) -> Result<Occupancy, RepositoryError> {
 type HoldersOf = fn(&LockFile, &Occupancy) -> Result<Vec<Holder>, RepositoryError>;
 
 impl TableSnapshot {
-    /// Looks at a lock file of a policy: one that is not there was never used.
+    /// Looks at a lock file of a policy: one that does not exist was never used.
     pub fn of(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
         LockFile::open_to_read(place)?
             .map_or(Ok(Self::default()), |file| Self::of_file(&file, holders_with_search))

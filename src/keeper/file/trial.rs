@@ -26,7 +26,7 @@ pub fn try_out(creation: &Creation) -> Result<(), RepositoryError> {
     result
 }
 
-/// Opens a lock file that is there, as a launch does.
+/// Opens a lock file that exists, as a launch does.
 pub fn try_to_open(path: &Path, creation: &Creation) -> Result<(), RepositoryError> {
     let place = LockPath { path, base: &creation.base, private: None, owner: None, is_own: false };
     open(&place, creation).map(drop)
@@ -38,7 +38,7 @@ fn use_as_launches_do(place: &LockPath<'_>, creation: &Creation) -> Result<(), R
     file.write_at(&CONTENT, 0)
 }
 
-/// Opens a lock file as a launch does, and creates it where it is missing.
+/// Opens a lock file as a launch does, and creates it if it is missing.
 pub(super) fn open(place: &LockPath<'_>, creation: &Creation) -> Result<LockFile, RepositoryError> {
     let (inherited, bases) = (Inherited::scan(), BaseDirectories::default());
     let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };

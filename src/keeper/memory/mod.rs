@@ -68,7 +68,7 @@ impl Store {
         tables.entry(name.to_owned()).or_insert_with(new).clone()
     }
 
-    /// The table with this name, where there is one.
+    /// The table with this name, if there is one.
     pub fn known(&self, name: &str) -> Option<Table> {
         self.tables.borrow().get(name).cloned()
     }

@@ -66,7 +66,7 @@ impl Place {
         }
     }
 
-    /// How many slots are wanted, where that is known.
+    /// How many slots are wanted, if known.
     pub fn wanted(&self) -> Option<u64> {
         self.wants
     }
@@ -165,11 +165,11 @@ impl Held {
         self.share.is_some()
     }
 
-    /// Gives the slots back.
+    /// Releases the slots.
     pub fn release(&mut self) {
         let mut state = self.table.state().borrow_mut();
         for slot in self.slots.drain(..) {
-            // Whoever shares a slot shares it with its holder, and with nobody who takes it afterwards.
+            // A launch that shares a slot shares it with its holder, and not with a later one.
             if self.share.is_none_or(|share| state.shared.get(&slot) == Some(&share)) {
                 state.shared.remove(&slot);
             }

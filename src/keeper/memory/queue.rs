@@ -22,7 +22,7 @@ impl Table {
         self.state().borrow().line.values().take(most).cloned().collect()
     }
 
-    /// Everybody who waits, oldest first.
+    /// All waiters, oldest first.
     pub fn waiters(&self) -> Vec<Waiter> {
         self.state().borrow().line.values().cloned().collect()
     }
@@ -122,8 +122,8 @@ mod tests {
     }
 
     proptest! {
-        /// From the head of a queue it looks at exactly those that answer and that no earlier one holds up:
-        /// the first is never left out, and one of each class looks in vain.
+        /// From the head of a queue it returns exactly the launches that respond and that no earlier one
+        /// blocks. The first is always included, and one of each class checks in vain.
         #[test]
         fn those_look_whom_nobody_holds_up(
             queue in proptest::collection::vec((class(), any::<bool>(), any::<bool>()), 0..20),
@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Who had a number and gave it up may come again under it, and comes before all who came later.
+    /// A launch that released its number may use it again, and precedes all later ones.
     #[test]
     fn numbers_do_not_begin_again_when_nobody_waits() {
         let table = Store::default().table("seats");

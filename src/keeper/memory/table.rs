@@ -53,7 +53,7 @@ pub(super) struct State {
     pub(super) last_end: Option<SystemTime>,
     /// How long after its last use a launch may have to wait; zero if none ever had to.
     pub(super) longest_pause: Duration,
-    /// Whose launch started last.
+    /// The user of the last start.
     pub(super) started_by: Option<u32>,
     /// The highest number that was ever used: a launch that releases what it got under a number comes again
     /// under the same, and no later launch may have a lower one.
@@ -64,7 +64,7 @@ pub(super) struct State {
     pub(super) line: BTreeMap<Standing, Waiter>,
     /// How many of them are of each class.
     pub(super) classes: BTreeMap<Class, usize>,
-    /// Of a picture: how many more wait, and how many of them are of the own user.
+    /// For a picture: how many more wait, and how many of them belong to the same user.
     pub(super) unlisted: (u64, u64),
 }
 
@@ -217,7 +217,7 @@ impl Table {
         self.name.as_deref() == Some(name)
     }
 
-    /// Its name, where it has one.
+    /// Its name, if it has one.
     pub fn name(&self) -> &str {
         self.name.as_deref().unwrap_or_default()
     }
@@ -254,7 +254,7 @@ impl Table {
         Occupancy::of(spans)
     }
 
-    /// Who holds the slots of an occupancy.
+    /// The holders of an occupancy.
     pub fn holders(&self, occupancy: &Occupancy) -> Vec<Holder> {
         let state = self.state.borrow();
         let of = |Span { slots, .. }: &Span| match state.held.get(slots.start()) {
@@ -485,7 +485,7 @@ impl Table {
         (state.last_start, state.last_end)
     }
 
-    /// Sets them, as they were written down elsewhere.
+    /// Sets them, as they were recorded elsewhere.
     pub fn set_stamps(&self, start: Option<SystemTime>, end: Option<SystemTime>, started_by: Option<u32>) {
         let mut state = self.state().borrow_mut();
         (state.last_start, state.last_end, state.started_by) = (start, end, started_by);
@@ -508,7 +508,7 @@ impl Table {
         state.started_by.filter(|_| state.last_start == Some(start))
     }
 
-    /// Writes down a start in these slots.
+    /// Records a start in these slots.
     pub fn started(&self, slots: &[u64], now: SystemTime) {
         let mut state = self.state().borrow_mut();
         state.last_start = Some(now);
@@ -525,12 +525,12 @@ impl Table {
         self.state().borrow_mut().last_start = before;
     }
 
-    /// Writes down the end of a program.
+    /// Records the end of a program.
     pub fn ended(&self, now: SystemTime) {
         self.state().borrow_mut().last_end = Some(now);
     }
 
-    /// Forgets when it was last used. Says whether there was anything to forget.
+    /// Forgets when it was last used. Returns whether there was anything to forget.
     pub fn reset(&self) -> bool {
         let mut state = self.state().borrow_mut();
         let had_any = (state.last_start, state.last_end) != (None, None);
@@ -555,9 +555,9 @@ impl Table {
     }
 }
 
-// Which holders of a table in memory are to be ended. Whoever keeps it knows its holders, so that nothing
-// has to be proved here. Of holders on other hosts, which keep that table too, it knows what they wrote
-// down, by a clock of theirs: that is enough to give notice of them, and their own host decides.
+// Which holders of a table in memory are to be ended. Its keeper knows its holders, so no proof is needed
+// here. It knows the records of holders on other hosts, by their clocks. That is enough to give notice of
+// them, and their own host decides.
 
 /// The overdue among holders, each process once, the longest overdue first.
 pub fn overdue(holders: &[Holder], expiry: &Expiry) -> Vec<Overdue> {

@@ -1,5 +1,5 @@
-//! What a log keeps so that its launches can be judged again: all that a decision used, and nothing else. Of
-//! arguments and variables only those are logged that a rule names; the others are null.
+//! What a log keeps so that its launches can be judged again: all that a decision used, and nothing else.
+//! Only arguments and variables that a rule names are logged; the others are null.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -15,7 +15,7 @@ pub struct Circumstances {
     pub groups: Vec<u32>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub program: String,
-    /// The same without links, where that is another path.
+    /// The same without links, if that is another path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub canonical: Option<String>,
     /// The working directory.
@@ -24,11 +24,11 @@ pub struct Circumstances {
     /// The arguments that a rule names; the others are counted, and not logged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<Option<String>>,
-    /// The variables that a rule asks about, where they are set; each with its value, where a rule names
+    /// The variables that a rule asks about, if they are set; each with its value, where a rule names
     /// that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Option<String>>,
-    /// How long it was to wait at most, where the command line said so.
+    /// How long it was to wait at most, if the command line said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
 }
@@ -38,7 +38,7 @@ pub struct Circumstances {
 pub struct TableSeen {
     /// Its name.
     pub repository: String,
-    /// Whose table it was, where each member has one: `uid 1000`, `gid 100`, or a text.
+    /// The member of the table, if each member has one: `uid 1000`, `gid 100`, or a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
     /// How many slots were held, with those of this launch; none if that was not counted.
@@ -55,7 +55,7 @@ pub struct TableSeen {
     pub lent: u64,
     /// How many this launch could have been one of.
     pub limit: u64,
-    /// Of a launch that another table refused: how many slots it would have had here.
+    /// For a launch that another table refused: how many slots it would have had here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<u64>,
     /// Whether an ancestor's slots were enough.

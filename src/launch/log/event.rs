@@ -105,7 +105,7 @@ pub struct Event {
     /// Between which moments it ended, if no process saw when.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<(u64, u64)>,
-    /// What the decision looked at.
+    /// The facts of the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<Box<Circumstances>>,
     /// The repositories as they were at that moment.
@@ -188,15 +188,15 @@ impl Event {
         self.time.saturating_add(1).saturating_mul(1000)
     }
 
-    /// How long it waited, ran or was overdue; none where the log says what cannot be: anybody who may append
-    /// to it can write any number.
+    /// How long it waited, ran or was overdue; none if the log's value is impossible: users who may append to
+    /// it can write any number.
     pub fn duration(&self) -> Option<Duration> {
         let duration = Duration::try_from_secs_f64(self.seconds?).ok()?;
         (duration <= LONGEST).then_some(duration)
     }
 
-    /// Whether the holder that was to be ended has given its slot back: the status is then the signal that
-    /// ended it, or says that it had left before. What else it says is why the slot is still held.
+    /// Whether the holder that was to be ended has released its slot: the status is then the signal that
+    /// ended it, or says that it had left before. Otherwise it is the reason why the slot is still held.
     pub fn has_left(&self) -> bool {
         let is_signal = |status: &str| status.starts_with("SIG") && !status.contains(',');
         self.status.as_deref().is_none_or(|status| status == HAD_LEFT || is_signal(status))
@@ -265,7 +265,7 @@ impl Event {
     }
 }
 
-/// A value as JSON; none where it is too long for a field, because half of it could not be read.
+/// A value as JSON; none if it is too long for a field, because half of it could not be read.
 fn whole(value: &impl Serialize) -> Option<String> {
     json::line(value).ok().filter(|text| text.len() <= LONGEST_VALUE)
 }

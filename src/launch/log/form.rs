@@ -18,11 +18,12 @@ use crate::text::{
     json::{self, FORMAT},
 };
 
-/// What a line of a log is.
+/// The kind of a log line.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Line {
     Event(Event),
-    /// Of another program, as most lines of syslog's file are; or an event that only a newer version knows.
+    /// A line of another program, like most lines of syslog's file; or an event that only a newer version
+    /// knows.
     Foreign,
     Unknown,
 }

@@ -9,17 +9,17 @@ use crate::{
 
 pub(crate) const USAGE: &str = "Usage: exectimes lock-file max-instances command";
 
-/// MAX is no number, which the original would take for 0.
+/// MAX is not a number, which the original would take for 0.
 pub(crate) fn no_number(most: &OsStr) -> String {
     format!("exectimes: max-instances is a number from 0 to 4294967295, not \"{}\"\n{USAGE}", visible(most))
 }
 
-/// The lock file cannot be looked at.
+/// The lock file cannot be checked.
 pub(crate) fn cannot_open(error: impl Display) -> String {
     format!("Failed to open file: {error}")
 }
 
-/// Its locks cannot be looked at or taken.
+/// Its locks cannot be checked or taken.
 pub(crate) fn cannot_lock(error: impl Display) -> String {
     format!("Failed to lock file: {error}")
 }
@@ -34,7 +34,7 @@ pub(crate) fn cannot_execute(error: impl Display) -> String {
     format!("exec failed: {error}")
 }
 
-/// Who waits has a claim to what is free: where that is the reason, the original's words would be a lie
+/// Waiting launches have a claim to free slots. If that is the reason, the original's message would be wrong
 /// without it.
 pub(crate) fn cannot_start(refusal: &Refusal<'_>, limit: u32) -> String {
     let full = refusal.claims().find_map(|refused| match &refused.reason {

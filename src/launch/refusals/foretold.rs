@@ -114,7 +114,7 @@ pub(crate) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
             let length = prospect.claim.pace.pause.map_or(Duration::ZERO, |pause| pause.length);
             format!("TOO SOON: not before {}", clock.time(*last + length))
         }
-        // Whoever waits comes first; that there is nothing to wait for yet is the nearer reason.
+        // Waiting launches come first, but this reason is more helpful.
         Some(Room::Behind) if is_full(prospect.claim, found) => format!("FULL: PID {}", pids(found)),
         Some(Room::Behind) => {
             let reach = prospect.claim.amount.reach();
@@ -150,8 +150,7 @@ fn never(claim: &Claim<'_>) -> String {
     }
 }
 
-/// Why it gives no more than it does: what is kept for others, where that is not said already, and whose
-/// limit it is.
+/// Why it gives no more: the slots kept for others, if not already mentioned, and whose limit it is.
 fn reasons(claim: &Claim<'_>, found: &Found) -> Vec<String> {
     let is_about_others = matches!(found.room, Some(Room::Full | Room::Behind)) && !claim.kept.is_empty();
     let kept = is_about_others.then(|| provenance::list(&claim.kept));

@@ -14,11 +14,11 @@ use crate::{
 /// Longer command lines are not repeated with all of their arguments.
 const LONGEST: usize = 200;
 
-/// What a launch was asked for, to be repeated.
+/// The command line of a launch, to be repeated.
 pub(crate) struct Hints {
     /// The command with its arguments.
     words: String,
-    /// `--policy`, with a blank in front.
+    /// ` --policy FILE`, with its leading space.
     policy: String,
     named: String,
     /// Everything but the wait.
@@ -28,7 +28,7 @@ pub(crate) struct Hints {
 }
 
 impl Hints {
-    /// Those of a launch.
+    /// The hints for a launch.
     pub(crate) fn of(options: &LaunchOptions) -> Self {
         let policy = option("policy", options.policy.as_ref());
         let named = format!("{policy}{}", option("as", options.typed_as.as_ref()));
@@ -78,7 +78,7 @@ impl Hints {
         format!("rungate end{} {pid}", self.repository(claim, claim.repository.as_ref()))
     }
 
-    /// A repository with `--policy`, a blank in front: a file that the policy does not name is named by its
+    /// A repository with `--policy`, after a space; a file that the policy does not name is named by its
     /// path.
     fn repository(&self, claim: &Claim<'_>, title: &str) -> String {
         match (&claim.location, claim.origins.iter().any(|origin| origin.place.is_some())) {
@@ -87,28 +87,28 @@ impl Hints {
         }
     }
 
-    /// Lets the repositories of these claims be used again at once. A file of one member is named by its
-    /// path, so that no more is forgotten than is in the way.
+    /// Lets the repositories of these claims be used again at once. The file of one member is named by its
+    /// path, so that nothing else is reset.
     pub(super) fn reset(&self, claims: &[&Claim<'_>]) -> String {
         let named = |claim: &&Claim<'_>| match &claim.location {
             Location::File(file) if !claim.member.is_empty() => word(&file.path),
             _ => word(claim.repository.as_ref()),
         };
         let words: Vec<String> = claims.iter().map(named).collect();
-        // A path says all by itself.
+        // A path needs no policy.
         let policy = if words.iter().any(|word| !word.contains('/')) { self.policy.as_str() } else { "" };
         format!("rungate reset{policy} {}", words.join(" "))
     }
 
-    /// Whether no person could have given another option: PAM or sshd started the launch for a login. What
-    /// sshd was configured to start has another name there, or no rule could tell it.
+    /// Whether no user could have given options: PAM or sshd started the launch for a login. A command that
+    /// sshd is configured to start has another name there, or no rule could match it.
     pub(super) fn are_of_no_use(&self) -> bool {
         let is_of_sshd = || process::parent_name().is_some_and(|name| name.starts_with("sshd"));
         std::env::var_os("PAM_TYPE").is_some() || self.is_renamed && is_of_sshd()
     }
 }
 
-/// A first policy for a command. It takes plain names, and shows how to begin without any.
+/// A first policy for a command. It accepts plain names, and without any it shows how to begin.
 pub(super) fn init(command: &OsStr) -> String {
     let name = Path::new(command).file_name().and_then(OsStr::to_str).unwrap_or_default();
     let is_plain = |character: char| character.is_ascii_alphanumeric() || "._-".contains(character);
@@ -118,7 +118,7 @@ pub(super) fn init(command: &OsStr) -> String {
     format!("rungate init {name}")
 }
 
-/// A hint that removes a file, for a reader who may, and for one who has to ask.
+/// The hint to remove a file, for a reader who may, and for one who has to ask.
 pub(super) fn remove(file: &Path, what: &str) -> String {
     let command = format!("rm {}", word(file));
     if file.parent().is_some_and(executable::can_write) {
@@ -128,7 +128,7 @@ pub(super) fn remove(file: &Path, what: &str) -> String {
     }
 }
 
-/// A command with its arguments; with dots where these are too long to be repeated.
+/// A command with its arguments, or with dots if these are too long.
 fn words(command: &OsStr, arguments: &[impl AsRef<OsStr>]) -> String {
     let command = word(command);
     let all = arguments.iter().fold(command.clone(), |all, argument| {

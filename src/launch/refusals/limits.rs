@@ -38,7 +38,7 @@ use crate::{
 /// How many holders a refusal names for each repository.
 const HOLDERS: usize = 4;
 
-/// The whole message: it speaks of the command by the name that rules see, and repeats it as it was typed.
+/// The whole message. It names the command as rules see it, and repeats it as it was typed.
 pub(crate) fn describe(
     name: &OsStr,
     wanted: &LaunchSpec<'_>,
@@ -93,7 +93,7 @@ fn headline(command: &OsStr, what: &str, waited: Option<Duration>) -> String {
 
 fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
     match (status, refused, all) {
-        (ExitStatus::Policy, ..) => "it can never have what it needs".to_owned(),
+        (ExitStatus::Policy, ..) => "it needs more than it can ever get".to_owned(),
         (_, 1, 1) => "the limit is reached".to_owned(),
         (_, 2, 2) => "both limits are reached".to_owned(),
         (_, refused, all) if refused == all => format!("all {all} limits are reached"),
@@ -221,7 +221,7 @@ impl Message<'_> {
     fn holders(&mut self, known: &Known, claim: &Claim<'_>, own_first: bool) {
         let mut longest = by_process(&known.holders);
         let is_later = |holder: &Holder| own_first && holder.uid != Some(own_uid());
-        // Those of whom something is known come first: of many holders an agent describes only some.
+        // Known holders come first: an agent describes only some of many.
         longest.sort_by_key(|(holder, _)| (holder.pid.is_none(), is_later(holder), holder.since));
         for (holder, slots) in longest.iter().take(HOLDERS) {
             let line = self::holder(holder, *slots, &self.clock, &self.names);
@@ -259,7 +259,7 @@ impl Message<'_> {
         ));
     }
 
-    /// What the authors of the rules have to say, each thing once.
+    /// The messages of the rules' authors, each once.
     fn words_of_rules(&mut self, refusal: &Refusal<'_>) {
         let mut said: Vec<&str> = Vec::new();
         let origins = refusal.claims().flat_map(|refused| &refused.claim.origins);
@@ -297,7 +297,7 @@ fn of_whom(to_free: u64, own: u64) -> String {
     }
 }
 
-/// Each process once, with the number of its slots. Holders without a process stay apart.
+/// Each process once, with the number of its slots. Holders without a process are not merged.
 fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
     let mut processes: Vec<(&Holder, u64)> = Vec::new();
     let mut places: HashMap<i32, usize> = HashMap::new();
@@ -325,10 +325,10 @@ impl fmt::Display for Named<'_> {
 // What the reader of a refusal can do next, in one sentence and one or two commands. Nothing is suggested
 // that would be refused again, or that the reader may not do.
 
-/// The wait that is suggested to those who did not ask for one.
+/// The suggested wait if the launch requested none.
 const USUAL_WAIT: Duration = Duration::from_secs(30 * 60);
 
-/// What is to be done next, in one sentence and one or two commands.
+/// What to do next, in one sentence and one or two commands.
 pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
     let full: Vec<(&Claim<'_>, &Full)> = refusal.claims().filter_map(full_claim).collect();
     if refusal.is_too_soon() {
@@ -338,7 +338,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
         // Only root may ask the agent for that.
         return match own_uid() {
             uid if uid != 0 && is_of_agent => format!("Ask your administrator to let it start now: {reset}"),
-            _ => format!("To start it now all the same: {reset}"),
+            _ => format!("To start it now anyway: {reset}"),
         };
     }
     if refusal.is_hopeless() {
@@ -378,7 +378,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
         None => String::new(),
         Some(most) => format!(", or wait in the queue: {}", hints.wait(most.min(Wait::For(USUAL_WAIT)))),
     };
-    // A claim of the command line is all there in the message already.
+    // A claim of the command line is already complete in the message.
     let why = if full.iter().any(|(claim, _)| rules(claim).next().is_some()) {
         format!("\nTo see why: {}", hints.explain())
     } else {
@@ -389,7 +389,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
     format!("{first}{next}{why}{end}")
 }
 
-/// Ends the program of the caller's that has held its slots for longest, if its end alone makes room.
+/// Ends the caller's program that has held its slots longest, if its end alone makes room.
 fn end_of_own(hints: &Hints, full: &[(&Claim<'_>, &Full)]) -> Option<String> {
     let (first, others) = full.split_first()?;
     let frees = |pid: i32, (claim, full): &(&Claim<'_>, &Full)| {
@@ -398,7 +398,7 @@ fn end_of_own(hints: &Hints, full: &[(&Claim<'_>, &Full)]) -> Option<String> {
         let all: u64 = own(full).filter(|holder| holder.pid == Some(pid)).map(slots).sum();
         to_free(claim, full).into_iter().all(|missing| all >= missing)
     };
-    // A lock file does not prove who holds a slot that is kept by a descriptor.
+    // A lock file does not prove the holder of a slot that a descriptor keeps.
     let is_proved = |holder: &&Holder| {
         let (claim, _) = first;
         let is_of_file = matches!(claim.location, Location::File(_));
@@ -411,7 +411,7 @@ fn end_of_own(hints: &Hints, full: &[(&Claim<'_>, &Full)]) -> Option<String> {
     Some(hints.end(first.0, pid))
 }
 
-/// A longer wait than the one that was not long enough, in whole minutes.
+/// A longer wait than the one that timed out, in whole minutes.
 fn longer(refusal: &Refusal<'_>) -> Wait {
     let minutes = refusal.waited.unwrap_or_default().as_secs() / 30 + 1;
     Wait::For(Duration::from_secs(minutes * 60).max(USUAL_WAIT))
@@ -434,8 +434,7 @@ fn alternative_is_closed(alternative: &Alternative<'_>) -> bool {
     full.any(|(claim, _)| claim.amount.effective_limit() == 0)
 }
 
-/// How many slots have to be freed before a claim can be met: of all, and of those that are not kept for
-/// others.
+/// How many slots must be freed before a claim can be met: of all, and of those that are not kept for others.
 pub(super) fn to_free(claim: &Claim<'_>, full: &Full) -> [u64; 2] {
     let Amount { zones, .. } = &claim.amount;
     let (wanted, limit) = (claim.amount.wanted(), claim.amount.effective_limit());
@@ -466,8 +465,8 @@ fn own(full: &Full) -> impl Iterator<Item = &Holder> {
     full.known_holders().holders.iter().filter(|holder| holder.uid == Some(own_uid()))
 }
 
-/// What the reader can do besides waiting, and whether it is to close something of their own: that is shown
-/// only where the same launch would start afterwards.
+/// What the reader can do besides waiting, and whether that is to close a program of their own. This is shown
+/// only if the same launch would start afterwards.
 fn what_helps(refusal: &Refusal<'_>) -> (String, bool) {
     let helps = |unmet: &Unmet<'_>| {
         let open = unmet.alternatives.iter().filter(|alternative| !alternative_is_closed(alternative));
@@ -490,7 +489,7 @@ fn what_helps(refusal: &Refusal<'_>) -> (String, bool) {
 struct Help {
     /// The most slots that have to be freed in one repository.
     slots: u64,
-    /// Whether the reader holds that many wherever something is full, and no other launch gets them first.
+    /// Whether the reader holds that many in each full repository, and no other launch gets them first.
     is_enough: bool,
 }
 
@@ -502,7 +501,7 @@ fn help_for(alternative: &Alternative<'_>) -> Help {
         let mine_of_open = slots_of_caller(claim, full);
         let slots = of_all.max(of_open);
         help.slots = help.slots.max(slots);
-        // Those who wait come first.
+        // Waiting launches come first.
         help.is_enough &=
             slots > 0 && mine_of_all >= of_all && mine_of_open >= of_open && full.waiting() == 0;
     }
@@ -511,7 +510,8 @@ fn help_for(alternative: &Alternative<'_>) -> Help {
 
 // What to do where a launch would wait for itself.
 
-/// What to do if only programs above this one block the launch. An administrator learns what is not yet so.
+/// What to do if only programs above this one block the launch. An administrator learns which settings are
+/// missing.
 pub(super) fn among_ancestors(full: &[(&Claim<'_>, &Full)]) -> String {
     let (mut takes, mut is_weak) = (false, false);
     for (claim, full) in full.iter().filter(|(_, full)| full.only_ancestors) {

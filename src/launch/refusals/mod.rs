@@ -1,4 +1,4 @@
-//! The words of every refusal, each with its advice, so that they are easy to find and change. Those of
+//! The messages of all refusals, each with its advice, so that they are easy to find and change. Those of
 //! limits are in [`limits`], predictions of `explain` in [`foretold`], and those of exectimes in
 //! [`exectimes`].
 
@@ -33,9 +33,9 @@ use crate::{
     },
 };
 
-/// Rungate has another one's rights.
+/// rungate has the rights of another user.
 pub(crate) fn set_id() -> Error {
-    let text = "rungate is installed set-user-id or set-group-id, and will not run that way";
+    let text = "rungate is installed set-user-id or set-group-id, and refuses to run";
     Error::new(ExitStatus::Policy, text).advise(format!(
         "It needs no privilege, and a program started so loses part of its environment. \
              Ask your administrator to remove the bit: chmod ug-s {}",
@@ -48,13 +48,13 @@ pub(crate) fn no_tools(failure: &NoTools) -> Error {
     Error::new(ExitStatus::System, failure.to_string()).advise(failure.advice().to_owned())
 }
 
-/// The refusal of a link that can start nothing.
+/// The refusal of a link that cannot start a program.
 pub(crate) fn link(Shim { name, path }: &Shim, what: &str) -> Error {
     let text = format!("{}: not started: {} is {what}", visible(name), visible(path));
     Error::new(ExitStatus::Policy, text).advise(hints::remove(path, "the link"))
 }
 
-/// Nothing says what may start.
+/// There is no policy.
 pub(crate) fn no_policy(options: &LaunchOptions) -> Error {
     let command = visible(&options.command);
     let init = format!("Write one to begin with: {}", hints::init(&options.command));
@@ -71,7 +71,7 @@ pub(crate) fn no_program(error: &ProgramError) -> Error {
     Error::new(status_without_program(error), error.to_string()).advise(error.advice())
 }
 
-/// The program that the policy names for the command is none.
+/// The policy names a file that is not a program.
 pub(crate) fn no_named_program(command: &OsStr, error: &ProgramError) -> Error {
     let advice = error.advice().unwrap_or_else(|| {
         format!("The policy names that as the program: [command.{}] exec", visible(command))
@@ -100,12 +100,13 @@ pub(crate) fn withheld(delegation: &Delegation, faults: &Faults) -> String {
     let (file, owner) = (visible(delegation.file()), visible(delegation.owner()));
     let first = faults.iter().next().map_or_else(String::new, Diagnostic::headline);
     format!(
-        "rungate: {file} has faults, so that what it says is not shown, and launches that it is for are refused\n  \
+        "rungate: {file} has faults, so its rules are not shown, and launches that it applies to are \
+            refused\n  \
          {first}\nTell {owner}, or your administrator: rungate policy check"
     )
 }
 
-/// Nothing can be shown where nothing is limited.
+/// Nothing can be shown if nothing is limited.
 pub(crate) fn nothing_to_show() -> Error {
     Error::new(ExitStatus::Policy, "there is no policy, and so no repository to show").advise(
         "Write one to begin with: rungate init COMMAND. A lock file is named by a path with a slash."
@@ -113,8 +114,8 @@ pub(crate) fn nothing_to_show() -> Error {
     )
 }
 
-/// The policy has faults: where, since when, and who can correct it. A user who can correct nothing of it
-/// learns the first. `words` name to `policy check` the files that are not in force without being named.
+/// The policy has faults: where, since when, and who can correct it. A user who cannot correct any of them is
+/// told the first. `words` are the files for `policy check` that are not in force unless named.
 pub(crate) fn faulty(caller: u32, faults: &Faults, words: &str) -> Error {
     let check = format!("rungate policy check{words}");
     let count = match faults.count() {
@@ -219,7 +220,7 @@ pub(crate) fn not_started(command: &OsStr, error: &StartError) -> Error {
     }
 }
 
-/// Slots could not be looked at or taken.
+/// Slots could not be checked or taken.
 pub(crate) fn cannot_take(command: &OsStr, error: &KeeperError) -> Error {
     let status = if error.is_fault_of_policy() { ExitStatus::Policy } else { ExitStatus::Repository };
     Error::new(status, format!("{}: not started: {error}", visible(command))).advise(error.advice())

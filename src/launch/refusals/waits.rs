@@ -1,4 +1,4 @@
-//! What a refusal, and a prediction, says of waiting: how long, how long at most, and why not.
+//! The part of a refusal or prediction about waiting: how long, how long at most, and why not.
 
 use std::ffi::OsStr;
 
@@ -16,7 +16,8 @@ use crate::{
     text::escape::visible,
 };
 
-/// Why a full claim is not waited for, behind its numbers. A wait that was not asked for needs no reason.
+/// Why the launch does not wait for a full claim, after its numbers. Without a requested wait no reason is
+/// needed.
 pub(crate) fn not_waited_for(refused: &Refused<'_>) -> Option<String> {
     Some(match refused.unwaited? {
         Unwaited::Never if refused.claim.wait.is_forbidden() => ", never waited for".to_owned(),
@@ -49,7 +50,7 @@ pub(crate) fn wanted(claim: &Claim<'_>) -> String {
     }
 }
 
-/// What the caller reads whose wait is shortened by the policy, claim by claim.
+/// The message to a caller whose wait the policy shortens, claim by claim.
 pub(crate) fn cut(command: &OsStr, claim: &Claim<'_>, asked: Option<Wait>) -> Option<String> {
     let (longest, asked) = (claim.wait.cut(asked)?, asked?);
     let (command, name) = (visible(command), visible(claim.repository.as_ref()));
@@ -58,7 +59,7 @@ pub(crate) fn cut(command: &OsStr, claim: &Claim<'_>, asked: Option<Wait>) -> Op
     ))
 }
 
-/// Whether its line is at its end, for everybody or for the user, also for a launch that did not ask to wait.
+/// Whether its queue is full, for all or for the user, also for a launch that does not wait.
 pub(crate) fn is_at_the_end(refused: &Refused<'_>) -> bool {
     let Queue { most, per_user } = refused.claim.queue;
     let reached = |most: Option<u32>, waiting: &dyn Fn() -> usize| {
@@ -73,12 +74,12 @@ pub(crate) fn is_at_the_end(refused: &Refused<'_>) -> bool {
     }
 }
 
-/// How long the launch could wait at the most, whatever it asks for; none where it may not.
+/// The longest possible wait of the launch; none if it may not wait.
 pub(crate) fn longest_wait(refusal: &Refusal<'_>) -> Option<Wait> {
     wait_by(refusal, &|refused| refused.claim.wait.bound.unwrap_or(Wait::Forever))
 }
 
-/// Whether a launch that has waited could have asked for more.
+/// Whether a launch that has waited could have requested a longer wait.
 pub(crate) fn could_wait_longer(refusal: &Refusal<'_>) -> bool {
     longest_wait(refusal) > wait_by(refusal, &|refused| refused.claim.wait.resolve())
 }
@@ -95,7 +96,7 @@ fn wait_by(refusal: &Refusal<'_>, of_claim: &dyn Fn(&Refused<'_>) -> Wait) -> Op
     refusal.unmet.iter().filter_map(of_demand).min().filter(|wait| *wait != Wait::NONE)
 }
 
-/// How a launch that is full would wait, in words.
+/// How a launch that is refused as full would wait, in words.
 pub(crate) fn foretold(refusal: &Refusal<'_>) -> String {
     if let Some(wait) = refusal.wait() {
         return at_most(wait);
@@ -117,7 +118,7 @@ pub(crate) fn foretold(refusal: &Refusal<'_>) -> String {
     why.map_or_else(|| "none".to_owned(), |why| format!("none: {why}"))
 }
 
-/// `; with -w up to 2h`, where the policy allows a longer wait than it gives, and names the longest.
+/// `; with -w up to 2h`, if the policy allows a longer wait than it gives, and names the longest.
 pub(crate) fn with_option(refusal: &Refusal<'_>) -> String {
     match longest_wait(refusal) {
         Some(longest @ Wait::For(_)) if could_wait_longer(refusal) => {
@@ -136,8 +137,8 @@ pub(crate) fn at_most(wait: Wait) -> String {
     }
 }
 
-/// `neither drc + lvs (lvs 3 of 3) nor bundle (2 of 2)`, where claims would have to be had together; none
-/// where each alternative is one claim.
+/// `neither drc + lvs (lvs 3 of 3) nor bundle (2 of 2)`, if claims belong together; none if each alternative
+/// is one claim.
 pub(crate) fn neither(unmet: &Unmet<'_>) -> Option<String> {
     if unmet.alternatives.iter().all(|alternative| alternative.claims.len() == 1) {
         return None;

@@ -13,7 +13,7 @@ use crate::{judge::terms::keyword::Hold, launch::shim::Shim, policy::Wait};
 /// One command to start, and how.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct LaunchOptions {
-    /// The command as it was typed; for a shim, the name that it bears.
+    /// The command as it was typed; for a shim, its name.
     pub(crate) command: OsString,
     /// What the program finds as its own name: argv\[0\].
     pub(crate) argv0: OsString,
@@ -33,11 +33,11 @@ pub(crate) struct LaunchOptions {
     pub(crate) notify: bool,
 }
 
-/// A limit of the command line's own.
+/// The limit of the command line.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Cap {
     pub(crate) limit: u32,
-    /// One where it does not say.
+    /// One if it is not given.
     pub(crate) slots: Option<u32>,
     /// The lock file; without it one that is named after the command.
     pub(crate) repository: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub(crate) enum Voice {
     Quiet,
     #[default]
     Usual,
-    /// Which slots were taken, too.
+    /// Also which slots were acquired.
     Verbose,
 }
 
@@ -60,15 +60,15 @@ impl LaunchOptions {
         self.typed_as.as_ref().unwrap_or(&self.command)
     }
 
-    /// Those of a shim: `matlab -r x` is `rungate run -- matlab -r x`.
+    /// The options of a shim: `matlab -r x` is `rungate run -- matlab -r x`.
     pub(crate) fn through(shim: Shim, mut words: impl Iterator<Item = OsString>) -> Self {
         let command = shim.name.clone();
-        // Whoever starts it without any argument has not given it a name either.
+        // A start without any argument has no name either.
         let argv0 = words.next().unwrap_or_else(|| command.clone());
         Self { command, argv0, arguments: words.collect(), shim: Some(shim), ..Self::default() }
     }
 
-    /// Those of a command line; the policy is an option of all commands.
+    /// The options of a command line; the policy is an option of all commands.
     #[cfg(feature = "tools")]
     pub(crate) fn typed(arguments: &RunArguments) -> Result<Self, Error> {
         let Some((command, words)) = arguments.command.split_first() else {

@@ -24,10 +24,10 @@ use crate::{
 
 /// What a launch asks for.
 pub(crate) struct LaunchSpec<'p> {
-    /// What the agent keeps comes first, and what only the command line asks for last.
+    /// Claims of the agent come first, and those of the command line last.
     pub(crate) demands: Vec<Demand<'p>>,
     pub(crate) hold: Hold,
-    /// How long the whole launch may wait, where the command line says so.
+    /// How long the whole launch may wait, if the command line says so.
     pub(crate) longest: Option<Wait>,
 }
 
@@ -48,7 +48,7 @@ impl<'p> LaunchSpec<'p> {
         Self { demands, hold: start.hold.with(options.hold).resolve(), longest: options.wait }
     }
 
-    /// What the agent keeps, and what lock files do.
+    /// Claims of the agent, and of lock files.
     pub(crate) fn by_keeper(&self) -> (&[Demand<'p>], &[Demand<'p>]) {
         self.demands.split_at(self.demands.partition_point(Demand::is_of_agent))
     }
@@ -57,8 +57,8 @@ impl<'p> LaunchSpec<'p> {
         self.demands.iter().flat_map(Demand::claims)
     }
 
-    /// The claims for which there was room when others were refused, as far as the refusal tells: what the
-    /// agent keeps is asked for before anything else is looked at, and an ancestor's slots need no room.
+    /// The claims that had room when others were refused, as far as the refusal shows. The agent is asked
+    /// before anything else is checked, and slots of an ancestor need no room.
     pub(crate) fn met(&self, refusal: &Refusal<'_>, asker: &AcquireContext<'_>) -> Vec<&Claim<'p>> {
         if !asker.launch.ancestors.is_empty() || self.demands.iter().any(Demand::is_of_agent) {
             return Vec::new();
@@ -78,7 +78,7 @@ impl<'p> LaunchSpec<'p> {
     }
 }
 
-/// The rules behind a claim; none for one of the command line's.
+/// The rules behind a claim; none for one of the command line.
 pub(crate) fn rules<'c, 'p>(claim: &'c Claim<'p>) -> impl Iterator<Item = &'c Origin<'p>> {
     claim.origins.iter().filter(|origin| origin.place.is_some())
 }

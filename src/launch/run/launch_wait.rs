@@ -39,13 +39,13 @@ use crate::{
     },
 };
 
-/// How often a policy that has faults is looked at again.
+/// How often a policy that has faults is checked again.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// After this time a waiting launch has seen that the policy changed.
 const UNTIL_ALL_HAVE_DECIDED: Duration = Duration::from_secs(3);
 
-/// What a wait is watched by, and shown with.
+/// The observer of a wait, and its display.
 pub(super) struct Watch<'a> {
     /// When it changes, the launch is judged again.
     pub(super) policy: &'a Policy,
@@ -53,11 +53,11 @@ pub(super) struct Watch<'a> {
     pub(super) decided: Timestamp,
     pub(super) command: &'a OsStr,
     pub(super) is_quiet: bool,
-    /// What the agent would be asked.
+    /// The request to the agent.
     pub(super) take: Option<&'a Take>,
 }
 
-/// A launch's place in time, from its arrival on.
+/// A launch's position in the order of arrival.
 pub(super) struct LaunchWait {
     begun: Instant,
     place: PlaceInLine,
@@ -92,19 +92,19 @@ impl LaunchWait {
         self.place.since()
     }
 
-    /// For how long it was there, where it was to wait and the time is over.
+    /// How long it waited, if its wait timed out.
     pub(super) fn ran_out_after(&self) -> Option<Duration> {
         let is_over = self.time_is_over_at().is_some_and(|over| over <= Instant::now());
         is_over.then(|| self.begun.elapsed())
     }
 
-    /// When its time is over: lock files tell of each line, the agent of none.
+    /// When its time is over: lock files report it for each queue, the agent for none.
     fn time_is_over_at(&self) -> Option<Instant> {
         self.place.time_is_over_at().or(self.over)
     }
 
-    /// For a launch that waits while the policy has faults: nothing may start, but no launch loses its place
-    /// because a file is being edited. Sleeps a little, and says whether there is time left.
+    /// For a launch that waits while the policy has faults: nothing may start, but no launch loses its
+    /// position because a file is being edited. Sleeps briefly, and returns whether there is time left.
     pub(super) fn pause(&mut self) -> bool {
         let left = self
             .time_is_over_at()
@@ -112,14 +112,14 @@ impl LaunchWait {
         let may_wait = self.has_waited && !left.is_zero();
         if may_wait {
             thread::sleep(left);
-            // A file that cannot be written to any more is for the next attempt to complain of.
+            // The next attempt reports a file that cannot be written any more.
             let _ = self.place.beat();
             self.conversation.beat();
         }
         may_wait
     }
 
-    /// Takes the slots, or waits for them as long as it may, and as long as the policy stays what it is.
+    /// Acquires the slots, or waits for them as long as it may and the policy does not change.
     pub(super) fn take<'c>(
         &mut self,
         wanted: &'c LaunchSpec<'c>,
@@ -130,16 +130,14 @@ impl LaunchWait {
         if watch.take.is_none() {
             self.conversation.end();
         }
-        // One that stood in line already, when the policy still let it, keeps its turn or has run out of
-        // time.
+        // A launch that is already in the queue keeps its turn, or its time is over.
         let may_wait = self.has_waited || wanted.may_wait();
         if !may_wait && of_agent.is_empty() {
             return acquire(others, asker);
         }
         if self.has_waited {
-            // A new policy that leaves no time may also be what makes room. Those ahead decide anew within a
-            // second; until then, and no longer than before, it is not known whether the time was long
-            // enough.
+            // A new policy without a wait may also make room. Launches ahead decide again within a second.
+            // Until then it is unknown whether the time was long enough.
             self.place.spare(UNTIL_ALL_HAVE_DECIDED);
         }
         let deadline = match wanted.longest {
@@ -151,7 +149,7 @@ impl LaunchWait {
             Some(Wait::For(longest)) => self.begun.checked_add(longest),
             Some(Wait::Forever) | None => None,
         };
-        // Others see in the line for which command this process waits. What starts gets a name of its own.
+        // Others see in the queue which command this process waits for. A start gets its own name.
         let _name = NameWhileWaiting::take(asker.launch.command);
         let mut line = LivingLine::default();
         let mut shown = false;
@@ -243,10 +241,10 @@ fn longest_holder(full: &Full) -> Option<String> {
     Some(format!("{longest}held by {shown}"))
 }
 
-// What the agent is asked: the launch as it was judged here, with the environment variables that this
-// judgement asked about. The agent judges for itself, and goes by its own policy.
+// The request to the agent: the launch as it was judged here, with the environment variables that this
+// judgement used. The agent judges itself, by its own policy.
 
-/// The variables that were asked about, each with its value.
+/// The variables that rules use, each with its value.
 #[derive(Debug, Default)]
 pub(super) struct Asked(RefCell<Vec<(String, Option<OsString>)>>);
 
@@ -262,7 +260,7 @@ impl Asked {
         value
     }
 
-    /// What was asked about and is set, each with whether its value may be logged.
+    /// The set variables that rules use, each with whether its value may be logged.
     pub(super) fn told(&self, policy: &Policy) -> BTreeMap<String, Option<String>> {
         let of = |(name, value): &(String, Option<OsString>)| {
             let value = value.as_ref()?;
@@ -272,7 +270,7 @@ impl Asked {
         self.0.borrow().iter().filter_map(of).collect()
     }
 
-    /// The question; none where the agent keeps nothing of what is needed.
+    /// The request; none if the agent keeps no needed slots.
     pub(super) fn of_agent(&self, request: &Request<'_>, wanted: &LaunchSpec<'_>) -> Option<Take> {
         let is_asked = wanted.demands.first().is_some_and(Demand::is_of_agent);
         is_asked.then(|| Take {

@@ -59,13 +59,13 @@ use crate::{
     text::{clock::age, error::Error, escape::visible, exit_status::ExitStatus, stream},
 };
 
-/// Starts a command, or says why not.
+/// Starts a command, or reports why not.
 #[cfg(feature = "tools")]
 pub(crate) fn run(arguments: &RunArguments, policy: Option<PathBuf>) -> Result<u8, Error> {
     launch(&LaunchOptions { policy, ..LaunchOptions::typed(arguments)? })
 }
 
-/// The same, however it was asked for.
+/// The same, for any form of the command line.
 pub(crate) fn launch(options: &LaunchOptions) -> Result<u8, Error> {
     Session::begin(options)?.run(&Execute)
 }
@@ -124,17 +124,17 @@ impl Purpose for Execute {
 enum Attempt {
     /// For good, with this status.
     Ended(u8),
-    /// The policy, or the time that it asks for, changed while the launch waited.
+    /// The policy, or its time window, changed while the launch waited.
     Again,
 }
 
-/// What stays the same however often a launch is decided.
+/// The facts that stay the same over all decisions on a launch.
 struct Session<'a> {
     options: &'a LaunchOptions,
     situation: Situation,
     ancestors: Vec<NamedSlots>,
     depth: Depth,
-    /// Looked at before any file of ours is open.
+    /// Read before rungate opens any file.
     inherited: Inherited,
 }
 
@@ -166,8 +166,7 @@ impl<'a> Session<'a> {
         let opened = LazyPolicy::open(&sources);
         let located = match purpose.locate(self, &opened) {
             Ok(located) => located,
-            // A policy with faults is to blame before anything else is, also where it was not read to the
-            // end.
+            // A faulty policy is reported before anything else, even if it was not read to the end.
             Err(error) => {
                 return match self.unless_edited(opened.faults(), turn)? {
                     Some(()) => Err(error),
@@ -241,7 +240,7 @@ impl<'a> Session<'a> {
         let take = take.as_ref();
         let watch = Watch { policy: &policy, decided: request.now, command: typed, is_quiet, take };
         let outcome = match turn.take(&wanted, &asker, &watch) {
-            // The agent has seen faults that were not there when this process looked.
+            // The agent has found faults that did not exist when this process read the policy.
             Err(error) if error.is_fault_of_policy() => {
                 let faults = LazyPolicy::open(&sources).faults();
                 return match self.unless_edited(faults, turn)? {
@@ -250,7 +249,7 @@ impl<'a> Session<'a> {
                     None => Ok(Attempt::Again),
                 };
             }
-            // It could not even look whether there is room; but so long it was to wait, and no longer.
+            // It could not even check whether there is room, but its wait is over.
             Err(error) if error.is_busy() => match turn.ran_out_after() {
                 Some(time) => return Ok(Attempt::Ended(self.out_of_time(&error.after(time)))),
                 None => return Err(refusals::cannot_take(typed, &error).contact(policy.contact())),
@@ -307,8 +306,7 @@ impl<'a> Session<'a> {
         }
         journal.started(wanted, &grant, turn.since());
         let started = Instant::now();
-        // A launch that others follow need not be told of, as long as those see by its slots that they are
-        // below it.
+        // An ancestor need not be reported, because launches below it see its slots.
         let is_below = !self.depth.is_none() || !self.ancestors.is_empty();
         let is_told = self.options.shim.is_some() || is_below || grant.slots().is_empty();
         let depth = is_told.then_some(&depth);
@@ -352,7 +350,7 @@ impl<'a> Session<'a> {
             notify(&format!("{command} gave up"), &format!("{command} waited for {} in vain", age(waited)));
         }
         if !refusal.is_silent() && self.options.voice != Voice::Quiet {
-            // The refusal stands, also where that cannot be found out.
+            // The refusal remains, even if that cannot be determined.
             let _ = refusal.look_for_ancestors(&asker.keepers);
             stream::complain(&describe(self.options.name_for_rules(), wanted, &refusal, hints));
         }
@@ -368,7 +366,7 @@ pub(crate) fn ancestors() -> Vec<NamedSlots> {
     env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text))
 }
 
-/// What a log tells of a launch, save for its environment.
+/// The log's facts about a launch, except its environment.
 fn circumstances(policy: &Policy, request: &Request<'_>) -> Circumstances {
     let told = policy.named_arguments(request.arguments).into_iter().zip(request.arguments);
     let text = |path: &Path| path.to_string_lossy().into_owned();

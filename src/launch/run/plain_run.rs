@@ -1,7 +1,7 @@
-//! The options of `rungate run`, read without clap. To build clap's command line costs more than all that a
-//! launch does before it reads the policy, and the launcher has no clap. Every line that clap accepts is read
-//! to the same effect. Any other line is left to clap, and with it every error and request for help. The
-//! definition is clap's: a test compares.
+//! The options of `rungate run`, read without clap. Building clap's command line costs more than everything
+//! else before the policy is read, and the launcher has no clap. Every accepted line has the same result as
+//! with clap. Any other line is left to clap, as are errors and help. The definition is clap's: a test
+//! compares.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,7 +15,7 @@ use crate::{
     policy::{HIGHEST_LIMIT, Wait},
 };
 
-/// Reads what follows `run`. None where clap has something to say of it.
+/// Reads the arguments of `run`. None if clap must handle them.
 pub(crate) fn read(words: &[OsString]) -> Option<LaunchOptions> {
     let mut reading = Reading { words: words.iter(), ..Reading::default() };
     let command = reading.up_to_command()?;
@@ -32,7 +32,7 @@ pub(crate) fn read(words: &[OsString]) -> Option<LaunchOptions> {
     })
 }
 
-/// An option, by the letter or the word that it is called.
+/// An option, by its letter or its word.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum Name<'a> {
     Short(u8),
@@ -49,7 +49,7 @@ struct Reading<'a> {
 }
 
 impl<'a> Reading<'a> {
-    /// Reads up to the command, and gives it back.
+    /// Reads up to the command, and returns it.
     fn up_to_command(&mut self) -> Option<&'a OsString> {
         loop {
             let word = self.words.next()?;

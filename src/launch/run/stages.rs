@@ -1,4 +1,4 @@
-//! The stages of a launch before it takes anything: which program it is, and whether it may start.
+//! The stages of a launch before it acquires anything: which program it is, and whether it may start.
 
 use std::{ffi::OsStr, path::Path};
 
@@ -24,7 +24,7 @@ pub(super) struct Located {
     pub(super) depth: Depth,
 }
 
-/// Finds the program of a command line that a policy, or a cap of its own, has anything to say of.
+/// Finds the program of a command line that a policy or its own `--limit` applies to.
 pub(super) fn locate(
     options: &LaunchOptions,
     opened: &LazyPolicy<'_>,
@@ -70,7 +70,7 @@ pub(super) enum Judged<'p> {
     Refused(Error),
 }
 
-/// Judges a launch; a denied one is written into the journal. `told` is what a log may have of it.
+/// Judges a launch; a denied one is written into the journal. `told` is the part that a log may contain.
 pub(super) fn judge<'p>(
     command: &OsStr,
     policy: &'p Policy,
@@ -95,10 +95,10 @@ pub(super) fn judge<'p>(
     })
 }
 
-// A command that is launched below itself: a wrapper that finds itself where it looks for the program, or
-// two that find each other. Some of it is meant; what never ends is not.
+// A command that is launched below itself: a wrapper that finds itself where it looks for the program, or two
+// that find each other. Some recursion is intended, endless recursion is not.
 
-/// How deep below itself the command will be, or that it has gone far enough.
+/// How deep below itself the command will be, or that it is too deep.
 pub(crate) fn deeper(options: &LaunchOptions, depth: &Depth, program: &Program) -> Result<Depth, Error> {
     let name = Path::new(&options.command).file_name().unwrap_or(&options.command);
     depth.clone().below(name).map_err(|too_deep| refusals::too_deep(name, &too_deep, program))

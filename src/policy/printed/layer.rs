@@ -31,7 +31,7 @@ impl<'p> Printing<'p, '_> {
     /// Its tables, in the order in which they are printed.
     pub(super) fn parts(&self, layer: &'p Layer) -> Vec<Part<'p>> {
         let mut parts = Vec::new();
-        // A delegated file has the defaults of the system, and cannot say others.
+        // A delegated file has the defaults of the system, and cannot change them.
         if layer.kind != LayerKind::Delegated {
             parts.push(Part::only(PartKind::Defaults, defaults(layer)));
         }
@@ -243,14 +243,14 @@ fn print_repository(repository: &Repository) -> Table {
     text
 }
 
-// One table of a policy, with its keys in their order: what a file of it would hold under one header.
+// One table of a policy, with its keys in their order, as under one header.
 
 /// What a table is about, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum PartKind {
     /// The default.
     Defaults,
-    /// The word that a drop-in is a department's.
+    /// The delegation of a drop-in.
     Delegation,
     /// Where events go.
     Log,
@@ -282,15 +282,15 @@ impl PartKind {
 #[derive(Debug)]
 pub(in crate::policy) struct Part<'p> {
     pub(in crate::policy) kind: PartKind,
-    /// Unique among those of its kind in a layer; empty where there is but one.
+    /// Unique among those of its kind in a layer; empty if there is only one.
     pub(in crate::policy) name: String,
-    /// Where it was written, where that is one place.
+    /// Where it was written, if that is one place.
     pub(in crate::policy) place: Option<&'p Place>,
     pub(in crate::policy) keys: Table,
 }
 
 impl Part<'_> {
-    /// What there is but once.
+    /// Tables that exist only once.
     pub(super) fn only(kind: PartKind, keys: Table) -> Self {
         Part { kind, name: String::new(), place: None, keys }
     }
@@ -308,7 +308,7 @@ impl fmt::Display for Part<'_> {
             PartKind::Repository => writeln!(f, "\n[repository.{}]", key(name))?,
             PartKind::Rule => writeln!(f, "\n[[rule]]\nname = {}", string(name))?,
             PartKind::Test => writeln!(f, "\n[[test]]\nname = {}", string(name))?,
-            // Rules say themselves which family they are of.
+            // Rules contain their family.
             PartKind::Family => return Ok(()),
         }
         write!(f, "{keys}")

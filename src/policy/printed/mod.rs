@@ -1,6 +1,6 @@
 //! The policy in force, printed as one file for each layer: drop-ins merged, aliases replaced, defaults
 //! written out. The printed policy decides as the original does; comments, spelling and `[[test]]` tables are
-//! not kept. Before it is text it consists of parts, table by table, by which two policies are compared.
+//! not kept. Before it becomes text it consists of tables, which are used to compare two policies.
 
 mod layer;
 mod scenario;

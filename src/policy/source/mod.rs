@@ -1,23 +1,24 @@
-//! Which files make up the policy, and their text. Only this folder of the module reaches the system.
-//! Everything after it works on text in memory, so that tests and `policy check FILE` judge exactly as a
-//! launch.
+//! Which files make up the policy, and their text. Only this folder of the module reads files. Everything
+//! after it works on text in memory, so that tests and `policy check FILE` judge exactly as a launch.
 
+mod found;
 mod reading;
 mod stamps;
 
 use std::path::{Path, PathBuf};
 
+pub use self::found::LayerText;
 use self::reading::{Need, Reading};
 pub(super) use self::{
+    found::Found,
     reading::{read_files, read_place},
     stamps::Stamps,
 };
 
 use super::{
     delegation::Delegation,
-    fault::Fault,
     layer::{LayerKind, SYSTEM_POLICY},
-    validation::delegations_of_main,
+    preview::delegations_of,
 };
 use crate::text::diagnostic::SourceText;
 
@@ -29,11 +30,11 @@ pub struct Sources {
     pub system: PathBuf,
     /// What `--policy` or `RUNGATE_POLICY` names; it must exist.
     pub given: Option<PathBuf>,
-    /// The user who names it, and may own it too: a caller may ask for another user.
+    /// The user who names it, and may also own it: a caller may act for another user.
     pub given_by: u32,
     /// The caller's own file, `$XDG_CONFIG_HOME/rungate/policy.toml`.
     pub own: Option<PathBuf>,
-    /// The caller's real uid: who may own a policy besides root, and whether what is added may loosen.
+    /// The caller's real uid: the only owner of a policy besides root, and whether added layers may loosen.
     pub caller: u32,
 }
 
@@ -42,7 +43,7 @@ pub struct Sources {
 pub struct Proposal {
     /// Where.
     pub path: PathBuf,
-    /// What; nothing where no file would be.
+    /// The kind; none if it would not be a file.
     pub text: Option<String>,
 }
 
@@ -67,8 +68,7 @@ impl Sources {
         file.parent() == Some(&self.drop_ins())
     }
 
-    /// Reads every file, and of those that are delegated those which `is_wanted` asks for: no other one is
-    /// even opened.
+    /// Reads every file, and the delegated files that `is_wanted` selects: no others are even opened.
     pub(super) fn read(&self, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
         self.read_by(Reading::for_caller(self.caller), is_wanted)
     }
@@ -80,7 +80,7 @@ impl Sources {
 
     fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
         let mut system = reading.file(&self.system, Need::May);
-        let delegations = system.first().map_or_else(Vec::new, |main| delegations_of_main(main.text()));
+        let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
         let delegated = reading.drop_ins(&self.drop_ins(), &mut system, &delegations, is_wanted);
         reading.layer(LayerKind::System, system);
         for file in delegated {
@@ -96,27 +96,4 @@ impl Sources {
         }
         Found { delegations, ..reading.found }
     }
-}
-
-// The files of a policy that were found: their texts and their faults.
-
-/// The text of a layer's files, wherever it came from.
-#[derive(Debug)]
-pub struct LayerText {
-    pub kind: LayerKind,
-    /// The files, in the order in which they count.
-    pub files: Vec<SourceText>,
-}
-
-/// What was found in the places where a policy may be.
-#[derive(Default)]
-pub(in crate::policy) struct Found {
-    pub(in crate::policy) layers: Vec<LayerText>,
-    /// Files that cannot be used, and why.
-    pub(in crate::policy) faults: Vec<(PathBuf, Fault)>,
-    /// Names in the drop-in directory that are no drop-ins, with the directory.
-    pub(in crate::policy) skipped: Vec<(PathBuf, String)>,
-    pub(in crate::policy) stamps: Stamps,
-    /// What the system's main file delegates.
-    pub(in crate::policy) delegations: Vec<Delegation>,
 }

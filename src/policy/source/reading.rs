@@ -7,11 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Found, LayerText, Proposal};
+use super::{
+    Proposal,
+    found::{Found, LayerText},
+};
 use crate::{
-    policy::{
-        delegation::Delegation, fault::Fault, layer::LayerKind, malformed, validation::delegations_of_main,
-    },
+    policy::{delegation::Delegation, fault::Fault, layer::LayerKind, malformed, preview::delegations_of},
     sys::{
         accounts,
         regular_file::{self, Kind},
@@ -21,21 +22,21 @@ use crate::{
     text::diagnostic::{Change, SourceText},
 };
 
-/// Whether a file has to be there.
+/// Whether a file must exist.
 #[derive(Clone, Copy, Eq, PartialEq)]
 pub(super) enum Need {
     Must,
     /// It may be missing, but a dangling link shows that one was meant to exist.
     May,
     /// It may be missing, and its directory may be closed: a caller who changes the user and keeps `HOME` has
-    /// another user's, and no policy of their own.
+    /// another user's directory, and no own policy.
     WhereReached,
 }
 
 pub(super) struct Reading<'p> {
     /// Every directory is judged once.
     judged: JudgedDirectories,
-    /// What is read instead of what is there.
+    /// The text to read instead of the existing file.
     proposals: &'p [Proposal],
     pub(super) found: Found,
 }
@@ -88,7 +89,7 @@ impl<'p> Reading<'p> {
                 }
                 Vec::new()
             }
-            // The system's policy, given once more, is not added to itself.
+            // The system's policy is not added to itself if it is named.
             Ok(Some(file)) if self.found.stamps.has(file.stamp()) => Vec::new(),
             Ok(Some(file)) => self.text(path, file).into_iter().collect(),
             Err(distrust) => {
@@ -100,7 +101,7 @@ impl<'p> Reading<'p> {
         }
     }
 
-    /// The drop-ins in a directory that belongs to no delegation; `None` if there is no such directory.
+    /// The drop-ins in a directory, without delegated ones; `None` if there is no such directory.
     pub(super) fn drop_ins_in(&mut self, directory: &Path) -> Option<Vec<PathBuf>> {
         let found = TrustedDirectory::open(directory, &self.judged).and_then(|opened| {
             let Some(opened) = opened else { return Ok(None) };
@@ -145,7 +146,7 @@ impl<'p> Reading<'p> {
                 continue;
             }
             match opened.file(name) {
-                // A link to nothing, or a file that went between the listing and now: the next stamp tells.
+                // A dangling link, or a file that was removed since the listing: the next stamp tells.
                 Ok(None) => self.found.faults.push((path, Fault::Missing)),
                 Ok(Some(file)) => files.extend(self.text(&path, file)),
                 Err(distrust) => self.distrust(&path, &distrust.for_roots()),
@@ -242,7 +243,7 @@ impl<'p> Reading<'p> {
     }
 
     fn distrust(&mut self, path: &Path, distrust: &InsecurePath) {
-        // The reason names the file it is about only where that is another one: a directory above, or a link.
+        // The reason names the file only if it is a different one: a directory above, or a link.
         let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
         let chown = distrust.chown().map_or_else(String::new, |chown| format!("; {chown} fixes that"));
         let reason = reason + &chown;
@@ -251,7 +252,7 @@ impl<'p> Reading<'p> {
         } else {
             Fault::Unreadable { reason }
         };
-        // A directory above a file and its drop-ins is wrong once, not twice.
+        // A directory above a file and its drop-ins is reported once.
         let elsewhere = distrust.path != path;
         if !elsewhere || !self.found.faults.iter().any(|(_, known)| *known == fault) {
             self.found.faults.push((path.to_owned(), fault));
@@ -271,9 +272,9 @@ pub(super) fn is_drop_in(name: &OsStr) -> bool {
     name.ends_with(b".toml") && !name.starts_with(b".")
 }
 
-// Files that were named by whoever asks, instead of those in force.
+// Files that the caller named, instead of those in force.
 
-/// Files that were named one by one, judged together as a system policy.
+/// Files that were named one by one, read together as a system policy.
 pub(in crate::policy) fn read_files(paths: &[PathBuf], caller: u32) -> Found {
     read_all(Reading::for_caller(caller), paths, caller)
 }
@@ -298,7 +299,7 @@ pub(in crate::policy) fn read_place(path: &Path, caller: u32) -> Found {
 fn read_all(mut reading: Reading, paths: &[PathBuf], caller: u32) -> Found {
     let (main, others) = paths.split_first().map_or((&[][..], &[][..]), |(_, others)| (&paths[..1], others));
     let mut system: Vec<SourceText> = main.iter().flat_map(|path| reading.file(path, Need::Must)).collect();
-    let delegations = system.first().map_or_else(Vec::new, |main| delegations_of_main(main.text()));
+    let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
     let mut delegated = Vec::new();
     for path in others {
         match delegations.iter().find(|delegation| delegation.is_of(path)) {

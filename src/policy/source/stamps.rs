@@ -9,31 +9,31 @@ use crate::sys::stamp::Stamp;
 #[derive(Clone, Debug, Default)]
 pub(in crate::policy) struct Stamps {
     files: Vec<(PathBuf, Option<Stamp>)>,
-    /// Those of delegated files, which are not for everybody.
+    /// Those of delegated files, which do not apply to all users.
     delegated: Vec<(PathBuf, Option<Stamp>)>,
-    /// Those of time zones, which are the same policy in another place.
+    /// Stamps of time zones, which are the same policy elsewhere.
     zones: Vec<(PathBuf, Option<Stamp>)>,
 }
 
 impl Stamps {
-    /// Whether a file came, went or changed since.
+    /// Whether a file was added, removed or changed since.
     pub(in crate::policy) fn are_stale(&self) -> bool {
         self.all().any(|(path, stamp)| Stamp::of(path) != *stamp)
     }
 
-    /// Whether it is known without waiting for a disk that none of them did.
+    /// Whether they are certainly unchanged, without waiting for a disk.
     pub(in crate::policy) fn are_surely_fresh(&self) -> bool {
         self.all().all(|(path, stamp)| Stamp::is_surely_still(path, *stamp))
     }
 
-    /// Whether that can be known, because no file is anywhere but on this host. A file that is not there is
-    /// as much as known wherever it is not.
+    /// Whether that can be known, because no file is anywhere but on this host. The absence of a file is
+    /// known on any file system.
     pub(in crate::policy) fn are_local(&self) -> bool {
         self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
     }
 
-    /// The inputs that are the same for all users, whatever is delegated, as long as the system's policy is,
-    /// which is in this directory; without one, for all users of these files.
+    /// The inputs that are the same for all users while the system's policy in this directory is unchanged,
+    /// without delegated files. Without one, for all users of these files.
     pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {
         let is_of_system = move |path: &Path| systems.is_some_and(|systems| path.starts_with(systems));
         let has_systems = self.files.iter().any(|(path, stamp)| stamp.is_some() && is_of_system(path));
@@ -45,7 +45,7 @@ impl Stamps {
         self.all().filter_map(|(_, stamp)| stamp.as_ref()).any(|known| known.is_of_same_file(&file))
     }
 
-    /// Whether two policies are the same, but for what is delegated.
+    /// Whether two policies are the same, without delegated files.
     pub(in crate::policy) fn are_those_of_everybody(&self, other: &Stamps) -> bool {
         self.files == other.files
     }
@@ -54,7 +54,7 @@ impl Stamps {
         self.files.iter().chain(&self.delegated).chain(&self.zones)
     }
 
-    /// Those of files as they are now.
+    /// The current stamps of files.
     pub(in crate::policy) fn of(paths: impl Iterator<Item = PathBuf>) -> Self {
         let files = paths.map(|path| (Stamp::of(&path), path)).map(|(stamp, path)| (path, stamp));
         Self { files: files.collect(), ..Self::default() }
@@ -75,7 +75,7 @@ impl Stamps {
         self.zones.push((path, stamp));
     }
 
-    /// Says that the last file is delegated.
+    /// Marks the last file as delegated.
     pub(super) fn is_delegated(&mut self) {
         self.delegated.extend(self.files.pop());
     }

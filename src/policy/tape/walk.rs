@@ -40,7 +40,7 @@ struct Walk<'t> {
     /// The table under the last header, and the marks of what is in it.
     current: u32,
     marks: u64,
-    /// Of each large table, the entry under each key.
+    /// For each large table, the entry under each key.
     indices: HashMap<u32, HashMap<String, u32>>,
 }
 
@@ -319,7 +319,7 @@ impl Walk<'_> {
         self.text.as_bytes().get(self.at..).unwrap_or_default()
     }
 
-    /// Passes a byte, where it is the next one.
+    /// Passes a byte, if it is the next one.
     #[inline]
     fn pass(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);

@@ -11,7 +11,7 @@ use crate::policy::{
 pub(super) struct Captures(Vec<Written<String>>);
 
 impl Captures {
-    /// Those of the selectors that were validated last.
+    /// The captures of the selectors that were validated last.
     pub(super) fn of_selectors(book: &SymbolTable<'_>) -> Self {
         let noted = book.aliases.captures.take();
         let mut known: Vec<Written<String>> = Vec::with_capacity(noted.len());
@@ -31,7 +31,7 @@ impl Captures {
         self.0.is_empty()
     }
 
-    /// What nothing that the rule claims is by, was likely not meant to be captured.
+    /// A capture that no claim of the rule uses was probably not intended.
     pub(super) fn report_unused<'r>(
         &self,
         claimed: impl Iterator<Item = &'r Repository>,
@@ -47,7 +47,7 @@ impl Captures {
     }
 }
 
-/// What rules capture, and what they claim without capturing what it is by.
+/// The captures of rules, and claims whose capture is missing.
 #[derive(Default)]
 pub(super) struct Missing<'w> {
     captured: HashSet<String>,
@@ -59,7 +59,7 @@ impl<'w> Missing<'w> {
         self.captured.extend(captures.0.iter().map(|capture| capture.value.clone()));
     }
 
-    /// Holds a claim on the repository with this index against what its rule captures.
+    /// Compares a claim on the repository with this index with the captures of its rule.
     pub(super) fn claim(
         &mut self,
         claim: &WrittenClaim<'w>,
@@ -74,8 +74,7 @@ impl<'w> Missing<'w> {
         }
     }
 
-    /// Where no rule captures anything of that name, and it resembles what every path knows, it is a slip in
-    /// the path.
+    /// If no rule captures this name, and it resembles a known placeholder, it is a typing error in the path.
     pub(super) fn report(self, book: &SymbolTable<'_>) {
         let mut slips = HashSet::new();
         for (claim, index, name) in self.claims {

@@ -1,8 +1,8 @@
-//! The claims of a rule: what they take, and whether they can ever get it.
+//! The claims of a rule: their slots, and whether they can ever be met.
 
 use super::{
     captures::{Captures, by_captures},
-    rules::{Reading, value},
+    reading::{Reading, value},
 };
 use crate::{
     judge::terms::{group::MOST_SHARED, keyword::Keeper},
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl<'w> Reading<'_, 'w> {
-    /// What a claim takes; none where nothing is known by its name.
+    /// The slots of a claim; none if its name is unknown.
     pub(super) fn terms(
         &self,
         claim: &WrittenClaim<'w>,
@@ -120,11 +120,10 @@ impl<'w> Reading<'_, 'w> {
         ClaimTerms { repository, ceiling, slots, slots_from: None, wait: None, lowers: true }
     }
 
-    /// A caller who can choose the file is not limited by it, in a rule about users.
+    /// In a rule about users, a caller who can choose the file is not limited by it.
     fn check_choice(&self, claim: &WrittenClaim<'_>, repository: &Repository, selected: &Selectors) {
         let chosen = repository.path.placeholders().find(|placeholder| placeholder.is_chosen());
-        // Whoever lists the members of a capture and lets the others in as well, holds nobody to what is
-        // listed.
+        // A policy that lists members of a capture but also admits others restricts no one.
         let is_open = || {
             let is_listed = !repository.limits.is_empty() && by_captures(repository).next().is_some();
             is_listed && repository.limit() != Limit::Fixed(0)
@@ -140,7 +139,7 @@ impl<'w> Reading<'_, 'w> {
         }
     }
 
-    /// Slots that can never be had, and ceilings that say nothing, where that can be seen without a request.
+    /// Unavailable slots, and ceilings without effect, if that is visible without a request.
     fn check_numbers(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
         let Some(limit) = repository.highest_fixed_limit() else { return };
         let ceiling = claim.ceiling.map(|ceiling| ceiling.value.ceiling(limit));

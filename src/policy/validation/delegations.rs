@@ -1,4 +1,4 @@
-//! Delegations of the system's main file, and what only that file may say of them.
+//! Delegations of the system's main file, which only that file may contain.
 
 use std::{path::Path, sync::Arc};
 
@@ -8,15 +8,10 @@ use crate::policy::{
     delegation::Delegation,
     fault::Fault,
     findings::Findings,
-    keys::FILE,
     layer::LayerKind,
     names::Names,
-    place::At,
-    reader::Section,
     selector::{Entry, Principal, entries_of, warn_of_unknown},
-    syntax,
-    tape::Tape,
-    written::{WrittenAlias, WrittenDelegation, aliases},
+    written::{WrittenAlias, WrittenDelegation},
 };
 
 pub(super) fn validate(
@@ -30,7 +25,7 @@ pub(super) fn validate(
     for file in files {
         let delegates = &file.written.delegations;
         match kinds[file.layer] {
-            // That it may not say this was said already.
+            // This key was already reported.
             LayerKind::Delegated => {}
             LayerKind::System if !is_drop_in(file.source.path()) => {
                 if !delegates.is_empty() {
@@ -53,9 +48,9 @@ fn is_drop_in(path: &Path) -> bool {
     path.parent().and_then(Path::extension).is_some_and(|extension| extension == "d")
 }
 
-/// The delegations of a main file, with the aliases of that file alone: what is delegated must be known
-/// before any drop-in is read.
-fn delegations_of(
+/// The delegations of a main file, only with the aliases of that file: the delegations must be known before
+/// any drop-in is read.
+pub(in crate::policy) fn delegations_of(
     written: &[WrittenDelegation<'_>],
     aliases: &[WrittenAlias<'_>],
     layer_of_file: &[usize],
@@ -84,30 +79,13 @@ fn of_written<'w>(written: &'w WrittenDelegation<'w>, aliases: &Aliases<'w>) -> 
     })
 }
 
-/// Whether a drop-in can be called so, and a directory after it.
+/// Whether a drop-in can have this name, and a directory named after it.
 fn is_name(file: &str) -> bool {
     let ordinary = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
     file.strip_suffix(".toml").is_some_and(|stem| !stem.is_empty())
         && file.bytes().all(ordinary)
         && !file.starts_with('.')
         && file.len() <= 100
-}
-
-// A first look at the system's main file: what it delegates must be known before any drop-in is opened.
-
-/// The delegations of the text of a main file. What is wrong with it is not said here: the file is read again
-/// as a whole.
-pub(in crate::policy) fn delegations_of_main(text: &str) -> Vec<Delegation> {
-    if !text.contains("delegate") {
-        return Vec::new();
-    }
-    let (elsewhere, findings) = (Findings::default(), Findings::default());
-    let nodes = syntax::parse(0, text, &elsewhere);
-    let tape = Tape { text, nodes: &nodes };
-    let file = Section::new(tape.root(), At::whole(0), &FILE, &elsewhere).reporting_to(&findings);
-    let (aliases, written) = (aliases(&file), WrittenDelegation::all(&file));
-    let delegations = delegations_of(&written, &aliases, &[0], &findings, None);
-    if findings.are_clean() { delegations } else { Vec::new() }
 }
 
 #[cfg(test)]
@@ -119,44 +97,6 @@ mod tests {
         assert!(is_name("20-cad.toml"));
         for bad in ["cad", ".toml", ".cad.toml", "../cad.toml", "a/b.toml", "a b.toml", "@a.toml"] {
             assert!(!is_name(bad), "{bad}");
-        }
-    }
-
-    fn files(text: &str) -> Vec<String> {
-        delegations_of_main(text).iter().map(|delegation| delegation.file.clone()).collect()
-    }
-
-    const CAD: &str = "owner = \"cadadm\"\nusers = [\"%cad\"]\ncommands = [\"@tools\"]\n";
-
-    #[test]
-    fn delegations_are_found_however_they_are_written() {
-        let plain = format!(
-            "# delegates\n[[rule]]\n[delegate.\"20-cad.toml\"]\n{CAD}[alias]\ntools = [\"a\"]\n[log]\n"
-        );
-        assert_eq!(files(&plain), ["20-cad.toml"]);
-        let table = "owner = 5, users = [\"a\"], commands = [\"b\"]";
-        for odd in [
-            format!("delegate.\"20-cad.toml\" = {{ {table} }}\n[[rule]]\n"),
-            format!("delegate = {{ \"20-cad.toml\" = {{ {table} }} }}\n"),
-            format!(
-                "[ delegate . \"20-cad.toml\" ]\n{}\n",
-                table.replace(", u", "\nu").replace(", c", "\nc")
-            ),
-            format!("[delegate]\n\"20-cad.toml\" = {{ {table} }}\n[log]\nto = \"off\"\n"),
-        ] {
-            assert_eq!(files(&odd), ["20-cad.toml"], "{odd}");
-        }
-    }
-
-    #[test]
-    fn what_only_looks_like_a_delegation_is_none() {
-        for none in [
-            format!("x = \"\"\"\n[delegate.\"20-cad.toml\"]\n{CAD}\"\"\"\n"),
-            "[[rule]]\narguments = [\n  [\"delegate\", \"x\"],\n]\nacquire = []\n".into(),
-            "# [delegate.\"20-cad.toml\"]\n".into(),
-            String::new(),
-        ] {
-            assert_eq!(files(&none), [] as [&str; 0], "{none}");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The defaults of each layer, merged from its files. A layer says a default once: two files with different
-//! values are a fault, because neither author would expect to lose.
+//! The defaults of each layer, merged from its files. A layer sets a default once: two files with different
+//! values are a fault, because neither author expects to be overridden.
 
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ fn delegated(system: &Layer, files: &[&LayerFile<'_>], delegations: &[Arc<Delega
         wait: system.wait,
         hold: system.hold,
         create_mode: system.create_mode,
-        // The tables of the agent have no directory that could be theirs.
+        // The tables of the agent have no directory.
         keeper: Keeper::File,
         contact: system.contact.clone(),
         zone: system.zone.clone().or_else(|| ask_for_the_time(files).then(zone)),
@@ -137,8 +137,8 @@ fn read_directory(written: Written<&str>, findings: &Findings) -> Directory {
     })
 }
 
-/// A layer that says nothing about a log has the one of its kind: the system's refusals belong into the
-/// journal, and what a caller adds for themselves does not.
+/// A layer without a log has the default of its kind: the system's refusals go to the journal, those of a
+/// caller's own policy do not.
 fn log(logs: &[&WrittenLog], once: &Once<'_>, kind: LayerKind) -> Option<Log> {
     let to = value(once.of_cloned("to", logs.iter().map(|log| log.to.clone())));
     let events: Option<LogEvents> = value(once.of("events", logs.iter().map(|log| log.events)));
@@ -159,7 +159,7 @@ struct Once<'f> {
 }
 
 impl Once<'_> {
-    /// What the files say about a key; the first counts, and a different one after it is a fault.
+    /// The values of a key in the files; the first counts, and a later different one is a fault.
     fn of<T: Copy + PartialEq>(
         &self,
         key: &'static str,

@@ -5,6 +5,7 @@ mod captures;
 mod claims;
 mod delegations;
 mod layers;
+mod reading;
 mod repositories;
 mod rules;
 mod scenarios;
@@ -16,7 +17,7 @@ use std::{
     sync::Arc,
 };
 
-pub(super) use self::delegations::delegations_of_main;
+pub(super) use self::delegations::delegations_of;
 use self::{rules::Rules, symbol_table::SymbolTable};
 use super::{
     Policy,
@@ -48,7 +49,7 @@ pub(super) struct LayerFile<'a> {
 }
 
 /// Validates the files of all layers, in the order in which they count. Everything in them is checked; of the
-/// rules only those are kept that may be for a command, where one is named.
+/// rules only those are kept that may be for a command, if one is named.
 pub(super) fn validate(
     kinds: &[LayerKind],
     caller_is_root: bool,
@@ -65,7 +66,7 @@ pub(super) fn validate(
     let mut all = rules::validate(&book, &repositories, only_for);
     let executables = executables(&book);
     book.report_unused();
-    // With one file there is no namesake, and nothing to look for.
+    // With one file there are no shared names.
     let elsewhere = |name: &str, path: &Path| {
         let mut files = files.iter().enumerate();
         files.any(|(index, file)| file.source.path() != path && all.omit(index, name))
@@ -132,8 +133,8 @@ fn sequence(rules: &[Rule]) -> Vec<usize> {
     sequence
 }
 
-// What rules do to each other: one that never counts because another always stands before it, or takes
-// everything back. Only `policy check` asks; a launch has no use for it.
+// Effects between rules: one that never counts because another always precedes it, or cancels it. Only
+// `policy check` asks; a launch has no use for it.
 
 /// Programs that close the descriptors they inherited, and with them the lock, when they start.
 const CLOSERS: &[&str] = &["autossh", "mosh", "scp", "sftp", "ssh", "sudo"];
@@ -142,7 +143,7 @@ const CLOSERS: &[&str] = &["autossh", "mosh", "scp", "sftp", "ssh", "sudo"];
 const LEAVERS: &[&str] =
     &["daemonize", "dtach", "gpg-agent", "screen", "ssh-agent", "start-stop-daemon", "systemd-run", "tmux"];
 
-/// What there is to say about each rule, with its index.
+/// The faults and warnings of each rule, with its index.
 fn advise(
     layers: &[Layer],
     rules: &[Rule],
@@ -158,13 +159,13 @@ fn advise(
             continue;
         }
         if rule.except.iter().any(|except| except.cover(&rule.selectors)) {
-            let because = "an exception matches whatever its selectors match".to_owned();
+            let because = "an exception matches everything that its selectors match".to_owned();
             advice.push((places[index], Warning::NeverMatches { because }));
             continue;
         }
         let always = |other: &&usize| {
             let other = &rules[**other];
-            // What is delegated is for some only, whatever its selectors say.
+            // Delegated rules apply only to some users, whatever their selectors are.
             let is_for_all = layers[other.layer].kind != LayerKind::Delegated || other.layer == rule.layer;
             is_for_all && other.enabled && other.except.is_empty() && other.selectors.cover(&rule.selectors)
         };
@@ -194,14 +195,14 @@ fn advise(
     advice
 }
 
-/// A command of a rule that lets go of its slot while it still runs.
+/// A command of a rule that releases its slot while it still runs.
 struct Weak<'r> {
     index: usize,
     command: &'r str,
     ending: &'static str,
 }
 
-/// All that the same key would correct, as one.
+/// All that the same key would correct, as one finding.
 fn of_weak_holds<'w>(
     rules: &[Rule],
     places: &[At],
@@ -223,7 +224,7 @@ fn of_weak_holds<'w>(
     Some((places[first], Warning::WeakHold { commands, rules: names, ending }))
 }
 
-/// Whether a rule takes back all that a limit wants, wherever both match.
+/// Whether a rule cancels all claims of a limit, whenever both match.
 fn overrules(other: &Rule, rule: &Rule) -> bool {
     let counts_alone = other.family.is_none() && other.layer >= rule.layer;
     match other.action() {
@@ -233,7 +234,7 @@ fn overrules(other: &Rule, rule: &Rule) -> bool {
     }
 }
 
-/// The commands of a rule that let go of their slots while they still run, each with what would keep it.
+/// The commands of a rule that release their slots while they still run, each with what would keep it.
 fn weak_holds<'r>(
     rule: &'r Rule,
     repositories: &[Repository],

@@ -53,7 +53,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
                     }
                 }
             }
-            // Who counts a name is one thing in a layer, wherever the name is defined.
+            // A name has one meaning in a layer, wherever it is defined.
             let of_name = keepers.entry((file.layer, written.name.value));
             let (keeper, first) = *of_name.or_insert((repository.keeper(), written.name.at));
             if repository.keeper() != keeper {
@@ -179,7 +179,7 @@ impl Reading<'_, '_> {
 
 // Other limits: what the keys of a repository may say of the members that it has.
 
-/// What a repository has a file for each of.
+/// The values that a repository has a file for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum By {
     User,
@@ -269,7 +269,7 @@ impl<'a> WrittenLimit<'a> {
             shown.push(written.shown());
         }
         let when = when.as_ref().map_or_else(Vec::new, |(_, when)| entries_of(&when.entries, aliases));
-        // Who first, where last.
+        // Users first, places last.
         shown.reverse();
         Some(OtherLimit { whom, when, limit: limit.value, shown: shown.join(" on "), key: None })
     }

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::{
-    LayerFile,
     captures::{Captures, Missing},
+    reading::{Reading, value},
     symbol_table::SymbolTable,
 };
 use crate::judge::terms::keyword::Keeper;
@@ -24,7 +24,7 @@ use crate::policy::{
     written::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule},
 };
 
-/// The rules of all files. Each is read and checked, and then, where they are for one command, kept only if it
+/// The rules of all files. Each is read and checked, and then, if they are for one command, kept only if it
 /// may be for that.
 #[derive(Default)]
 pub(super) struct Rules<'w> {
@@ -48,7 +48,7 @@ struct RuleNames<'w> {
 }
 
 impl RuleNames<'_> {
-    /// Whether one that was left out is called so, by its name or by its number.
+    /// Whether a skipped rule has this name, or this number as its name.
     fn omit(&self, name: &str) -> bool {
         let number = || name.strip_prefix("rule ")?.parse::<usize>().ok()?.checked_sub(1);
         self.names.get(name).is_some_and(|(_, is_kept)| !is_kept)
@@ -58,12 +58,12 @@ impl RuleNames<'_> {
 }
 
 impl Rules<'_> {
-    /// Whether one that was left out of a file is called so.
+    /// Whether one that was left out of a file has this name.
     pub(super) fn omit(&self, file: usize, name: &str) -> bool {
         self.names[file].omit(name)
     }
 
-    /// Whether one of all rules is called so.
+    /// Whether one of all rules has this name.
     pub(super) fn have(&self, name: &str) -> bool {
         self.kept.iter().any(|rule| rule.name == name || rule.shown_name == name)
             || self.names.iter().any(|names| names.omit(name))
@@ -135,26 +135,6 @@ pub(super) fn validate<'w>(
     all
 }
 
-/// A rule that is being read, and where.
-pub(super) struct Reading<'b, 'w> {
-    pub(super) book: &'b SymbolTable<'w>,
-    pub(super) repositories: &'b [Repository],
-    pub(super) written: &'b WrittenRule<'w>,
-    pub(super) file: &'b LayerFile<'w>,
-    pub(super) missing: &'b RefCell<Missing<'w>>,
-}
-
-impl Reading<'_, '_> {
-    pub(super) fn fault(&self, at: At, fault: Fault) {
-        self.book.findings.fault(at, fault);
-    }
-}
-
-/// What was written, without its place.
-pub(super) fn value<T>(written: Option<Written<T>>) -> Option<T> {
-    written.map(|written| written.value)
-}
-
 impl<'w> Reading<'_, 'w> {
     fn rule(&self, number: usize, family: Option<usize>) -> Rule {
         let written = self.written;
@@ -216,7 +196,7 @@ impl<'w> Reading<'_, 'w> {
         }
     }
 
-    /// Keys that do not go together.
+    /// Keys that exclude each other.
     fn check_keys(&self, action: Action) {
         let written = self.written;
         if action == Action::Limit {
@@ -257,7 +237,7 @@ impl<'w> Reading<'_, 'w> {
         }
     }
 
-    /// What only a layer that may loosen can say.
+    /// Settings that only a layer that may loosen can have.
     fn check_layer(&self, action: Action) {
         if self.book.layers[self.file.layer].may_loosen {
             return;
@@ -306,7 +286,7 @@ impl<'w> Reading<'_, 'w> {
         entries.filter_map(acquisition).collect()
     }
 
-    /// Alternatives that can only be had where an earlier one could be had as well.
+    /// Alternatives that are only available when an earlier one is also available.
     fn warn_of_unreached(&self, written: &[WrittenAlternative<'_>], lists: &[Vec<ClaimTerms>]) {
         for (index, list) in lists.iter().enumerate() {
             let before = lists[..index].iter().position(|before| {

@@ -51,7 +51,7 @@ impl<'w> SymbolTable<'w> {
         self.definition(name).map(Definition::mark_used)
     }
 
-    /// What the file says of the repository with this index.
+    /// The definition of the repository with this index.
     pub(super) fn written_repository(&self, index: usize) -> Option<&'w WrittenRepository<'w>> {
         self.files.iter().flat_map(|file| &file.written.repositories).nth(index)
     }
@@ -77,7 +77,7 @@ impl<'w> SymbolTable<'w> {
         self.layers[layer].kind == LayerKind::Delegated && repository.layer != layer
     }
 
-    /// Warns, where the policy is checked.
+    /// Warns, if the policy is checked.
     pub(super) fn warn(&self, at: At, warning: impl FnOnce() -> Warning) {
         self.aliases.warn(at, warning);
     }

@@ -62,7 +62,7 @@ pub(in crate::policy) struct WrittenDelegation<'a> {
 }
 
 impl<'a> WrittenDelegation<'a> {
-    /// Those of a file.
+    /// The defaults of a file.
     pub(in crate::policy) fn all(file: &Section<'a>) -> Vec<Self> {
         let tables = file.by_name("delegate").into_iter();
         tables.filter_map(|(name, value)| Some(Self::read(name, &value.section(&DELEGATE)?))).collect()

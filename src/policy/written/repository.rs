@@ -25,7 +25,7 @@ pub(in crate::policy) struct WrittenRepository<'a> {
     pub(in crate::policy) name: Written<&'a str>,
     pub(in crate::policy) path: Option<Written<&'a str>>,
     pub(in crate::policy) per: Option<Written<Vec<PartitionKey<'a>>>>,
-    /// Nothing where it is missing, a fault (already reported) where it is wrong.
+    /// Nothing if it is missing, a fault (already reported) where it is wrong.
     pub(in crate::policy) limit: Option<Result<Written<Limit>, ()>>,
     pub(in crate::policy) limits: Option<(At, WrittenLimits<'a>)>,
     pub(in crate::policy) reserve: Vec<WrittenReservation<'a>>,
@@ -45,7 +45,7 @@ impl<'a> WrittenRepository<'a> {
 
     pub(super) fn read(name: Written<&'a str>, section: &Section<'a>) -> Self {
         let limits_value = section.get("limits");
-        // One mistake is one fault: what stands there was meant as the limit, so that this is not missing.
+        // One mistake is one fault: the value was intended as the limit, so the limit is not missing.
         let is_limit = limits_value.as_ref().is_some_and(|value| !value.is_table() && !value.is_list());
         if let Some(value) = limits_value.as_ref().filter(|_| is_limit) {
             value.wrong("a table of members, such as { ann = 8 }; one limit for all is \"limit\"");

@@ -37,7 +37,7 @@ pub(in crate::policy) struct WrittenRule<'a> {
 }
 
 impl<'a> WrittenRule<'a> {
-    /// Where it is pointed at: its name, where it has one.
+    /// Where it is pointed at: its name, if it has one.
     pub(in crate::policy) fn place(&self) -> At {
         self.name.map_or(self.at, |name| name.at)
     }
@@ -95,7 +95,7 @@ pub(in crate::policy) struct WrittenAlternative<'a> {
     pub(in crate::policy) claims: Vec<WrittenClaim<'a>>,
 }
 
-/// What is wanted of one repository.
+/// The claim on one repository.
 pub(in crate::policy) struct WrittenClaim<'a> {
     pub(in crate::policy) at: At,
     pub(in crate::policy) repository: Written<&'a str>,

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &EndArguments, situation: &Situation) -> Result<u8,
         _ if arguments.overdue => end.overdue()?,
         Some(repository) => end.chosen(repository)?,
         None => {
-            let text = "the repository whose holders are to end is missing";
+            let text = "name the repository whose holders to end";
             let advice = "To end one holder: rungate end REPOSITORY PID\n\
                           To end all overdue holders: rungate end --overdue";
             return Err(Error::new(ExitStatus::Usage, text).advise(advice.to_owned()));
@@ -81,7 +81,7 @@ struct Row<'f> {
 /// The holders of one table that are to be ended, each process once.
 struct ToEnd<'f> {
     file: &'f ListedFile,
-    /// None where the agent keeps the table.
+    /// None if the agent keeps the table.
     open: Option<LockFile>,
     holders: Vec<Overdue>,
 }
@@ -117,7 +117,7 @@ impl End<'_> {
                     continue;
                 }
                 let name = visible(&repository.name);
-                let text = format!("{name}: nothing is ever overdue: the policy gives it no expire_after");
+                let text = format!("{name}: no holder is ever overdue: the policy sets no expire_after");
                 return Err(Error::new(ExitStatus::Usage, text));
             };
             for file in &repository.files {
@@ -136,7 +136,7 @@ impl End<'_> {
         let (open, holders) = match (file.table(), file.place()) {
             (Some(table), _) => {
                 let mut overdue = memory::overdue(&agent::survey(table)?.holders, expiry);
-                // Of other hosts each sweeps its own.
+                // Each host sweeps its own holders.
                 overdue.retain(|overdue| overdue.elsewhere.is_none());
                 (None, overdue.into_iter().map(|overdue| self.permitted(overdue)).collect())
             }
@@ -201,10 +201,10 @@ impl End<'_> {
     }
 
     fn nobody(&self) -> &'static str {
-        if self.uid() == 0 { "nobody holds a slot of it" } else { "you hold no slot of it" }
+        if self.uid() == 0 { "no slot of it is held" } else { "you hold no slot of it" }
     }
 
-    /// Those of the holders that the arguments mean. If one of them may not be ended, none is.
+    /// The holders that the arguments select. If one of them may not be ended, none is.
     fn wanted<'f>(
         &mut self,
         repository: &RepositoryFiles,
@@ -298,7 +298,7 @@ impl End<'_> {
         Ok(ToEnd::of(file, open, holders))
     }
 
-    /// The agent lets root end every holder, and everybody their own.
+    /// The agent lets root end every holder, and other users their own.
     fn permitted(&self, overdue: Overdue) -> Overdue {
         let may_be_signalled = self.uid() == 0 || overdue.holder.uid == Some(self.uid());
         let with = overdue.with.into_iter().map(|other| self.permitted(other)).collect();
@@ -358,7 +358,7 @@ impl End<'_> {
                 Some(Chosen { slot: holder.slots.0, pid: *pid, since: holder.since? })
             });
             let told = self.evict(file, table, Which::These(chosen.collect()), &expiry)?;
-            // Those whom the agent does not know any more have left.
+            // Holders that the agent does not know any more have ended.
             for holder in holders.iter().filter(|holder| !told.contains(&(holder.pid, holder.holder.since))) {
                 self.tell(file, holder, EvictionOutcome::HadLeft);
             }

@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &ResetArguments, situation: &Situation) -> Result<u
     let nothing = |title: &str| {
         stream::complain(&format!("rungate: {}: there was no last start to forget", visible(title)));
     };
-    // A start is written down all the same, for listings.
+    // A start is recorded nevertheless, for listings.
     let is_unpaced = |name: &str| {
         let known = policy.repositories().iter().find(|known| known.shown_name() == name);
         known.is_some_and(|known| known.pace().pause.is_none())
@@ -31,7 +31,7 @@ pub(crate) fn run(arguments: &ResetArguments, situation: &Situation) -> Result<u
             nothing(&file.title());
         } else if is_unpaced(&file.name) {
             stream::complain(&format!(
-                "rungate: {}: nothing waits for it to be forgotten: the policy has no if_elapsed for it",
+                "rungate: {}: this has no effect: the policy has no if_elapsed for it",
                 visible(file.title())
             ));
         }

@@ -51,7 +51,7 @@ pub(super) fn look(examination: &Context) -> Section {
     Section::new(Topic::Agent, summary, findings)
 }
 
-/// Writes beside what the agent writes down before it gives a slot.
+/// Writes beside what the agent records before it gives a slot.
 fn unwritable_state() -> Option<Finding> {
     let directory = Path::new(STATE);
     let path = directory.join(format!(".doctor-{}", process::id()));
@@ -63,7 +63,7 @@ fn unwritable_state() -> Option<Finding> {
     let error = written.err().filter(|error| error.kind() != ErrorKind::NotFound)?;
     let errno = errno_of(&error);
     let text = format!(
-        "{}: {}: it cannot write down what it gives, and launches are refused (74)",
+        "{}: {}: it cannot save its state, and launches are refused (74)",
         directory.shown(),
         errno.desc()
     );
@@ -103,7 +103,7 @@ pub(super) fn restart() -> &'static str {
 mod tests {
     use crate::tools::doctor::agent::*;
 
-    /// A release cannot be had in a test, so that another version is only said here.
+    /// A test cannot have another release, so another version is only simulated here.
     #[test]
     fn an_agent_of_another_version_is_warned_of() {
         let own = env!("CARGO_PKG_VERSION");

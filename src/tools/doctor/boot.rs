@@ -1,5 +1,5 @@
-//! What a boot removes, and what creates it again: `/run` is empty then, and without its directory a
-//! repository cannot count.
+//! The files that a boot removes, and what creates them again: `/run` is empty then, and without its
+//! directory a repository cannot count.
 
 use std::{
     collections::BTreeMap,
@@ -21,9 +21,9 @@ use crate::{
 };
 
 /// Lines of the administrator's own are theirs to take out.
-const OF_LINE: &str = "Take the line out, then: rungate init --repositories";
+const OF_LINE: &str = "Remove the line, then: rungate init --repositories";
 
-/// What a boot takes away.
+/// The files that a boot removes.
 #[derive(Default)]
 struct Gone {
     directories: Vec<PathBuf>,
@@ -37,14 +37,14 @@ pub(super) fn look(examination: &Context) -> Section {
     };
     let gone = Gone::of(policy, examination);
     if gone.directories.is_empty() {
-        return Section::new(Topic::Boot, "nothing to make again: no lock file is gone then", Vec::new());
+        return Section::new(Topic::Boot, "nothing to create at boot: no lock file is lost", Vec::new());
     }
     let directories: Vec<String> = gone.directories.iter().map(|path| path.shown().to_string()).collect();
     let files = match gone.files.len() {
         0 => String::new(),
         count => format!(" and {}", counted(count, "lock file")),
     };
-    let summary = format!("to be made again: {}{files}", directories.join(", "));
+    let summary = format!("needed after each boot: {}{files}", directories.join(", "));
     Section::new(Topic::Boot, summary, gone.findings())
 }
 
@@ -73,8 +73,7 @@ impl Gone {
             return vec![Finding::fine("boot", format!("{}: {INIT}", job.shown()))];
         }
         if !is_systemd() && repositories::is_container() {
-            let text =
-                "this container has no boot of its own: what starts it makes them, or lends the host's";
+            let text = "this container does not boot: what starts it creates them, or mounts the host's";
             return vec![Finding::note("boot-container", text).mend(format!("As its first command: {INIT}"))];
         }
         if !is_systemd() && !are_read() {
@@ -85,7 +84,7 @@ impl Gone {
         let directories = self.directories.iter().filter_map(|path| of_directory(path, &lines));
         let mut findings: Vec<Finding> = directories.chain(self.of_files(&lines)).collect();
         if findings.is_empty() {
-            findings.push(Finding::fine("boot", "lines of tmpfiles.d(5) make all of it"));
+            findings.push(Finding::fine("boot", "lines of tmpfiles.d(5) create all of it"));
         }
         findings
     }
@@ -107,14 +106,14 @@ fn line_for<'a>(path: &Path, lines: &'a [Line]) -> Option<&'a Line> {
     lines.iter().find(|line| line.path == path)
 }
 
-/// What users could not do in a directory with this mode, or could do with the lock files of others.
+/// What users cannot do in a directory with this mode, or can do to the lock files of others.
 fn wrong_mode(mode: u32) -> Option<(Health, &'static str)> {
     if mode & 0o001 == 0 {
         Some((Health::Fault, "users cannot reach the lock files in it"))
     } else if repositories::lets_others_remove(mode) {
         Some((Health::Fault, repositories::OTHERS_REMOVE))
     } else if mode & 0o002 == 0 {
-        Some((Health::Note, "users cannot create lock files in it, so that each has to be made beforehand"))
+        Some((Health::Note, "users cannot create lock files in it, so each has to be created beforehand"))
     } else {
         None
     }
@@ -124,7 +123,7 @@ fn of_directory(path: &Path, lines: &[Line]) -> Option<Finding> {
     let shown = path.shown();
     let Some(line) = line_for(path, lines) else {
         let text = format!(
-            "nothing makes {shown} again: launches that need it are refused (74) after the next boot"
+            "nothing creates {shown} at boot: launches that need it are refused (74) after the next boot"
         );
         return Some(Finding::warning("boot-directory", text).mend(INIT));
     };
@@ -145,11 +144,12 @@ fn unmade_files(files: &[&Path]) -> Option<Finding> {
     let first = files.first()?.shown();
     let text = match files.len() {
         1 => format!(
-            "nothing makes {first} again: after the next boot its first user will own it, and can remove it"
+            "nothing creates {first} at boot: after the next boot its first user will own it, and can \
+                remove it"
         ),
         count => format!(
-            "nothing makes {count} lock files again ({first} is the first of them): after the next boot the user who comes \
-             first will own them, and can remove them"
+            "nothing creates {count} lock files at boot ({first} is the first of them): after the next boot \
+                their first users will own them, and can remove them"
         ),
     };
     Some(Finding::warning("boot-lock-file", text).mend(INIT))
@@ -174,17 +174,17 @@ impl Line {
     }
 }
 
-// What tmpfiles.d(5) makes at boot, read as systemd-tmpfiles(8) reads it: of files with one name that in the
-// first directory counts, and of lines for one path the first, in the order of the files' names.
+// The files that tmpfiles.d(5) creates at boot, read as systemd-tmpfiles(8) does: of files with one name the
+// one in the first directory counts, and of lines for one path the first in the order of file names.
 
 const DIRECTORIES: [&str; 4] =
     ["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 
-/// What reads them, also where systemd is not what starts services.
+/// What reads them, also without systemd as service manager.
 const READERS: [&str; 4] =
     ["/usr/bin/systemd-tmpfiles", "/bin/systemd-tmpfiles", "/bin/tmpfiles", "/usr/lib/rc/sh/tmpfiles.sh"];
 
-/// What a line may have instead of a directory's name.
+/// The specifiers of a line.
 const SPECIFIERS: [(char, &str); 7] = [
     ('t', "/run"),
     ('S', "/var/lib"),
@@ -201,7 +201,7 @@ pub(super) struct Line {
     /// `FILE:LINE`
     pub(super) place: String,
     pub(super) path: PathBuf,
-    /// None where it makes a link or a copy, which has what it leads to.
+    /// None if it makes a link or a copy, which has what it leads to.
     pub(super) mode: Option<u32>,
     /// As it is written: a name or a number.
     pub(super) owner: String,
@@ -287,12 +287,12 @@ fn first_field(text: &str) -> (String, &str) {
     (field, "")
 }
 
-// What systemd says of its units, where it is what starts services.
+// The state of systemd's units, if systemd runs.
 
 /// There where systemd has started the host.
 const SYSTEMD: &str = "/run/systemd/system";
 
-/// What is known of a unit.
+/// The known state of a unit.
 pub(super) struct Unit(BTreeMap<String, String>);
 
 /// Whether systemd starts services here.
@@ -301,7 +301,7 @@ pub(super) fn is_systemd() -> bool {
 }
 
 impl Unit {
-    /// Asks systemd for these properties; none where it does not answer.
+    /// Asks systemd for these properties; none if it does not answer.
     pub(super) fn ask(name: &str, properties: &str) -> Option<Self> {
         let mut show = Command::new("systemctl");
         show.args(["show", name, "--property", properties]).stdin(Stdio::null()).stderr(Stdio::null());
@@ -311,7 +311,7 @@ impl Unit {
         Some(Self(text.lines().filter_map(pair).collect()))
     }
 
-    /// What it said of one; nothing where it does not know.
+    /// Its answer about one; none if it does not know it.
     pub(super) fn said(&self, property: &str) -> &str {
         self.0.get(property).map_or("", String::as_str)
     }

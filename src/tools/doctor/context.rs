@@ -5,7 +5,7 @@ use crate::{
     policy::{Faults, Policy, Proposal, Sources},
 };
 
-/// Who asks, and the policy in force for them.
+/// The caller, and the policy in force for them.
 pub(crate) struct Context {
     pub(super) situation: Situation,
     pub(super) sources: Sources,
@@ -13,21 +13,21 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Of the policy in force for the caller.
+    /// For the policy in force for the caller.
     pub(crate) fn begin(situation: Situation) -> Self {
         let sources = situation.sources();
         let policy = Policy::check(&sources, &SystemNames);
         Self { situation, sources, policy }
     }
 
-    /// Of the system's policy as it would be with another text in one of its files.
+    /// For the system's policy with another text in one of its files.
     pub(crate) fn of_proposal(situation: Situation, proposal: Proposal) -> Self {
         let sources = Sources::system(situation.credentials.uid);
         let policy = Policy::propose(&sources, &[proposal], Some(&SystemNames));
         Self { situation, sources, policy }
     }
 
-    /// The policy, where it has no fault.
+    /// The policy, if it has no fault.
     pub(super) fn policy(&self) -> Option<&Policy> {
         self.policy.as_ref().ok()
     }

@@ -19,12 +19,12 @@ use crate::{
 const TIMER: &str = "rungate-overdue.timer";
 const SERVICE: &str = "rungate-overdue.service";
 
-/// What has to be said from time to time.
+/// The findings that depend on time.
 const END_OVERDUE: &str = "rungate end --overdue";
 
-/// What becomes of overdue holders where nothing ends them.
+/// What happens to overdue holders if nothing ends them.
 const OTHERWISE: &str =
-    "overdue holders go on until a launch of root's, or of their own user, wants the slot";
+    "overdue holders continue until a launch of root, or of their own user, needs the slot";
 
 pub(super) fn look(examination: &Context) -> Section {
     let Some(policy) = examination.policy() else {
@@ -58,7 +58,7 @@ fn limited(policy: &Policy) -> Vec<String> {
 fn of_timer() -> Finding {
     let unit = Unit::ask(TIMER, "LoadState,ActiveState,UnitFileState,LastTriggerUSec");
     let Some(unit) = unit else {
-        return Finding::note("expiry-unknown", format!("systemctl does not say how {TIMER} is"))
+        return Finding::note("expiry-unknown", format!("systemctl does not report the state of {TIMER}"))
             .mend(format!("systemctl status {TIMER}"));
     };
     let off = |what: &str| Finding::warning("expiry-off", format!("{TIMER} {what}: {OTHERWISE}"));

@@ -40,13 +40,13 @@ impl Health {
     }
 }
 
-/// One thing that was looked at.
+/// One thing that was checked.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Finding {
     /// Stable, for scripts.
     pub(crate) code: &'static str,
     pub(super) health: Health,
-    /// What it is about and how that is, in one sentence.
+    /// Its subject and state, in one sentence.
     pub(crate) text: String,
     /// Commands to type, or a sentence where it takes a decision first.
     pub(crate) mend: Vec<String>,
@@ -81,19 +81,19 @@ impl Finding {
     }
 }
 
-// What was found about one topic: a line that sums it up, and the findings.
+// The result of one topic: a summary line, and the findings.
 
 /// The code of the note that nothing is limited, because there is no policy.
 pub(super) const NO_POLICY: &str = "no-policy";
 
-/// What was found about one topic.
+/// The findings of one topic.
 pub(super) struct Section {
     pub(super) topic: Topic,
-    /// What there is, whether it is right or not.
+    /// The state, right or wrong.
     pub(super) summary: String,
     /// The worst first.
     pub(super) findings: Vec<Finding>,
-    /// What `-v` shows besides, and the same for scripts.
+    /// The details of `-v`, and the same for scripts.
     pub(super) details: Option<(String, Value)>,
     /// Whether no look was possible.
     is_unknown: bool,
@@ -109,9 +109,9 @@ impl Section {
         Self { details: Some((text, json)), ..self }
     }
 
-    /// Where everything depends on a policy that cannot be had.
+    /// If everything depends on a policy that cannot be read.
     pub(super) fn without_policy(topic: Topic) -> Self {
-        let summary = "not looked at, because the policy has faults".to_owned();
+        let summary = "not checked, because the policy has faults".to_owned();
         Self { topic, summary, findings: Vec::new(), details: None, is_unknown: true }
     }
 
@@ -120,7 +120,7 @@ impl Section {
         if self.is_unknown { "unknown" } else { self.health().word() }
     }
 
-    /// Whether it was looked at, and nothing is wrong: there is a policy, and it holds.
+    /// Whether it was checked, and nothing is wrong: there is a policy, and it holds.
     pub(super) fn is_well(&self) -> bool {
         let has_policy = self.findings.iter().all(|finding| finding.code != NO_POLICY);
         has_policy && !self.is_unknown && self.health() < Health::Warning

@@ -42,7 +42,7 @@ pub(super) fn look(examination: &Context) -> Section {
 /// In some containers root cannot become another user.
 fn untried() -> Option<Finding> {
     as_ordinary_user(|| ()).is_none().then(|| {
-        let text = "root cannot become nobody here: what users can do with files was not tried";
+        let text = "root cannot become nobody here: what users can do with files was not tested";
         Finding::note("not-tried", text).mend("Ask a user to run: rungate doctor")
     })
 }
@@ -52,7 +52,7 @@ fn of_launcher(launcher: &Path, is_root: bool) -> Vec<Finding> {
     let shown = launcher.shown();
     let mut findings = Vec::new();
     if status.mode() & 0o6000 != 0 {
-        let text = format!("{shown} is set-user-id or set-group-id, and refuses to run so");
+        let text = format!("{shown} is set-user-id or set-group-id, and refuses to run");
         findings.push(Finding::fault("launcher-set-id", text).mend(command("chmod ug-s", launcher)));
     }
     if status.mode() & 0o022 != 0 {
@@ -91,7 +91,7 @@ fn others_in_path() -> Vec<Finding> {
 
 fn other_in_path(other: &Path) -> Finding {
     let text =
-        format!("{} is another rungate; two that differ can read one policy differently", visible(other));
+        format!("{} is a different rungate; two versions can read one policy differently", visible(other));
     Finding::warning("second-rungate", text).mend("Keep one of them: the package's, or that of /usr/local.")
 }
 
@@ -101,9 +101,9 @@ fn hidden_processes(is_root: bool) -> Option<Finding> {
     (!is_root && proc.options.iter().any(|option| hides(option))).then(|| {
         Finding::note(
             "hidden-processes",
-            "/proc hides the processes of others (hidepid): holders are shown by their records alone",
+            "/proc hides the processes of others (hidepid): holders are shown only by their records",
         )
-        .mend("To see who holds what by the kernel's word, ask as root: rungate list")
+        .mend("To see the holders that the kernel proves, run as root: rungate list")
     })
 }
 

@@ -31,7 +31,7 @@ use crate::{
 /// Where syslog listens.
 const SYSLOG: &str = "/dev/log";
 
-/// A log, and whether it is the system's, to which everybody writes.
+/// A log, and whether it is the system's, to which all users write.
 struct Wanted {
     target: Target,
     is_of_system: bool,
@@ -51,7 +51,7 @@ pub(super) fn look(examination: &Context) -> Section {
         return Section::without_policy(Topic::Log);
     };
     if wanted.is_empty() {
-        return Section::new(Topic::Log, "no policy asks for one", Vec::new());
+        return Section::new(Topic::Log, "no policy requests one", Vec::new());
     }
     let targets: Vec<String> = wanted
         .iter()
@@ -61,7 +61,7 @@ pub(super) fn look(examination: &Context) -> Section {
     Section::new(Topic::Log, targets.join(", "), findings)
 }
 
-/// The logs that the policy asks for, or has where it says nothing; none where there is no telling.
+/// The logs that the policy asks for, or has where it says nothing; none if there is no telling.
 fn wanted(examination: &Context) -> Option<Vec<Wanted>> {
     let policy = examination.policy()?;
     let is_system = |kind: LayerKind| kind == LayerKind::System;
@@ -131,11 +131,11 @@ fn full(path: &Path) -> Option<Finding> {
     })
 }
 
-/// A file to which everybody appends has to be there, for who creates it keeps it to themselves.
+/// A file that all users append to must exist, because a user who creates it keeps it private.
 fn of_everybody(path: &Path) -> Finding {
     match fs::symlink_metadata(path) {
         Ok(status) if !status.is_file() => {
-            let text = format!("{} is no plain file: events are lost", path.shown());
+            let text = format!("{} is not a regular file: events are lost", path.shown());
             Finding::warning("log-lost", text).mend(command("ls -ld", path))
         }
         Ok(_) => match barrier(path, Want::Write) {
@@ -154,8 +154,10 @@ fn of_everybody(path: &Path) -> Finding {
 
 fn missing(path: &Path) -> Finding {
     let directory = path.parent().unwrap_or(path);
-    let text =
-        format!("{} is not there, and users cannot create it for each other: events are lost", path.shown());
+    let text = format!(
+        "{} does not exist, and users cannot create it for each other: events are lost",
+        path.shown()
+    );
     let mut finding = Finding::warning("log-lost", text);
     if !directory.exists() {
         finding = finding.mend(command("install -d -m 755", directory));
@@ -172,7 +174,7 @@ fn of_caller(path: &Path) -> Finding {
             return full(path).unwrap_or_else(fine);
         }
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && can_be_created(path) => {
-            return Finding::fine("log", format!("{} is made with the first event", path.shown()));
+            return Finding::fine("log", format!("{} is created with the first event", path.shown()));
         }
         Err(error) => errno_of(&error).desc(),
     };

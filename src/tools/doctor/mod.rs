@@ -50,7 +50,7 @@ pub(super) fn run(arguments: &DoctorArguments, situation: Situation) -> Result<u
     Ok(if worst == Health::Fault { ExitStatus::Failure } else { ExitStatus::Success } as u8)
 }
 
-/// What is wrong on this host with what the policy says, or will not hold: for `policy check`.
+/// The parts of the policy that do not work on this host, or will not last: for `policy check`.
 pub(super) fn concerning_policy(examination: &Context) -> Vec<Finding> {
     let unreadable = if examination.is_root() { policy::unreadable(examination) } else { Vec::new() };
     let found = unreadable.into_iter().chain(repositories::missing(examination));

@@ -49,7 +49,7 @@ fn services<'t>(text: &'t str, database: &str) -> Vec<&'t str> {
         .find_map(|line| line.trim_start().strip_prefix(database)?.trim_start().strip_prefix(':'));
     let Some(line) = line else { return vec!["files"] };
     let line = line.split('#').next().unwrap_or_default();
-    // `[NOTFOUND=return]` says what becomes of an answer.
+    // `[NOTFOUND=return]` is the action after an answer.
     line.split_whitespace().filter(|word| !word.contains(['[', ']', '='])).collect()
 }
 
@@ -61,9 +61,12 @@ fn missing_module(database: &str, service: &str) -> Option<Finding> {
         let (service, text) = (service.shown(), name.shown());
         Finding::warning(
             "name-service-missing",
-            format!("{NSSWITCH} has {database} asked of {service}, and {text} is not installed: whom it knows, nobody knows here"),
+            format!(
+                "{NSSWITCH} queries {service} for {database}, but {text} is not installed: its names \
+                are unknown here"
+            ),
         )
-        .mend(format!("Install the package that has {text}, or take {service} out of {NSSWITCH}."))
+        .mend(format!("Install the package that has {text}, or remove {service} from {NSSWITCH}."))
     })
 }
 
@@ -96,14 +99,14 @@ fn answered(whom: &str, answer: Result<(), accounts::LookupFailure>, took: Durat
         Ok(()) if took > LONG => Finding::warning(
             "look-up-slow",
             format!(
-                "to look up {whom} that is not there takes {} ms, and launches may wait for that",
+                "to look up {whom} that does not exist takes {} ms, and launches may wait for that",
                 took.as_millis()
             ),
         )
         .mend("A cache for names fixes that: sssd, nscd or unscd."),
         Ok(()) => Finding::fine(
             "look-up",
-            format!("{whom} that is not there is known not to be, in {} µs", took.as_micros()),
+            format!("{whom} that does not exist is reported absent in {} µs", took.as_micros()),
         ),
     }
 }
@@ -133,18 +136,18 @@ mod tests {
         assert_eq!(services(text, "netgroup"), ["files"]);
     }
 
-    /// What it takes does not depend on the machine that tests it.
+    /// Its result does not depend on the machine of the test.
     #[test]
     fn a_look_up_that_takes_long_is_warned_of() {
         assert_eq!(
             answered("a user", Ok(()), LONG),
-            Finding::fine("look-up", "a user that is not there is known not to be, in 200000 µs")
+            Finding::fine("look-up", "a user that does not exist is reported absent in 200000 µs")
         );
         assert_eq!(
             answered("a group", Ok(()), LONG + Duration::from_millis(1)),
             Finding::warning(
                 "look-up-slow",
-                "to look up a group that is not there takes 201 ms, and launches may wait for that"
+                "to look up a group that does not exist takes 201 ms, and launches may wait for that"
             )
             .mend("A cache for names fixes that: sssd, nscd or unscd.")
         );

@@ -1,5 +1,5 @@
 //! The page for people: one line if all is well, otherwise a line for each topic with its faults and fixes.
-//! What is right, and notes, are only counted, unless `-v` asks for them.
+//! Passed checks and notes are only counted, without `-v`.
 
 use std::fmt::Write as _;
 
@@ -42,7 +42,7 @@ pub(super) fn page(sections: &[Section], is_verbose: bool, is_root: bool, column
     }
     text += &end(sections, is_verbose);
     if !is_root && sections.iter().any(|section| section.health() >= Health::Warning) {
-        text += "What is not yours to mend is your administrator's: sudo rungate doctor\n";
+        text += "For what you cannot fix, ask your administrator: sudo rungate doctor\n";
     }
     text
 }

@@ -26,7 +26,7 @@ pub(super) fn look(examination: &Context) -> Section {
     let summary = match &examination.policy {
         Err(faults) => {
             findings.extend(of_faults(faults));
-            "refuses every launch that it is for".to_owned()
+            "refuses every launch that it applies to".to_owned()
         }
         Ok(policy) if policy.is_empty() => {
             findings.push(none());
@@ -59,7 +59,7 @@ fn summary(policy: &Policy) -> String {
     format!("{first}{more}: {}, {repositories}", counted(policy.rules().len(), "rule"))
 }
 
-/// What keeps ordinary users from files of the system's policy, each barrier once.
+/// The barriers between ordinary users and the system's policy files, each once.
 pub(super) fn unreadable(examination: &Context) -> Vec<Finding> {
     let directory = examination.sources.drop_ins();
     let drop_ins = || directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
@@ -76,7 +76,7 @@ pub(super) fn unreadable(examination: &Context) -> Vec<Finding> {
     {
         let (is_delegated, barrier) = barrier;
         let whom = if is_delegated {
-            "launches that it is for are refused (78)"
+            "launches that it applies to are refused (78)"
         } else {
             "every launch of theirs is refused (78)"
         };
@@ -105,8 +105,7 @@ fn of_sound(policy: &Policy) -> Vec<Finding> {
     let mut findings: Vec<Finding> = policy.warnings().iter().map(warning).collect();
     if policy.rules().is_empty() {
         findings.push(
-            Finding::note("no-rules", "it has no rule, so that nothing is limited")
-                .mend("rungate policy check"),
+            Finding::note("no-rules", "it has no rule, so nothing is limited").mend("rungate policy check"),
         );
     }
     let rehearsals = rehearse(policy, Timestamp::now());

@@ -42,7 +42,7 @@ pub(super) fn look(examination: &Context) -> Section {
 fn of_command(name: &str, policy: &Policy, programs: &Programs, examination: &Context) -> Finding {
     match policy.executable(OsStr::new(name)) {
         Some(_) => missing(name, policy, examination).unwrap_or_else(|| {
-            Finding::fine("program", format!("{}: the program of [command] is there", name.shown()))
+            Finding::fine("program", format!("{}: the program of [command] exists", name.shown()))
         }),
         None => found(name, policy, programs, examination),
     }
@@ -62,7 +62,7 @@ fn missing(name: &str, policy: &Policy, examination: &Context) -> Option<Finding
         let text = format!("{key}: {}: nobody can start {}", errno.desc(), name.shown());
         return Some(
             Finding::fault("program-missing", text)
-                .mend("Name the program where it is, or take the lines out."),
+                .mend("Name the path of the program, or remove the lines."),
         );
     }
     let barrier = barrier(program, Want::Execute).filter(|_| examination.is_root())?;
@@ -107,8 +107,8 @@ impl Programs {
     }
 }
 
-/// A command of which only a neighbour exists. One without a neighbour may be a name for `--as`, or on other
-/// hosts.
+/// A command that only exists under a similar name. One without a neighbour may be a name for `--as`, or on
+/// other hosts.
 fn misspelt(name: &str, programs: &Programs) -> Option<Finding> {
     let slips = match name.chars().count() {
         ..4 => return None,
@@ -121,7 +121,7 @@ fn misspelt(name: &str, programs: &Programs) -> Option<Finding> {
     let distance = |known: &String| strsim::damerau_levenshtein(name, known);
     let near = programs.names().iter().map(|known| (distance(known), known)).min()?;
     (near.0 <= slips).then(|| {
-        let text = format!("{} is nowhere on this host; did you mean {}?", name.shown(), near.1.shown());
+        let text = format!("{} was not found on this host; did you mean {}?", name.shown(), near.1.shown());
         let place = format!("[command.{}] exec = \"/path/{}\"", name.shown(), name.shown());
         Finding::warning("program-misspelt", text)
             .mend(format!("Correct the name; or, if users have the program in another place: {place}"))

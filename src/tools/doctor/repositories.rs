@@ -32,7 +32,7 @@ use crate::{
     tools::shared::{listed_file::ListedFile, repositories},
 };
 
-/// What makes directories and lock files as the policy wants them.
+/// The command that creates directories and lock files as the policy requires.
 pub(super) const INIT: &str = "rungate init --repositories";
 
 /// The bits of a directory in which all users can create files, and none can remove another's.
@@ -74,7 +74,7 @@ fn directories<'p>(policy: &'p Policy, examination: &Context) -> BTreeMap<PathBu
     directories
 }
 
-/// Directories that are not there.
+/// Directories that do not exist.
 pub(super) fn missing(examination: &Context) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
     let directories = directories(policy, examination);
@@ -213,7 +213,7 @@ fn of_files(
             }
             (Err(_), _) if is_fixed && path.parent().is_some_and(Path::is_dir) => {
                 let text = format!(
-                    "{} is not there yet: its first user will own it, and can remove it",
+                    "{} does not exist yet: its first user will own it, and can remove it",
                     path.shown()
                 );
                 findings.push(Finding::warning("lock-file-missing", text).mend(INIT));
@@ -281,13 +281,13 @@ const LOCAL: [&str; 10] =
 /// Kinds for several hosts whose locks are the cluster's, as far as they are mounted so.
 const CLUSTER: [&str; 6] = ["gpfs", "lustre", "ceph", "gfs2", "ocfs2", "beegfs"];
 
-/// What tells that this is a container: files that its makers leave.
+/// The files by which a container is recognized.
 const CONTAINER: [&str; 3] = ["/.dockerenv", "/run/.containerenv", "/run/host/container-manager"];
 
 /// How long the keeper of the locks of other hosts may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What to know of the file system of a directory; nothing where it is not there.
+/// The finding on the file system of a directory; none if it does not exist.
 pub(super) fn of(directory: &Path) -> Option<Finding> {
     let mount = Mount::of(directory)?;
     let shown = format!("{} is on {}", directory.shown(), mount.kind.shown());
@@ -305,7 +305,8 @@ pub(super) fn of(directory: &Path) -> Option<Finding> {
             Finding::fault("file-system", format!("{shown}, which has no owners or modes"))
                 .mend("In the policy, name a directory elsewhere: [defaults] directory = \"/run/rungate\"")
         }
-        _ => Finding::warning("file-system", format!("{shown}: whether its locks hold for others, nobody has tried"))
+        _ => Finding::warning("file-system", format!("{shown}: it is not known whether its locks hold for \
+            other hosts"))
             .mend("Twice at once: rungate run --repository FILE --limit 1 -- sleep 60; one of the two must be refused."),
     })
 }
@@ -329,9 +330,9 @@ fn of_nfs(mount: &Mount, directory: &Path, shown: &str) -> Finding {
             .mend(format!("Mount {point} without nolock and local_lock, best as NFS 4."));
     }
     if !are_locks_answered(directory) {
-        let text = format!("{shown}, whose server does not answer for its locks: launches hang");
+        let text = format!("{shown}, whose server does not answer lock requests: launches hang");
         return Finding::fault("file-system", text)
-            .mend("On the server: rpcinfo -p | grep nlockmgr; with NFS 4 there is no such service to miss.");
+            .mend("On the server: rpcinfo -p | grep nlockmgr; NFS 4 does not need this service.");
     }
     Finding::fine("file-system", format!("{shown}: limits hold for all hosts that mount it"))
 }
@@ -353,13 +354,13 @@ fn are_locks_answered(directory: &Path) -> bool {
 
 fn of_overlay(shown: &str) -> Finding {
     let text = format!(
-        "{shown}, which is a container's own: nobody outside, and no other container, counts with it"
+        "{shown}, which belongs to this container: the host and other containers do not count with it"
     );
     Finding::warning("file-system", text)
-        .mend("Lend the container the host's directory: docker run -v /run/rungate:/run/rungate …")
+        .mend("Mount the host's directory into the container: docker run -v /run/rungate:/run/rungate …")
 }
 
-/// Whether this is a container, as its makers tell.
+/// Whether this is a container, according to its files.
 pub(super) fn is_container() -> bool {
     CONTAINER.iter().any(|mark| Path::new(mark).exists())
 }
@@ -370,23 +371,26 @@ fn within(mount: &Mount, directory: &Path, text: &str) -> Finding {
         return Finding::fine("file-system", text);
     }
     if mount.root == "/" {
-        let own = format!("{} is this container's own: nobody outside of it counts", directory.shown());
-        return Finding::note("file-system", own)
-            .mend("To share it, lend the container the host's: docker run -v /run/rungate:/run/rungate …");
+        let own =
+            format!("{} belongs to this container: launches outside of it do not count", directory.shown());
+        return Finding::note("file-system", own).mend(
+            "To share it, mount the host's into the container: docker run -v \
+                /run/rungate:/run/rungate …",
+        );
     }
     Finding::note(
         "file-system",
         format!(
-            "{} is lent to this container ({}): holders outside of it count, unseen",
+            "{} is mounted into this container ({}): holders outside of it count, but are not visible",
             directory.shown(),
             mount.root.shown()
         ),
     )
 }
 
-// What keeps ordinary users from a file, directory by directory.
+// The barriers between ordinary users and a file, directory by directory.
 
-/// What users want of a file.
+/// The access that users need to a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Want {
     Read,
@@ -409,7 +413,7 @@ impl Want {
     }
 }
 
-/// What keeps users from a file: it, or a directory above it.
+/// The barrier between users and a file: itself, or a directory above it.
 #[derive(Debug)]
 pub(super) struct Barrier {
     pub(super) path: PathBuf,
@@ -438,7 +442,7 @@ impl Barrier {
     }
 }
 
-/// What shows, or removes, the reason why a call on a file failed.
+/// The command that shows or removes the reason of a failed call on a file.
 pub(super) fn how_to_mend(errno: Errno, path: &Path) -> String {
     match errno {
         Errno::ENOSPC | Errno::EDQUOT => {
@@ -449,7 +453,7 @@ pub(super) fn how_to_mend(errno: Errno, path: &Path) -> String {
     }
 }
 
-/// The first thing that keeps ordinary users from a file that is there, found by trying as one of them.
+/// The first thing that keeps ordinary users from a file that exists, found by trying as one of them.
 pub(super) fn barrier(path: &Path, want: Want) -> Option<Barrier> {
     let path = path.canonicalize().ok()?;
     let above: Vec<&Path> = path.ancestors().skip(1).collect();

@@ -68,15 +68,15 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
         return Finding::fault("shim-name", format!("{path}: {fault}")).mend(remove);
     }
     if executable::identity(&shim.path).is_none() {
-        return Finding::fault("shim-dangling", format!("{path} leads to a rungate that is gone"))
+        return Finding::fault("shim-dangling", format!("{path} points to a rungate that does not exist"))
             .mend(anew(shim));
     }
     if leads_to_tools(&shim.path) {
-        return Finding::fault("shim-of-tools", format!("{path} leads to {TOOLS}, which starts nothing"))
+        return Finding::fault("shim-of-tools", format!("{path} points to {TOOLS}, which starts no program"))
             .mend(anew(shim));
     }
     if executable::identity(&shim.path) != executable::own() {
-        return Finding::warning("shim-of-another", format!("{path} leads to another rungate than this one"))
+        return Finding::warning("shim-of-another", format!("{path} points to a different rungate"))
             .mend(anew(shim));
     }
     let policy = examination.policy();
@@ -91,9 +91,13 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
         Err(_) => {
             let table = format!("[command.{}] exec", shim.name.shown());
             let (text, mend) = match named(&shim.name) {
-                Some(program) => {
-                    (format!("{} cannot be started", program.shown()), format!("In the policy, mend {table}"))
-                }
+                Some(program) => (
+                    format!("{} cannot be started", program.shown()),
+                    format!(
+                        "In the policy, correct \
+                        {table}"
+                    ),
+                ),
                 None => (
                     "there is no program behind it in this PATH".to_owned(),
                     format!("In the policy, say where it is: {table} = \"/path\""),
@@ -140,7 +144,7 @@ fn without_shims(shims: &[Shim], examination: &Context) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     if !urgent.is_empty() {
-        let text = format!("the policy limits {}, which starts past it for want of a shim", told(&urgent));
+        let text = format!("the policy limits {}, which starts unlimited without a shim", told(&urgent));
         findings.push(Finding::warning("no-shim", text).mend(install(&urgent)));
     }
     if !others.is_empty() {

@@ -47,23 +47,22 @@ fn of_policy(examination: &Context, site: &Result<Option<AboutSite>, AgentError>
     let kept = policy.repositories().iter().filter(|known| known.keeper() == Keeper::Site);
     let names: Vec<String> = kept.map(Repository::shown_name).map(|name| name.shown().to_string()).collect();
     if names.is_empty() {
-        let none = "none: limits are those of this host, or of those that share a directory";
+        let none = "none: limits apply to this host, or to hosts that share a directory";
         return Section::new(Topic::Site, none, Vec::new());
     }
     let summary = format!("keeps {}", names.join(", "));
     let findings = match site {
         Ok(Some(site)) => of_site(site),
         Ok(None) => vec![alone()],
-        // What is wrong with the agent is told there.
+        // The topic `agent` reports its faults.
         Err(error) => vec![Finding::fault("site-unknown", error.to_string()).mend("rungate doctor agent")],
     };
     Section::new(Topic::Site, summary, findings)
 }
 
 fn alone() -> Finding {
-    let text =
-        "there is no [site] in /etc/rungate/agent.toml, so that each host has the whole limit for itself";
-    Finding::warning("site-alone", text).mend("Say there where the members of etcd are: man rungate-agent")
+    let text = "there is no [site] in /etc/rungate/agent.toml, so each host has the whole limit for itself";
+    Finding::warning("site-alone", text).mend("Name the members of etcd there: man rungate-agent")
 }
 
 fn of_site(site: &AboutSite) -> Vec<Finding> {
@@ -89,14 +88,17 @@ fn connection(site: &AboutSite) -> Finding {
         let finding = if site.is_open {
             Finding::warning("site-trouble", text)
         } else {
-            Finding::fault("site-unreached", format!("it gives no slots here, {text}"))
+            Finding::fault("site-unreached", format!("it grants no slots here, {text}"))
         };
         return finding
             .mend(trouble.advice.as_ref().map_or_else(|| HEALTH.to_owned(), |advice| sentence(advice)));
     }
     if !site.is_open {
-        return Finding::fault("site-unreached", "it gives no slots here, and has not said why yet")
-            .mend(HEALTH);
+        return Finding::fault(
+            "site-unreached",
+            "it grants no slots here, for a reason that is not known yet",
+        )
+        .mend(HEALTH);
     }
     let there = site.hosts.iter().filter(|host| host.lease.is_some()).count();
     let lag = site.lag.map_or_else(String::new, |lag| format!("; the mirror is {} behind", brief(lag)));
@@ -123,12 +125,12 @@ fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<
     let in_mib = |bytes: u64| bytes / (1024 * 1024);
     let mut findings = Vec::new();
     if is_full {
-        let text = "etcd is full: it takes nothing that is new, and launches are refused";
+        let text = "etcd is full: it accepts no writes, and launches are refused";
         findings.push(Finding::fault("site-full", text).mend(
             "etcdctl compact REVISION; etcdctl defrag --cluster; etcdctl alarm disarm; and let it compact by itself",
         ));
     } else if size > quota / 5 * 4 {
-        let text = format!("etcd has {} MiB of the {} MiB that it may have", in_mib(size), in_mib(quota));
+        let text = format!("etcd uses {} MiB of its quota of {} MiB", in_mib(size), in_mib(quota));
         findings.push(
             Finding::warning("site-nearly-full", text)
                 .mend("etcdctl compact REVISION; etcdctl defrag --cluster; or --quota-backend-bytes"),
@@ -136,7 +138,7 @@ fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<
     }
     if let Some(changes) = uncompacted.filter(|changes| *changes > MANY_CHANGES) {
         let text = format!(
-            "etcd has kept all of its {changes} changes: it may not compact by itself, and fills up then"
+            "etcd has kept all of its {changes} changes: it may not compact by itself, and would become full"
         );
         findings.push(
             Finding::note("site-uncompacted", text)
@@ -150,14 +152,15 @@ fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<
 fn behind(site: &AboutSite) -> Option<Finding> {
     let lag = site.lag.filter(|lag| *lag > site.ttl / 2)?;
     let text =
-        format!("what this host knows of it is {} behind: launches take long, or are refused", brief(lag));
+        format!("the mirror of this host is {} behind: launches take long, or are refused", brief(lag));
     Some(Finding::warning("site-behind", text).mend(HEALTH))
 }
 
 fn leases(site: &AboutSite) -> Option<Finding> {
     (site.leases_lost > 0).then(|| {
         let text = format!(
-            "this host lost its lease {} since the agent started: etcd, or the way there, is at times slower than the ttl of {} s",
+            "this host lost its lease {} since the agent started: etcd, or the network to it, is at times \
+                slower than the ttl of {} s",
             counted(usize::try_from(site.leases_lost).unwrap_or(usize::MAX), "time"),
             site.ttl.as_secs()
         );
@@ -177,7 +180,7 @@ fn versions(site: &AboutSite) -> Option<Finding> {
     let others: Vec<String> = others
         .map(|host| format!("{} {}", visible(&host.name), visible(host.version.as_deref().unwrap_or("?"))))
         .collect();
-    let text = format!("agents are of several versions; other than {own}: {}", others.join(", "));
+    let text = format!("agents have different versions; other than {own}: {}", others.join(", "));
     let mend = format!("On those hosts, once they have the same package: {}", restart());
     Some(Finding::note("site-versions", text).mend(mend))
 }
@@ -370,7 +373,7 @@ mod tests {
         AboutTrouble { text, advice, lasts: Duration::from_secs(90) }
     }
 
-    /// What is found besides that the hosts are there.
+    /// The findings besides the presence of hosts.
     #[track_caller]
     fn besides(site: &AboutSite) -> Vec<Finding> {
         let mut findings = of_site(site);
@@ -389,10 +392,10 @@ mod tests {
     #[test]
     fn a_site_that_gives_no_slots_is_a_fault() {
         let silent = AboutSite { is_open: false, ..site() };
-        let says = "it gives no slots here, and has not said why yet";
+        let says = "it grants no slots here, for a reason that is not known yet";
         assert_eq!(of_site(&silent), [Finding::fault("site-unreached", says).mend(HEALTH)]);
         let lost = AboutSite { trouble: Some(trouble(None)), ..silent };
-        let says = "it gives no slots here, for 1m30s: etcd1: connection refused";
+        let says = "it grants no slots here, for 1m30s: etcd1: connection refused";
         assert_eq!(of_site(&lost), [Finding::fault("site-unreached", says).mend(HEALTH)]);
         let advised = AboutSite { trouble: Some(trouble(Some("see whether etcd runs"))), ..site() };
         let says = "for 1m30s: etcd1: connection refused";
@@ -403,15 +406,15 @@ mod tests {
     #[test]
     fn a_mirror_that_is_far_behind_is_warned_of() {
         let behind = AboutSite { lag: Some(Duration::from_secs(6)), ..site() };
-        let says = "what this host knows of it is 6s behind: launches take long, or are refused";
+        let says = "the mirror of this host is 6s behind: launches take long, or are refused";
         assert_eq!(besides(&behind), [Finding::warning("site-behind", says).mend(HEALTH)]);
     }
 
     #[test]
     fn what_may_come_again_is_a_note() {
         let lost = AboutSite { leases_lost: 2, ..site() };
-        let says = "this host lost its lease 2 times since the agent started: etcd, or the way there, is at \
-                    times slower than the ttl of 10 s";
+        let says = "this host lost its lease 2 times since the agent started: etcd, or the network to it, \
+            is at times slower than the ttl of 10 s";
         assert_eq!(besides(&lost), [Finding::note("site-leases-lost", says)]);
 
         let mut gone = site();
@@ -444,7 +447,7 @@ mod tests {
                     wait = \"5m\" on lab1, lab3";
         assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).mend(mend)]);
 
-        // Who is gone has no say, nor has somebody who does not know the repository.
+        // Hosts that are gone, or do not know the repository, do not count.
         site.hosts[1].lease = None;
         site.hosts[2].repositories.clear();
         let differing = |finding: &Finding| finding.code == "site-policies-differ";
@@ -455,7 +458,7 @@ mod tests {
     fn agents_of_several_versions_are_named() {
         let mut mixed = site();
         mixed.hosts[1].version = Some("0.0.9".to_owned());
-        let says = format!("agents are of several versions; other than {OWN}: lab2 0.0.9");
+        let says = format!("agents have different versions; other than {OWN}: lab2 0.0.9");
         let mend = format!("On those hosts, once they have the same package: {}", restart());
         assert_eq!(besides(&mixed), [Finding::note("site-versions", says).mend(mend)]);
     }

@@ -27,7 +27,7 @@ struct Missed<'a> {
 pub(super) fn look(examination: &Context) -> Section {
     let shims = shims::all();
     if shims.is_empty() {
-        return Section::new(Topic::Ways, "none leads by shims, for there are none", Vec::new());
+        return Section::new(Topic::Ways, "no shims are installed", Vec::new());
     }
     let ways = ways_in();
     let missed: Vec<Missed<'_>> = ways.iter().filter_map(|way| missed(way, &shims)).collect();
@@ -43,7 +43,7 @@ pub(super) fn look(examination: &Context) -> Section {
     Section::new(Topic::Ways, format!("the shims work on {} of {}", served.len(), ways.len()), findings)
 }
 
-/// Of the shims that a way misses, one that leads to a program before one that leads nowhere.
+/// Of the shims that a way misses, those with a program come before dangling ones.
 fn missed<'a>(way: &'a WayIn, shims: &'a [Shim]) -> Option<Missed<'a>> {
     let reached = shims.iter().map(|shim| Missed { way, shim, reach: way.reach(shim) });
     reached.filter(|missed| missed.reach != Reach::Shim).min_by_key(|missed| match missed.reach {
@@ -53,8 +53,8 @@ fn missed<'a>(way: &'a WayIn, shims: &'a [Shim]) -> Option<Missed<'a>> {
     })
 }
 
-/// Ways with one fix are one finding, as grave as the gravest of them, even if they lead elsewhere: nobody
-/// should type a line into a file twice.
+/// Ways with one fix are one finding, as grave as the gravest of them, even if they lead elsewhere: a line
+/// must not be added to a file twice.
 fn by_remedy(missed: &[Missed<'_>]) -> Vec<Finding> {
     let mut remedies: Vec<(String, Vec<&Missed<'_>>)> = Vec::new();
     for missed in missed {
@@ -72,7 +72,7 @@ fn by_remedy(missed: &[Missed<'_>]) -> Vec<Finding> {
     remedies.into_iter().filter_map(finding).collect()
 }
 
-/// What becomes of a name on these ways: `sh, logged in; bash, logged in: matlab is not found`.
+/// The result of a name on these ways: `sh, logged in; bash, logged in: matlab is not found`.
 fn told(missed: &[&Missed<'_>]) -> String {
     let mut ends: Vec<(String, Vec<String>)> = Vec::new();
     for missed in missed {
@@ -87,8 +87,8 @@ fn told(missed: &[&Missed<'_>]) -> String {
 }
 
 impl Missed<'_> {
-    /// Who types a name and finds nothing misses the shim; a job that finds nothing has named its program in
-    /// another way.
+    /// A user who types a name and finds nothing misses the shim; a job that finds nothing names its program
+    /// differently.
     fn health(&self) -> Health {
         let is_typed = matches!(self.way.way, Way::Login(_) | Way::Ssh(_) | Way::Su | Way::Desktop);
         match self.reach {

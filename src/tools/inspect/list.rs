@@ -58,10 +58,10 @@ pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8
     } else if has_none {
         listing::NONE.to_owned()
     } else if files.is_empty() && has_names {
-        "Nobody has used any of them yet.\n".to_owned()
+        "None of them has been used yet.\n".to_owned()
     } else if files.is_empty() {
         let nobody = match &arguments.user {
-            None => "Nobody holds a slot or waits for one.".to_owned(),
+            None => "No slot is held, and no launch waits.".to_owned(),
             Some(user) => format!("{} holds no slot and waits for none.", visible(user)),
         };
         format!("{nobody} All repositories: rungate status\n")
@@ -92,10 +92,10 @@ fn is_of(wanted: Option<u32>, uid: Option<u32>) -> bool {
     wanted.is_none() || wanted == uid
 }
 
-/// What is the same for every table.
+/// The data that are the same for every table.
 struct View {
     generation: u16,
-    /// Whose slots and places are shown, if not everybody's.
+    /// The user whose slots and positions are shown, if not all.
     user: Option<u32>,
     clock: Clock,
     names: NameCache,
@@ -124,7 +124,7 @@ impl View {
         }
         let waiting: Vec<(usize, &Waiter)> = self.waiting(survey).collect();
         if !waiting.is_empty() {
-            // Where nobody waits on another host, there is no column for hosts.
+            // If no launch waits on another host, there is no column for hosts.
             let is_any_elsewhere = waiting.iter().any(|(_, waiter)| waiter.process.host.is_some());
             let is_shown = |index: &usize| *index != 3 || is_any_elsewhere;
             let titles = [">LINE", ">PID", "USER", "HOST", "SINCE", ">AGE", ">WANTS", "WAITS FOR", "COMMAND"];
@@ -176,7 +176,7 @@ impl View {
         survey.holders.iter().filter(move |holder| is_of(user, holder.uid))
     }
 
-    /// Those who wait, each with its index in the whole queue.
+    /// The waiters, each with its index in the whole queue.
     fn waiting<'s>(&self, survey: &'s TableSnapshot) -> impl Iterator<Item = (usize, &'s Waiter)> {
         let user = self.user;
         survey.waiting.iter().enumerate().filter(move |(_, waiter)| is_of(user, waiter.uid()))
@@ -231,7 +231,7 @@ fn waiter_cells(
     ]
 }
 
-/// The host on which a process waits: this one, where it is no other.
+/// The host on which a process waits: this one, if it is no other.
 fn host_of(process: &WaitingProcess) -> String {
     let here = || credentials::name().unwrap_or_default().to_string_lossy().into_owned();
     process.host.as_deref().map_or_else(here, str::to_owned)

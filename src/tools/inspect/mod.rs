@@ -1,4 +1,4 @@
-//! Subcommands that look at repositories and change nothing: `status`, `list`, `explain`, the watch and
+//! Subcommands that read repositories and change nothing: `status`, `list`, `explain`, the watch and
 //! `metrics`.
 
 pub(crate) mod explain;

@@ -74,14 +74,14 @@ fn work(to_do: &Mutex<Receiver<Job>>) {
         parsed.skipped.too_long = piece.too_long;
         parsed.read(&piece.text, &clock);
         parsed.text = piece.text;
-        // Whoever wanted it may have left.
+        // The receiver may be gone.
         let _ = done.send(parsed);
     }
 }
 
 impl Parsed {
     fn read(&mut self, text: &[u8], clock: &Clock) {
-        // To look once whether all of it is text is cheaper than to look at each word.
+        // Checking all of it once for valid text is cheaper than checking each word.
         match std::str::from_utf8(text) {
             Ok(text) => text.split_terminator('\n').for_each(|line| {
                 self.take(line.len(), || form::read_text(line, clock));
@@ -109,9 +109,9 @@ impl Parsed {
 /// The events of one log, one after the other, because a log may be too long to keep.
 pub(crate) struct Log<R> {
     pieces: Pieces<R>,
-    /// What is being parsed, in the order of the log.
+    /// The parts being parsed, in the order of the log.
     ahead: VecDeque<Receiver<Parsed>>,
-    /// What comes next, and what is no longer needed.
+    /// The next part, and events that are no longer needed.
     events: vec::IntoIter<Event>,
     spent: Vec<Event>,
     text: Vec<u8>,
@@ -123,7 +123,7 @@ pub(crate) struct Log<R> {
 }
 
 impl<R: Read> Log<R> {
-    /// What a log holds from here on.
+    /// The rest of a log.
     pub(crate) fn new(log: R) -> Self {
         Self {
             pieces: Pieces::of(log),
@@ -137,7 +137,7 @@ impl<R: Read> Log<R> {
         }
     }
 
-    /// What was left out until now.
+    /// The lines that were skipped until now.
     pub(crate) fn skipped(&self) -> Skipped {
         self.skipped
     }
@@ -174,7 +174,7 @@ impl<R: Read> Log<R> {
             match self.pieces.next_piece(mem::take(&mut self.text)) {
                 Ok(Some(piece)) => {
                     let (done, parsed) = sync_channel(1);
-                    // Where no thread is left, the answer that never comes says so.
+                    // If no thread is left, the answer that never comes says so.
                     let _ = parsers.jobs.send(Job { piece, spent: mem::take(&mut self.spent), done });
                     self.ahead.push_back(parsed);
                 }
@@ -212,7 +212,7 @@ pub(crate) struct Piece {
 }
 
 impl<R: Read> Pieces<R> {
-    /// Of a log from here on.
+    /// For a log from here on.
     pub(crate) fn of(log: R) -> Self {
         Self { log, rest: Vec::new(), is_skipping: false, failed: None }
     }
@@ -260,7 +260,7 @@ impl<R: Read> Pieces<R> {
         }
     }
 
-    /// Keeps the line that has no end yet for the next piece. Says whether there are others.
+    /// Keeps the line that has no end yet for the next piece. Returns whether there are others.
     fn split(&mut self, piece: &mut Piece) -> bool {
         let Some(end) = piece.text.iter().rposition(|byte| *byte == b'\n') else { return false };
         self.rest = piece.text.split_off(end.saturating_add(1));

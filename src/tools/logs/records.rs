@@ -1,5 +1,5 @@
-//! Reads a log. A user who may append to it can write anything into it: a line that is no event is counted,
-//! and one that is longer than any event is skipped without being kept in memory.
+//! Reads a log. A user who may append to it can write anything into it: other lines are counted, and a line
+//! longer than any event is skipped without being kept in memory.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

@@ -52,7 +52,7 @@ impl Tail {
         Ok(Self { path: path.to_owned(), clock, current, renamed: None, skipped: Skipped::default() })
     }
 
-    /// What it is called.
+    /// Its name.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -65,7 +65,7 @@ impl Tail {
     /// The events that were written since the last look, and how many lines were skipped.
     pub(crate) fn read(&mut self, events: &mut Vec<Event>) -> io::Result<Skipped> {
         self.clock = Clock::now();
-        // Whoever opened the old file writes into it before anybody opens the new one.
+        // Writers of the old file finish before any opens the new one.
         for opened in [self.renamed.as_mut(), self.current.as_mut()].into_iter().flatten() {
             opened.read(&self.clock, events, &mut self.skipped)?;
         }

@@ -60,7 +60,7 @@ fn short(place: &Place) -> String {
     format!("{}:{}", visible(file), place.line())
 }
 
-/// Each key with what became of it.
+/// Each key with its change.
 fn lines(change: &Change) -> Vec<(String, String)> {
     // A test that is new or gone says enough by its name.
     if change.kind == PartKind::Test && change.turn != Turn::Changed {

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &CheckArguments, situation: &Situation) -> Result<u
     let policy = candidate.policy().ok();
     if policy.is_some_and(Policy::is_empty) {
         return Err(Error::new(ExitStatus::Policy, "there is no policy to check").advise(format!(
-            "It would stand in {}, or be given with --policy FILE.",
+            "It would be in {}, or be given with --policy FILE.",
             crate::policy::SYSTEM_POLICY
         )));
     }
@@ -157,7 +157,7 @@ fn to_json(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) 
     }))
 }
 
-/// What is wrong on this host, with the fixes.
+/// The faults of this host, with the fixes.
 fn of_host(finding: &Finding) -> String {
     let mend: String = finding.mend.iter().map(|how| format!("\n  {how}")).collect();
     format!("{} [{}]{mend}", finding.text, finding.code)
@@ -176,8 +176,8 @@ fn said(diagnostic: &Diagnostic) -> Value {
 }
 
 // `rungate policy check --from LOG`: what happened is what is expected of the policy. A launch that started
-// has to start again, at once or after a wait. One that was refused and would start now is told, and is no
-// failure: most changes are made for that.
+// has to start again, at once or after a wait. A launch that was refused and would start now is reported, but
+// is not a failure: most changes have this purpose.
 
 /// Launches of one user with one command that went otherwise.
 pub(super) struct Changed {
@@ -188,14 +188,14 @@ pub(super) struct Changed {
     launches: u64,
 }
 
-/// What came of a log.
+/// The result of a log.
 pub(super) struct FromLog {
     launches: u64,
-    /// Who started, and would be refused.
+    /// Launches that started, and would be refused.
     refused: Vec<Changed>,
-    /// Who was refused, and would start.
+    /// Launches that were refused, and would start.
     started: Vec<Changed>,
-    /// Launches that would start or not, depending on ends that the log does not tell.
+    /// Launches whose result depends on ends that the log does not have.
     undecided: u64,
 }
 
@@ -249,7 +249,7 @@ impl FromLog {
         self.refused.is_empty()
     }
 
-    /// In words: whom it would refuse, and who would start.
+    /// In words: the launches that it would refuse, and those that would start.
     pub(super) fn to_text(&self) -> String {
         let mut text = String::new();
         if self.undecided > 0 {
@@ -261,7 +261,8 @@ impl FromLog {
                 count(self.undecided)
             );
         } else if self.has_passed() {
-            text = format!("{} launches of the log: nobody is refused who was not\n", count(self.launches));
+            text =
+                format!("{} launches of the log: no launch is refused that was not\n", count(self.launches));
         }
         text.extend(self.refused.iter().chain(&self.started).map(Changed::to_text));
         text

@@ -103,7 +103,10 @@ fn is_wanted(steps: &[Step], is_agreed: bool) -> bool {
     if !question::is_there_anybody() {
         let how = if is_agreed { question::NOT_BY_YES } else { "--yes does it without a question" };
         let all = to_do(steps);
-        stream::complain(&format!("rungate: this would {all}, but there is no terminal to ask on; {how}"));
+        stream::complain(&format!(
+            "rungate: this would {all}, but there is no terminal for the prompt; \
+            {how}"
+        ));
         return false;
     }
     let all = to_do(steps);
@@ -116,7 +119,7 @@ fn to_do(steps: &[Step]) -> String {
     steps.iter().map(Step::to_do).collect::<Vec<String>>().join(" and ")
 }
 
-/// What is to be done, file by file.
+/// The steps, file by file.
 fn steps(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Vec<Step>, Error> {
     let put = if arguments.files.is_empty() { Vec::new() } else { files(arguments, situation)? };
     let removals = arguments.remove.iter().map(|name| Removal::of(name, situation).map(Step::TakeAway));
@@ -124,7 +127,7 @@ fn steps(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Ve
     let twice = removals.iter().find(|removal| put.iter().any(|step| step.path() == removal.path()));
     match twice {
         Some(step) => {
-            let text = format!("{} cannot be put in place and taken away", visible(step.path()));
+            let text = format!("{} cannot be installed and removed at once", visible(step.path()));
             Err(Error::new(ExitStatus::Usage, text))
         }
         None => Ok(put.into_iter().chain(removals).collect()),
@@ -175,11 +178,11 @@ fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
     Ok(files)
 }
 
-// In which order several files are put in place. Each is replaced in one step, and all of them cannot be; so
-// they are in an order in which the policy has no fault after any step, whoever reads it then, and also
-// should there be no next one.
+// The order in which several files are put in place. Each file is replaced in one step, but all of them
+// together cannot be. So their order leaves the policy without a fault after each step, even if the next one
+// never happens.
 
-/// Such an order, by index; `None` where there is none.
+/// Such an order, by index; `None` if there is none.
 pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Vec<usize>> {
     // Where it has faults already no step can make it worse for anybody.
     if Policy::propose(sources, &[], None).is_err() {

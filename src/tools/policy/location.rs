@@ -35,20 +35,20 @@ pub(super) struct Location {
 }
 
 impl Location {
-    /// That of the main file of the system for root, and for anybody else of their own policy.
+    /// The location of the system's main file for root, and of their own policy for other users.
     pub(super) fn usual(situation: &Situation) -> Result<Self, Error> {
         if situation.credentials.uid == 0 {
             return Self::of_path(Path::new(SYSTEM_POLICY), situation);
         }
         let own = situation.own_policy().ok_or_else(|| {
-            Error::new(ExitStatus::System, "there is no place for a policy of yours").advise(
+            Error::new(ExitStatus::System, "there is no place for your own policy").advise(
                 "It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.".to_owned(),
             )
         })?;
         Self::of_path(&own, situation)
     }
 
-    /// That of a file that is read and written: a link stays, and leads to the new text.
+    /// The location of a file that is read and written: a link stays, and points to the new text.
     pub(super) fn of_path(path: &Path, situation: &Situation) -> Result<Self, Error> {
         let path = situation.directory.join(path);
         let sources = sources_of(&path, situation)?;
@@ -56,14 +56,14 @@ impl Location {
         make_directory(&path, &sources, situation)?;
         let real = if is_link(&path) { canonical(&path)? } else { path.clone() };
         if real.is_dir() {
-            let text = format!("{} is a directory, and no policy", visible(&path));
+            let text = format!("{} is a directory, not a policy", visible(&path));
             return Err(Error::new(ExitStatus::Usage, text)
                 .advise("Name a file in it, or move it out of the way.".to_owned()));
         }
         Self::at(path, &real, sources, situation)
     }
 
-    /// That of a drop-in of the system itself, whatever it is and wherever it leads.
+    /// The location of a drop-in of the system itself, without following links.
     pub(super) fn of_drop_in(name: &OsStr, situation: &Situation) -> Result<Self, Error> {
         let sources = Sources::system(situation.credentials.uid);
         let path = sources.drop_ins().join(name);
@@ -83,7 +83,7 @@ impl Location {
         Ok(Self { path, sources, directory: Rc::new(directory), name: name.to_owned() })
     }
 
-    /// Keeps everybody else from editing the same policy. The owner of a delegated drop-in has no lock beside
+    /// Prevents other users from editing the same policy. The owner of a delegated drop-in has no lock beside
     /// the main file, and takes one beside the file itself.
     pub(super) fn lock(&self, situation: &Situation) -> Result<EditLock, Error> {
         let own = || EditLock::take(&self.directory, &self.name);
@@ -113,12 +113,12 @@ impl Location {
     fn advice(&self, situation: &Situation) -> String {
         let owner = regular_file::status_of_path(self.directory.path()).map_or(0, |status| status.uid);
         if owner == situation.credentials.uid {
-            return "A file is put in place as a whole, beside which it is written first.".to_owned();
+            return "A new file is first written beside the old one, and then renamed.".to_owned();
         }
         let whose = accounts::shown(owner);
         format!(
-            "The directory {} belongs to {whose}, and a file is put there as a whole. A drop-in of yours can be a link of \
-             theirs to a file in a directory of yours.",
+            "The directory {} belongs to {whose}, where the new file must be written. Your drop-in can be a \
+                link that they create, to a file in a directory of yours.",
             visible(self.directory.path())
         )
     }
@@ -201,7 +201,7 @@ fn path_in(sources: &Sources, path: &Path) -> PathBuf {
     }
 }
 
-/// The directory of a system's policy or of one's own is made where it is missing.
+/// The directory of a system's policy or of one's own is made if it is missing.
 fn make_directory(path: &Path, sources: &Sources, situation: &Situation) -> Result<(), Error> {
     let Some(directory) = path.parent().filter(|_| sources.given.is_none()) else { return Ok(()) };
     let mode = if sources.own.is_some() { 0o700 } else { 0o755 };
@@ -212,7 +212,7 @@ fn make_directory(path: &Path, sources: &Sources, situation: &Situation) -> Resu
     }
     for directory in missing.into_iter().rev() {
         regular_file::create_directory(directory, mode).map_err(|errno| {
-            let text = format!("{} cannot be made: mkdir: {}", visible(directory), errno.desc());
+            let text = format!("cannot create {}: mkdir: {}", visible(directory), errno.desc());
             Error::new(ExitStatus::System, text)
         })?;
     }
@@ -244,6 +244,6 @@ fn taken(path: &Path, pid: Option<i32>) -> Error {
         let since = since.map_or_else(String::new, |age| format!(", for {}", crate::text::clock::age(age)));
         format!(" ({user}PID {pid}{since})")
     });
-    let text = format!("{} is being edited by somebody else{who}", visible(path));
+    let text = format!("{} is being edited by another user{who}", visible(path));
     Error::new(ExitStatus::Full, text).advise("Try again when they are done.".to_owned())
 }

@@ -14,10 +14,10 @@ pub(crate) fn is_there_anybody() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks until one of the answers is given; none where the terminal has no more to say.
+/// Asks until one of the answers is given; none if the terminal has no more to say.
 pub(crate) fn ask<T: Copy>(question: &str, answers: &[Answer<T>]) -> Option<T> {
     loop {
-        // The answer stands behind the question, on one line.
+        // The answer follows the question, on one line.
         let _ = io::stderr().write_all(question.as_bytes());
         let mut line = String::new();
         match io::stdin().read_line(&mut line) {

@@ -18,7 +18,7 @@ use crate::{
     },
 };
 
-/// What tells whether it is another file by now.
+/// Distinguishes it from a later file.
 type State = (u64, u64, i64, i64);
 
 /// A drop-in that is to go.
@@ -28,12 +28,12 @@ pub(super) struct Removal {
 }
 
 impl Removal {
-    /// That of the drop-in of the system with this name.
+    /// The location of the system's drop-in with this name.
     pub(super) fn of(name: &OsStr, situation: &Situation) -> Result<Self, Error> {
         if situation.credentials.uid != 0 {
-            let text = "only root can take a drop-in of the system away";
+            let text = "only root can remove a drop-in of the system";
             return Err(Error::new(ExitStatus::System, text)
-                .advise("Your own policy is one file: rm it to be without.".to_owned()));
+                .advise("Your own policy is one file: remove it with rm.".to_owned()));
         }
         if Some(name) == Path::new(SYSTEM_POLICY).file_name() {
             let text = format!("--remove takes the name of a drop-in; {SYSTEM_POLICY} is the main file");
@@ -62,7 +62,7 @@ impl Removal {
     /// Takes it away.
     pub(super) fn take_away(&self) -> Result<(), Error> {
         self.location.directory.remove(&self.location.name).map_err(|failure| {
-            let text = format!("{} cannot be taken away: {failure}", self.location.path.shown());
+            let text = format!("{} cannot be removed: {failure}", self.location.path.shown());
             Error::new(ExitStatus::System, text)
         })
     }
@@ -73,7 +73,7 @@ fn state(path: &Path) -> Option<State> {
     Some((status.dev(), status.ino(), status.ctime(), status.ctime_nsec()))
 }
 
-/// What would be read of a directory.
+/// The files of a directory that would be read.
 fn names(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut names: Vec<PathBuf> =
@@ -87,7 +87,7 @@ fn unknown(name: &OsStr, directory: &Path) -> Error {
     let there: Vec<String> =
         names(directory).iter().filter_map(|path| path.file_name()).map(visible).collect();
     let advice = match there.as_slice() {
-        [] => "There is none at all.".to_owned(),
+        [] => "There are no drop-ins.".to_owned(),
         there => format!("There are: {}", there.join(", ")),
     };
     Error::new(ExitStatus::Usage, text).advise(advice)

@@ -14,7 +14,7 @@ pub(super) fn run(situation: &Situation) -> Result<u8, Error> {
     let layers = policy.print();
     match layers.as_slice() {
         [] => Err(Error::new(ExitStatus::Policy, "there is no policy to show")
-            .advise(format!("It would stand in {SYSTEM_POLICY}, or be given with --policy FILE."))),
+            .advise(format!("It would be in {SYSTEM_POLICY}, or be given with --policy FILE."))),
         [(_, only)] => print(only),
         several => {
             let parts = several.iter().zip(policy.layers());

@@ -25,7 +25,7 @@ pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), 
             done => format!("Before that {}. The policy has no fault as it is.", done.join(" and ")),
         };
         if step.has_changed()? {
-            let text = format!("{} was changed by somebody else meanwhile", visible(step.path()));
+            let text = format!("{} was changed by another user meanwhile", visible(step.path()));
             return Err(Error::new(ExitStatus::Failure, text).advise(so_far()));
         }
         step.make().map_err(|error| error.advise(so_far()))?;
@@ -34,7 +34,7 @@ pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), 
     Ok(())
 }
 
-/// What is done with one file.
+/// The step for one file.
 pub(super) enum Step {
     /// It gets this text.
     Put(Rc<Target>, String),
@@ -72,7 +72,7 @@ impl Step {
         }
     }
 
-    /// Whether the file was changed since it was looked at.
+    /// Whether the file was changed since it was checked.
     fn has_changed(&self) -> Result<bool, Error> {
         match self {
             Self::Put(target, _) => target.has_changed(),
@@ -88,7 +88,7 @@ impl Step {
         }
     }
 
-    /// What to call it in a question.
+    /// Its name in a prompt.
     pub(super) fn to_do(&self) -> String {
         match self {
             Self::Put(target, _) => {
@@ -99,7 +99,7 @@ impl Step {
         }
     }
 
-    /// What the file is to the policy.
+    /// The role of the file in the policy.
     fn kind(&self) -> &'static str {
         match self.location() {
             location if location.is_drop_in() => "drop-in",
@@ -108,7 +108,7 @@ impl Step {
         }
     }
 
-    /// What to call it once it was made.
+    /// Its name once done.
     fn done(&self) -> String {
         match self {
             Self::Put(..) => format!("{} was put in place", self.path().shown()),

@@ -15,7 +15,7 @@ use crate::{
     text::{error::Error, escape::visible, exit_status::ExitStatus},
 };
 
-/// The mode of a file that was not there: everybody who starts something reads it.
+/// The mode of a file that was not there: every launch reads it.
 const NEW: Attributes = Attributes { before: None, mode: 0o644 };
 
 /// One file of a policy.
@@ -33,7 +33,7 @@ impl Target {
         Self::at(Location::of_path(path, situation)?)
     }
 
-    /// What is at a place.
+    /// The file at a place.
     pub(super) fn at(location: Location) -> Result<Self, Error> {
         let (before, attributes) = read(&location.directory, &location.name, &location.path)?;
         Ok(Self { location, before, attributes })
@@ -44,7 +44,7 @@ impl Target {
         &self.location.path
     }
 
-    /// What it would be with this text.
+    /// The file with this text.
     pub(super) fn proposal(&self, text: String) -> Proposal {
         Proposal { path: self.path().to_owned(), text: Some(text) }
     }
@@ -75,7 +75,7 @@ fn read(
     let Some(mut file) = directory.file_of(name, owner).map_err(distrusted)? else { return Ok((None, NEW)) };
     let extended = file.extended_attributes().map_err(|failure| unkept(path, &failure.to_string()))?;
     if extended.is_signed() {
-        return Err(unkept(path, "it has a signature of its content, which no other content has"));
+        return Err(unkept(path, "it has a signature, which would not match other content"));
     }
     let before = Before { uid: file.owner(), gid: file.group(), extended };
     let attributes = Attributes { before: Some(before), mode: file.mode() };

@@ -70,7 +70,7 @@ fn steps(copy: &Path, situation: &Situation) -> Result<Vec<Step>, Error> {
         Ok::<Step, Error>(Step::Put(Rc::new(Target::at(location)?), text))
     };
     let main = copy.join("policy.toml");
-    // Where there was none, nothing was limited.
+    // If there was none, nothing was limited.
     let text = if main.exists() { read(&main)? } else { "version = 1\n".to_owned() };
     let mut steps = vec![put(&"policy.toml".into(), text)?];
     let before = names(&copy.join("policy.d"));

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{keeper::agent::about::AboutHost, text::escape::visible};
 
-/// What is shown of a repository, if that is not the same on all hosts.
+/// The differences of a repository between hosts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Difference {
     pub(crate) repository: String,
-    /// Keys with their values, as far as they are not those of everybody, and who says so.
+    /// Keys with their values, as far as they are not the same on all hosts, and the hosts.
     pub(crate) said: Vec<(String, Vec<String>)>,
 }
 

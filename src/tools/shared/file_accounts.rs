@@ -22,7 +22,7 @@ pub(crate) enum KnownAccounts {
     FileAccounts(FileAccounts),
 }
 
-/// What two files say.
+/// The content of two files.
 #[derive(Default)]
 pub(crate) struct FileAccounts {
     users: HashMap<u32, (String, u32)>,
@@ -33,7 +33,7 @@ pub(crate) struct FileAccounts {
 }
 
 impl KnownAccounts {
-    /// Reads `passwd` and `group` of a directory, where one is given.
+    /// Reads `passwd` and `group` of a directory, if one is given.
     pub(crate) fn of(situation: &Situation, directory: Option<&Path>) -> Result<Self, Error> {
         let Some(directory) = directory else { return Ok(Self::System) };
         let directory = situation.directory.join(directory);

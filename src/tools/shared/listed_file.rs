@@ -39,7 +39,7 @@ pub(crate) struct ListedFile {
     /// Where its line ends.
     pub(crate) queue: Queue,
     pub(super) kept_at: KeptAt,
-    /// What the policy says of it, as far as the names that this takes could be looked up.
+    /// Its settings by the policy, as far as names could be looked up.
     pub(super) terms: Result<Terms, LookupError>,
 }
 
@@ -128,7 +128,7 @@ impl ListedFile {
         }
     }
 
-    /// What is found there.
+    /// Its state.
     pub(crate) fn survey(&self) -> Result<TableSnapshot, KeeperError> {
         match &self.kept_at {
             KeptAt::File(path, way) => Ok(TableSnapshot::of(&way.place(path))?),
@@ -143,14 +143,14 @@ impl ListedFile {
     }
 
     /// How many slots every launch may have, and how many more only waiting launches: as a launch that
-    /// comes now would be judged. None where the limit is not known.
+    /// comes now would be judged. None if the limit is not known.
     pub(crate) fn free(&self, survey: &TableSnapshot, generation: u16) -> Option<Free> {
         let idle = self.limit()?.saturating_sub(survey.used + self.kept_idle(survey));
         let is_for_queue = idle > 0 && !survey.waiting.is_empty() && self.is_for_queue(generation);
         Some(if is_for_queue { Free { now: 0, for_queue: idle } } else { Free { now: idle, for_queue: 0 } })
     }
 
-    /// What cannot be looked at once more was seen a moment ago: then what is free counts as free.
+    /// If it cannot be read again, it was read a moment ago: then free slots count as free.
     fn is_for_queue(&self, generation: u16) -> bool {
         let table = match (self.place(), &self.kept_at) {
             (Some(place), _) => LockFile::open_to_read(&place).ok().flatten().map(Rc::new).map(Table::File),
@@ -164,7 +164,7 @@ impl ListedFile {
         table.is_some_and(|table| is_for_queue(&table, &terms, generation).unwrap_or(false))
     }
 
-    /// The slots that are not kept; none where all are kept.
+    /// The slots that are not kept; none if all are kept.
     fn zones_of_all(&self) -> Option<Vec<RangeInclusive<u64>>> {
         let mut kept: Vec<&RangeInclusive<u64>> = self.kept().iter().map(|(slots, _)| slots).collect();
         kept.sort_by_key(|slots| *slots.start());
@@ -188,7 +188,7 @@ impl ListedFile {
         }
     }
 
-    /// Forgets when it was last used. Says whether there was anything to forget.
+    /// Forgets when it was last used. Returns whether there was anything to forget.
     pub(crate) fn reset(&self) -> Result<bool, KeeperError> {
         match &self.kept_at {
             KeptAt::File(path, way) => Ok(reset(&way.place(path))?),
@@ -209,7 +209,7 @@ impl ListedFile {
         self.terms.as_ref().ok()?.limit
     }
 
-    /// `limit of %power, 1 out of order`, where it is not everybody's, or not as many as there are slots.
+    /// `limit of %power, 1 out of order`, if it is not the limit of all, or not the number of slots.
     pub(crate) fn limit_note(&self) -> Option<String> {
         let limit_of = self.limit_of().map(str::to_owned);
         provenance::reason(limit_of, self.out_of_order().len())
@@ -220,7 +220,7 @@ impl ListedFile {
         self.terms.as_ref().ok()?.limit_note.as_deref()
     }
 
-    /// What its slots are called, where they have names.
+    /// What its slots are called, if they have names.
     pub(crate) fn names(&self) -> &[String] {
         self.terms.as_ref().map_or(&[], |terms| &terms.names)
     }
@@ -274,7 +274,7 @@ impl ListedFile {
         }
     }
 
-    /// What every listing says of it, whatever was found there.
+    /// The common columns of every listing.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "repository": self.name,

@@ -24,10 +24,10 @@ use crate::{
     text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
 };
 
-/// What is shown of a policy without any.
+/// The message for a policy without any.
 pub(crate) const NONE: &str = "The policy has no repository: nothing is limited.\n";
 
-/// What a listing shows.
+/// The content of a listing.
 pub(crate) struct Shown {
     pub(crate) repositories: Vec<RepositoryFiles>,
     /// Which policy gives the limits.
@@ -55,7 +55,7 @@ pub(crate) fn to_show(situation: &Situation, arguments: &ListingArguments) -> Re
     Ok(Shown { repositories, generation, is_faulty: true })
 }
 
-/// The status of a listing, where the policy has faults, a file could not be looked at, or a name could not
+/// The status of a listing, if the policy has faults, a file could not be checked, or a name could not
 /// be looked up.
 pub(crate) fn status(is_faulty: bool, failed: bool, unknown: bool) -> u8 {
     let status = match (is_faulty, failed, unknown) {

@@ -1,4 +1,4 @@
-//! What subcommands share: the files of repositories, names, and the ways by which commands are started.
+//! Shared by subcommands: the files of repositories, names, and the ways by which commands are started.
 
 pub(crate) mod differences;
 pub(crate) mod file_accounts;

@@ -1,5 +1,5 @@
-//! The owner of one file of a repository, known by the name of the file only: what the policy would say to a
-//! launch of theirs. Their groups are those of the database, because there is no session to ask.
+//! The owner of one file of a repository, known only by the name of the file: for the policy's settings for
+//! their launches. Their groups are those of the database, because there is no session to ask.
 
 use std::{ffi::OsStr, ops::RangeInclusive, path::Path};
 
@@ -15,7 +15,7 @@ use crate::{
     sys::{accounts, credentials},
 };
 
-/// What the policy says of one file.
+/// The policy's settings for one file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Terms {
     pub(super) limit: Option<u64>,
@@ -25,7 +25,7 @@ pub(super) struct Terms {
     pub(super) names: Vec<String>,
     /// Which of them no launch gets.
     pub(super) out_of_order: Vec<String>,
-    /// The slots that only some may use, each stretch with those for whom it is kept.
+    /// The slots that only some may use, each range with the users that it is kept for.
     pub(super) kept: Vec<(RangeInclusive<u64>, String)>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Owner<'a> {
 /// No user and no group has this number.
 const NOBODY: u32 = u32::MAX;
 
-/// Who is known by the name of a file; what the system knows of others.
+/// The member by the name of a file, as far as the system knows it.
 #[derive(Default)]
 struct Named {
     user: Known,
@@ -50,13 +50,13 @@ struct Named {
 type Known = Option<(u32, Option<String>)>;
 
 impl Owner<'_> {
-    /// What the policy says of the file of these members, one for each placeholder of the path.
+    /// The policy's settings for the file of these members, one for each placeholder of the path.
     pub(super) fn terms(&self, members: &[Member]) -> Result<Terms, LookupError> {
         let mut names = Named::default();
         let mut value = "";
         let mut host = self.situation.host.as_os_str();
         let (mut command, mut directory) = (OsStr::new(""), Path::new("/"));
-        // Where all have one limit, nobody need be looked up.
+        // If all have one limit, no look-up is needed.
         let members = if self.known.limits.is_empty() { &[] } else { members };
         for (placeholder, member) in self.known.placeholders().zip(members) {
             let text = member.text();

@@ -26,7 +26,7 @@ use crate::{
 /// A repository of the policy, or a lock file that was named, and the files that there are of it.
 pub(crate) struct RepositoryFiles {
     pub(crate) name: String,
-    /// The limit that the policy gives for everybody.
+    /// The policy's limit for all.
     pub(crate) limit: Option<u64>,
     /// Whether there is a file for each member.
     pub(crate) of_members: bool,
@@ -116,7 +116,7 @@ fn tables_of(
     RepositoryFiles { name, limit, of_members, files }
 }
 
-/// Whose file it is, as listings name it.
+/// The member of the file, as listings name it.
 fn whose(members: &[Member]) -> String {
     names::shown(members, &SystemNames)
 }
@@ -168,7 +168,7 @@ fn with_member<'a>(policy: &'a Policy, name: &'a OsString) -> Option<(&'a policy
     Some((policy.repositories().iter().find(is_it)?, member))
 }
 
-/// What there is of one member; where the agent cannot be asked, all of them.
+/// The tables of one member; all of them if the agent does not answer.
 fn of_member(mut repository: RepositoryFiles, member: &str) -> RepositoryFiles {
     let is_it = |of: &Option<String>| of.as_ref().is_some_and(|of| of == member || visible(of) == member);
     repository.files.retain(|file| file.member.is_none() || is_it(&file.member));

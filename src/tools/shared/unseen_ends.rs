@@ -1,7 +1,7 @@
 //! Ends that no process of rungate saw: with the default hold the launcher executed the program, and nothing
 //! is left to write its end. `rungate end --overdue`, which runs regularly, writes it with the bounds that it
-//! knows: the program still ran at the look before, and has ended by now. If the agent has seen the end, it
-//! knows the moment. What is still open is kept beside the log, so that each look reads only new lines.
+//! knows: the program still ran at the last sweep, and has ended by now. If the agent has seen the end, it
+//! knows the moment. Open runs are saved beside the log, so that each sweep reads only new lines.
 
 use std::{
     ffi::OsStr,
@@ -29,10 +29,10 @@ use crate::{
 /// The status of such an end.
 const GONE: &str = "gone";
 
-/// How far apart two clocks can tell of the same moment, in microseconds.
+/// How much two clocks can differ for the same moment, in microseconds.
 const PRECISION: u64 = 2_000_000;
 
-/// What a look leaves for the next one.
+/// The state that a sweep saves for the next one.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Bookmark {
     /// Which file it is about, and how much of it was read.
@@ -104,7 +104,7 @@ fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
     let status = file.metadata()?;
     let (known, length) = ((status.dev(), status.ino()), status.len());
     if bookmark.file != known {
-        // What was written after the last look and before the rotation.
+        // The lines between the last sweep and the rotation.
         let rotated = path.parent().and_then(|directory| fs::read_dir(directory).ok()).into_iter().flatten();
         let is_it = |entry: &DirEntry| {
             entry
@@ -154,7 +154,7 @@ impl Open {
         is_own.then(|| micros(end.until).max(self.began))
     }
 
-    /// Whether its process is gone, or its number is another one's.
+    /// Whether its process is gone, or another process has its number.
     fn has_ended(&self, now: SystemTime) -> bool {
         let process = Process::find(self.pid).filter(|process| !process.is_zombie());
         let Some(age) = process.and_then(|process| process.age()) else { return true };

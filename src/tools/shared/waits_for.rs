@@ -1,5 +1,6 @@
 //! What a waiter of a table waits for, as listings show it: a waiter ahead of it in the queue, or slots.
-//! [`Class::passes`](crate::keeper::Class::passes) decides who need not wait behind whom, as in the queue.
+//! [`Class::passes`](crate::keeper::Class::passes) decides which launches may overtake which, as in the
+//! queue.
 
 use crate::{
     keeper::{Holder, Waiter, WaitingProcess, file::table_snapshot::TableSnapshot},
@@ -21,7 +22,7 @@ pub(crate) enum WaitsFor {
 }
 
 impl WaitsFor {
-    /// What the waiter at this place in the line of a table waits for.
+    /// What the waiter at this position in the queue of a table waits for.
     pub(crate) fn of(survey: &TableSnapshot, place: usize, limit: Option<u64>) -> Self {
         let waiter = &survey.waiting[place];
         let ahead = survey.waiting[..place].iter().rev().find(|older| !waiter.class.passes(older.class));

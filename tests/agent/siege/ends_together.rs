@@ -1,4 +1,4 @@
-//! Many waits of one user that end at the same moment, for want of time or of a share.
+//! Many waits of one user that end at the same moment, for lack of time or of a share.
 
 use std::{collections::BTreeMap, time::Duration};
 

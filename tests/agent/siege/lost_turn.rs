@@ -19,7 +19,7 @@ use crate::support::{Site, eventually, needs_root};
 const ROUNDS: usize = 50;
 
 impl Call {
-    /// Shows that it lives, and asks something else. Says whether it has its slots by the time that is
+    /// Shows that it lives, and asks something else. Returns whether it has its slots by the time that is
     /// answered.
     #[track_caller]
     fn is_granted(&mut self) -> bool {
@@ -31,7 +31,7 @@ impl Call {
         until_then.collect::<Vec<_>>().iter().any(|heard| matches!(heard, Answer::Granted(_)))
     }
 
-    /// Asks, and stands in line.
+    /// Asks, and waits in the queue.
     #[track_caller]
     fn waits(&mut self, take: Take) {
         self.says(&Request::Take(take));
@@ -39,8 +39,8 @@ impl Call {
     }
 }
 
-/// The first in line wants two things and its time is over; the second wants one of them, which is free now.
-/// It was judged longer ago than a judgement counts.
+/// The first in the queue wants two things and its time is over; the second wants one of them, which is free
+/// now. It was judged longer ago than a judgement counts.
 #[test]
 fn who_is_judged_again_while_others_are_refused_keeps_its_turn() {
     needs_root!();

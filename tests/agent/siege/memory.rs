@@ -43,7 +43,7 @@ fn who_names_a_table_again_and_again_is_told_of_it_once() {
     assert!(matches!(call.hears(), Answer::Tables(tables) if tables.len() == 1));
 }
 
-/// Bytes that are written down.
+/// Bytes that are recorded.
 fn written(site: &Site) -> u64 {
     let entries = ["holdings", "places"].map(|folder| fs::read_dir(site.agent_state().join(folder)));
     let files = entries.into_iter().flat_map(|entries| entries.expect("a folder of the state"));
@@ -52,7 +52,7 @@ fn written(site: &Site) -> u64 {
 
 const NAMES: usize = 300;
 
-/// What is stored of a name is cut: what is written down and what is told of it is short, and so is what
+/// What is stored of a name is cut: what is recorded and what is told of it is short, and so is what
 /// another agent has to read.
 #[test]
 fn who_gives_long_names_has_them_cut_before_they_are_kept() {
@@ -106,8 +106,8 @@ fn who_says_that_thousands_of_ancestors_have_slots_takes_no_more_memory() {
     assert!(!heard.contains_key(&0), "{heard:?}");
 }
 
-/// Who does not read answers is not heard any more, and nobody else has to wait for that. What such a user said
-/// before counts as said: a launch of theirs that beats is not taken for silent.
+/// Who does not read answers is not heard any more, and nobody else has to wait for that. What such a user
+/// said before counts as said: a launch of theirs that beats is not taken for silent.
 #[test]
 fn who_does_not_read_answers_is_not_heard_and_loses_no_place() {
     needs_root!();

@@ -75,7 +75,7 @@ fn gpus() {
     devices.sort();
     assert_eq!(devices, ["device 0\n", "device 1\n", "device 2\n", "device 3\n"]);
     full(&train("bob"), &[("gpu", "4 of 4")]);
-    // The device that was given back is the one that the next run gets.
+    // The device that was released is the one that the next run gets.
     let mut ended = runs.remove(2);
     ended.signal(Signal::SIGTERM);
     ended.end();

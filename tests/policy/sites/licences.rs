@@ -58,7 +58,7 @@ fn abaqus_tokens() {
     abaqus("ann", &["cpus=12"])
         .stderr(
             "
-            rungate: abaqus: not started: it can never have what it needs
+            rungate: abaqus: not started: it needs more than it can ever get
               abaqus-tokens  the command line names 12, and the table of slots_from ends at 8
             ...
             Ask for fewer slots, or ask your administrator: rungate explain -- abaqus cpus=12
@@ -68,8 +68,8 @@ fn abaqus_tokens() {
     abaqus("ann", &["cpus=all"])
         .stderr(
             "
-            rungate: abaqus: not started: it can never have what it needs
-              abaqus-tokens  \"cpus=all\" names no number of slots
+            rungate: abaqus: not started: it needs more than it can ever get
+              abaqus-tokens  \"cpus=all\" is not a number of slots
             ...
             Write the number on the command line, or ask your administrator: rungate explain -- abaqus cpus=all
             ",
@@ -78,7 +78,7 @@ fn abaqus_tokens() {
     let explained = site.test().user("ann").args(["explain", "--", "abaqus", "cpus=all"]).outcome().stdout;
     assert!(
         explained
-            .contains("\nnow   refused, status 78: abaqus-tokens: \"cpus=all\" names no number of slots\n"),
+            .contains("\nnow   refused, status 78: abaqus-tokens: \"cpus=all\" is not a number of slots\n"),
         "{explained}"
     );
     assert_eq!(held(), 160);
@@ -125,7 +125,7 @@ fn licence_kinds() {
     cfd("ann", &["-np", "64"])
         .stderr(
             "
-            rungate: cfd: not started: it can never have what it needs
+            rungate: cfd: not started: it needs more than it can ever get
               cfd-mesher  6 of 6 used, 2 more wanted
             ...
               cfd-parallel  64 slots wanted of 16

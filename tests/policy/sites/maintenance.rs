@@ -31,7 +31,7 @@ fn maintenance() {
     full(&job("ann"), &[("machine", "8 of 8")]);
     drop(benchmark);
 
-    // "On the night of the maintenance nothing starts any more, save what root starts … What runs when the
+    // "On the night of the maintenance nothing starts any more, except what root starts … What runs when the
     // maintenance begins is not ended: the machine drains."
     let before = job("ann").spawn();
     site.system_policy(&changed("maintenance.toml", WINDOW, "\"00:00-24:00\""));

@@ -33,7 +33,7 @@ fn power_users() {
     let _administrators = [spawn(&viewer("adm"), 2), spawn(&viewer("root"), 2)];
     assert_eq!(site.held_numbers("sessions.lock").len(), 6);
     // "Service accounts are counted, but never refused … `rungate status` (7 of 6), and people wait until it
-    // is given back."
+    // is released."
     let service = viewer("svc-render").spawn();
     assert_eq!(site.held_numbers("sessions.lock").len(), 7);
     site.test()
@@ -137,7 +137,7 @@ fn ssh_sessions() {
             ",
         )
         .status(75);
-    // Nobody can type anything there, save what they ask sshd for by another name.
+    // Nobody can type anything there, except what they ask sshd for by another name.
     let sshd = |line: &str| {
         site.script("sshd", &format!("#!/bin/sh\n{line}\nexit $?\n"));
         let outcome = site.test().program(site.path("bin/sshd")).user("ann").outcome();

@@ -2,7 +2,8 @@
 //! after it has lowered them, and the referee remembers.
 //!
 //! ```text
-//! NAME UID FILE LIMIT       UID is * for a file that everybody shares; LIMIT is * where going beyond is allowed
+//! NAME UID FILE LIMIT       UID is * for a file that everybody shares; LIMIT is * where going beyond is
+//! allowed
 //! ```
 
 use std::collections::BTreeMap;
@@ -44,7 +45,7 @@ impl Caps {
         self.history.last().map(|(_, caps)| caps.keys().cloned().collect()).unwrap_or_default()
     }
 
-    /// The highest limit at any time since then; none where there was no limit.
+    /// The highest limit at any time since then; none if there was no limit.
     pub(crate) fn highest(&self, member: &Member, since: f64) -> Option<usize> {
         let first = self.history.iter().rposition(|(begun, _)| *begun <= since).unwrap_or(0);
         let caps = self.history[first..].iter().map(|(_, caps)| caps.get(member).copied().flatten());

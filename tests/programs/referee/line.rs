@@ -1,8 +1,8 @@
 //! The line before one file, followed from look to look.
 //!
 //! A waiter is known by its number and its process, whatever limit and policy its lock says: it has one
-//! number as long as it waits, and takes its slots or ends when it does not wait any more. So who is in line
-//! at two looks waited all the time between them.
+//! number as long as it waits, and takes its slots or ends when it does not wait any more. So who is in the
+//! queue at two looks waited all the time between them.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Followed {
         Self { since: now, pulse: ticket.pulse, beaten: begun, silent: f64::MIN }
     }
 
-    /// `before` is when it was last looked at.
+    /// `before` is when it was last checked.
     fn look(&mut self, ticket: &Ticket, before: f64, now: f64) {
         if now - self.beaten >= SILENCE {
             self.silent = now;
@@ -53,7 +53,7 @@ impl Followed {
 }
 
 impl Line {
-    /// Another look. `before` is when this line was last looked at, and `begun` when the launch of a process
+    /// Another look. `before` is when this line was last checked, and `begun` when the launch of a process
     /// began.
     pub(crate) fn follow(&mut self, snapshot: &Snapshot, before: f64, begun: impl Fn(i32) -> Option<f64>) {
         if self.inode != snapshot.inode {
@@ -70,7 +70,7 @@ impl Line {
         }
     }
 
-    /// Those who were in line and alive all the time since before that moment.
+    /// Those who were in the queue and alive all the time since before that moment.
     pub(crate) fn waiting_since_before(&self, moment: f64) -> impl Iterator<Item = Waiter> {
         let waited = move |followed: &Followed| followed.since.max(followed.silent) < moment;
         self.waiters.iter().filter(move |(_, followed)| waited(followed)).map(|(waiter, _)| *waiter)

@@ -13,13 +13,13 @@
 //! lost …         a program runs that says it has a slot, and nobody holds that slot for it
 //! leaked …       a slot is held that no program has any more
 //! overtaken …    a launch got a slot while an older one waited for it
-//! idle …         room was left for somebody in line, who did not start for long
+//! idle …         room was left for somebody in the queue, who did not start for long
 //! blocked …      a launch is at work for longer than its wait and SLACK seconds
 //! ```
 //!
 //! It uses no code of the library: the kernel says who holds which bytes, the process table who runs since
 //! when, and a program's own environment what it believes to hold. What is wrong for the blink of an eye
-//! while processes come and go is looked at again before it is believed; each rule says how. See `rules.rs`.
+//! while processes come and go is checked again before it is believed; each rule says how. See `rules.rs`.
 
 use std::error::Error;
 use std::io::{self, Write};

@@ -15,7 +15,7 @@ use super::held_slots::{HeldSlot, SLOT_ZERO, conflicting_lock, held_slots};
 use super::lock_range::lock_range;
 use super::process;
 
-/// Those who stand in line have their locks from here up to there: by number, policy and limit.
+/// Those who wait in the queue have their locks from here up to there: by number, policy and limit.
 const STANDING: std::ops::Range<i64> = 1 << 61..1 << 62;
 
 /// So many bytes for each number.
@@ -30,7 +30,7 @@ const PLACES: i64 = 1 << 62;
 /// So many bytes for each place.
 const BEATS: i64 = 1 << 20;
 
-/// Somebody in line.
+/// Somebody in the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ticket {
     pub(crate) number: i64,
@@ -40,7 +40,7 @@ pub(crate) struct Ticket {
     pub(crate) pulse: i64,
 }
 
-/// What was true at one moment: nobody took anything while it was looked at.
+/// What was true at one moment: nobody took anything while it was checked.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
     pub(crate) inode: u64,
@@ -94,7 +94,7 @@ impl Repository {
         }
     }
 
-    /// Looks at the file that is there now; none while somebody has its mutex.
+    /// Looks at the file that exists now; none while somebody has its mutex.
     pub(crate) fn snapshot(&self) -> io::Result<Option<Snapshot>> {
         self.under_the_mutex(|inode, file| {
             let taken = process::now();

@@ -14,8 +14,8 @@ use super::repository::{Context, Repository, Snapshot, Ticket};
 /// A slot may outlive its command for so long: its supervisor has to be scheduled.
 const LONGEST_RELEASE: f64 = 2.0;
 
-/// Somebody in line may be passed for so long by what is free: ten seconds are promised, and a launcher has
-/// to be scheduled.
+/// Somebody in the queue may be passed for so long by what is free: ten seconds are promised, and a launcher
+/// has to be scheduled.
 const LONGEST_IDLE: f64 = 15.0;
 
 /// No launch of the storm wants more of one repository.
@@ -50,7 +50,7 @@ pub(crate) struct Referee {
     caps: Caps,
     repositories: BTreeMap<Member, Repository>,
     lines: BTreeMap<Member, Line>,
-    /// When they were last looked at.
+    /// When they were last checked.
     looked: BTreeMap<Member, f64>,
     /// Slots that no program has, and since when.
     ownerless: BTreeMap<(Member, i64), f64>,
@@ -173,9 +173,9 @@ impl Referee {
             .then(|| format!("crowded {}: {} of {limit} are held: {holders:?}", member.file, holders.len()))
     }
 
-    /// A launch began when somebody was in line already whom nobody may pass, and has a slot, and they are
-    /// still in line: they neither left it nor were they stopped or silent meanwhile. Peers know nothing of
-    /// lines.
+    /// A launch began when somebody was in the queue already whom nobody may pass, and has a slot, and they
+    /// are still in the queue: they neither left it nor were they stopped or silent meanwhile. Peers know
+    /// nothing of lines.
     fn overtaken(
         &self,
         member: &Member,
@@ -286,7 +286,7 @@ impl Referee {
         Ok(wrong)
     }
 
-    /// The first in line of those who answer, while there is room for it.
+    /// The first in the queue of those who answer, while there is room for it.
     fn idle(&mut self, member: &Member, snapshot: &Snapshot) -> Option<String> {
         let stopped = self.stopped();
         let has_room = |ticket: &Ticket| {

@@ -18,37 +18,37 @@ const PAGE: i64 = 5000;
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(in crate::agent::site) struct Snapshot {
     pub(in crate::agent::site) revision: i64,
-    /// That of the etcd that has answered, and its name.
+    /// The generation of the etcd that answered, and its cluster id.
     pub(in crate::agent::site) generation: u64,
     pub(in crate::agent::site) cluster: String,
     pub(in crate::agent::site) pairs: Vec<Pair>,
 }
 
-/// Which keys there were at a revision, without their values.
+/// The keys at a revision, without their values.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::agent::site) struct Inventory {
     pub(in crate::agent::site) revision: i64,
     pub(in crate::agent::site) generation: u64,
     /// How many.
     pub(in crate::agent::site) count: i64,
-    /// The keys below were changed after this revision; 0 where it is all of them.
+    /// The keys below were changed after this revision; 0 for all of them.
     pub(in crate::agent::site) since: i64,
     /// Each with the revision of its last change.
     pub(in crate::agent::site) keys: BTreeMap<String, i64>,
 }
 
-/// What a look at a range has found, without what is in it.
+/// The size of a range, without its content.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(in crate::agent::site) struct Summary {
     pub(in crate::agent::site) generation: u64,
     pub(in crate::agent::site) count: i64,
-    /// When a key that is still there was last changed; 0 where there is none.
+    /// The last change of an existing key; 0 if there is none.
     pub(in crate::agent::site) last_change: i64,
 }
 
 impl Client {
-    /// Carries a transaction out, if its conditions hold. Trouble that is not settled leaves open whether it
-    /// was.
+    /// Commits a transaction, if its conditions hold. An indefinite error leaves open whether it was
+    /// committed.
     pub(in crate::agent::site) fn carry_out(&self, transaction: &Transaction) -> Result<Done, EtcdError> {
         let asked = self.generations().ask();
         let answer: TransactionResponse = self.ask("/v3/kv/txn", &transaction.wire(), false)?;
@@ -56,14 +56,14 @@ impl Client {
         Ok(Done { holds: answer.succeeded, revision: answer.header.revision.0, generation })
     }
 
-    /// Reads keys, in pages, all at one revision: what the majority has now.
+    /// Reads keys, in pages, all at one revision, linearizably.
     pub(in crate::agent::site) fn read(&self, range: &Range) -> Result<Snapshot, EtcdError> {
         let (snapshot, _) = self.read_pages(question(range))?;
         Ok(snapshot)
     }
 
-    /// Which of the keys at a revision were changed after another one, and how many keys there were; none
-    /// where that was compacted away.
+    /// The keys at a revision that were changed after another one, and the number of all keys; none if that
+    /// was compacted.
     pub(in crate::agent::site) fn inventory(
         &self,
         range: &Range,
@@ -83,8 +83,8 @@ impl Client {
         }
     }
 
-    /// All pages, at the revision of the question or else at that of the first answer; and how many keys
-    /// there are in the whole range, whatever else is asked of them.
+    /// All pages, at the requested revision or else at that of the first answer; and the number of all keys
+    /// in the range.
     fn read_pages(&self, mut question: RangeRequest) -> Result<(Snapshot, i64), EtcdError> {
         let mut first: Option<(Snapshot, i64)> = None;
         question.limit = Some(Long(PAGE));
@@ -114,7 +114,7 @@ impl Client {
         }
     }
 
-    /// How much there is, and when it was last changed.
+    /// The number of keys, and their last change.
     pub(in crate::agent::site) fn summary(&self, range: &Range) -> Result<Summary, EtcdError> {
         let question = RangeRequest {
             limit: Some(Long(1)),
@@ -132,10 +132,10 @@ impl Client {
         })
     }
 
-    /// A new lease of so many seconds.
+    /// A new lease of this many seconds.
     pub(in crate::agent::site) fn grant_lease(&self, seconds: i64) -> Result<i64, EtcdError> {
         let question = LeaseGrantRequest { ttl: Long(seconds) };
-        // One too many goes by itself.
+        // A superfluous lease expires by itself.
         let answer: LeaseResponse = self.ask("/v3/lease/grant", &question, true)?;
         if answer.id.0 == 0 {
             return Err(EtcdError { endpoint: String::new(), kind: Kind::Senseless(answer.error) });
@@ -143,7 +143,7 @@ impl Client {
         Ok(answer.id.0)
     }
 
-    /// Renews a lease. One that is dead is told by an answer without a time.
+    /// Renews a lease. An answer without a time means that the lease is dead.
     pub(in crate::agent::site) fn keep_alive(&self, lease: i64) -> Result<(), EtcdError> {
         let question = LeaseRequest { id: Long(lease) };
         let answer: Streamed<LeaseResponse> = self.ask("/v3/lease/keepalive", &question, true)?;

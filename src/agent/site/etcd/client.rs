@@ -23,19 +23,19 @@ use super::{
 };
 use crate::text::escape::visible;
 
-/// An answer that is longer is not read to its end.
+/// A longer answer is not read to its end.
 const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
 
 const LONGEST_METRICS: u64 = 4 * 1024 * 1024;
 
-/// Where etcd is, and who asks.
+/// The addresses of etcd, and the agent's credentials.
 #[derive(Clone, Debug, Default)]
 pub(in crate::agent::site) struct Access {
     /// The members, as `https://HOST:PORT`.
     pub(in crate::agent::site) endpoints: Vec<String>,
     /// The authority that signed the members' certificates.
     pub(in crate::agent::site) ca: Option<PathBuf>,
-    /// What this host shows of itself.
+    /// The certificate of this host.
     pub(in crate::agent::site) certificate: Option<PathBuf>,
     pub(in crate::agent::site) key: Option<PathBuf>,
     pub(in crate::agent::site) user: Option<String>,
@@ -44,7 +44,7 @@ pub(in crate::agent::site) struct Access {
     pub(in crate::agent::site) patience: Duration,
 }
 
-/// Several threads may ask at once.
+/// Several threads may call at once.
 #[derive(Clone, Debug)]
 pub(in crate::agent::site) struct Client(Arc<Inner>);
 
@@ -65,7 +65,7 @@ impl Client {
             .tls_config(tls::config(&access)?)
             .http_status_as_error(false)
             .max_redirects(0)
-            // The environment of whoever started the agent has no say.
+            // The environment of the agent does not matter.
             .proxy(None)
             .timeout_resolve(Some(access.patience))
             .timeout_connect(Some(access.patience))
@@ -83,23 +83,23 @@ impl Client {
         })))
     }
 
-    /// Which etcd it is that answers.
+    /// The etcd that answers.
     pub(super) fn generations(&self) -> &Generations {
         &self.0.generations
     }
 
-    /// A change was heard of at this revision.
+    /// A change was received at this revision.
     pub(in crate::agent::site) fn has_heard(&self, generation: u64, revision: i64) {
         self.generations().heard(generation, revision);
     }
 
-    /// Turns to the next member: the one that answers is not to be trusted.
+    /// Switches to the next member: the current one is not trusted.
     pub(in crate::agent::site) fn turn_to_next(&self) {
         self.0.current.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Asks, and waits for the whole answer. Another member is asked where it is certain that the one before
-    /// did nothing, or where it does no harm to do it twice.
+    /// Calls, and waits for the whole answer. Tries another member if the previous one certainly did nothing,
+    /// or if a repetition does no harm.
     pub(super) fn ask<Q: Serialize, A: DeserializeOwned>(
         &self,
         path: &str,
@@ -119,7 +119,7 @@ impl Client {
         serde_json::from_slice(&text).map_err(|error| trouble(Kind::Senseless(error.to_string())))
     }
 
-    /// Asks, and leaves the answer to be read; within `longest` where that is said.
+    /// Calls, and returns the unread answer; within `longest` if given.
     pub(super) fn call<Q: Serialize>(
         &self,
         path: &str,
@@ -154,8 +154,7 @@ impl Client {
         }
     }
 
-    /// Whether a new token could help: the one that was sent has run out, or none was sent because none was
-    /// wanted before.
+    /// Whether a new token could help: the old one has expired, or none was required before.
     fn has_no_token(&self, trouble: &EtcdError) -> bool {
         match &trouble.kind {
             Kind::TokenExpired => true,
@@ -197,7 +196,7 @@ impl Client {
             .timeout_recv_body(longest)
             .build()
             .content_type("application/json")
-            // A member without a leader refuses at once, where it would be silent for ever.
+            // Makes a member without a leader refuse at once; otherwise it would never answer.
             .header("Grpc-Metadata-hasleader", "true");
         if let Some(token) = token {
             request = request.header("Authorization", token);
@@ -209,7 +208,7 @@ impl Client {
         }
         let status = response.status().as_u16();
         let mut text = Vec::new();
-        // What could not be read is told by the status alone.
+        // If the body cannot be read, the status decides.
         let _ = response.into_body().into_reader().take(64 * 1024).read_to_end(&mut text);
         let text = match serde_json::from_slice::<Failure>(&text) {
             Ok(failure) => failure.text(),
@@ -218,7 +217,7 @@ impl Client {
         Err(EtcdError::said(endpoint, status, &text))
     }
 
-    /// Asks each member, and hears those that answer.
+    /// Calls each member, and collects the answers.
     pub(super) fn ask_each<Q: Serialize, A: DeserializeOwned>(&self, path: &str, question: &Q) -> Vec<A> {
         let Access { endpoints, patience, .. } = &self.0.access;
         let question = serde_json::to_vec(question).unwrap_or_default();
@@ -229,7 +228,7 @@ impl Client {
         endpoints.iter().filter_map(ask).collect()
     }
 
-    /// The metrics of the member that answers, where it shows them.
+    /// The metrics of the member that answers, if it has them.
     pub(super) fn metrics(&self) -> Option<String> {
         let endpoint = self.endpoint(self.0.current.load(Ordering::Relaxed));
         let request = self.0.agent.get(format!("{}/metrics", endpoint.trim_end_matches('/')));
@@ -244,7 +243,7 @@ impl Client {
         self.0.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The token, where one is needed; a new one where there is none.
+    /// The token, if one is needed; a new one if there is none.
     fn token_for(&self, endpoint: &str) -> Result<Option<String>, EtcdError> {
         let Access { user: Some(user), password_file, patience, .. } = &self.0.access else {
             return Ok(None);
@@ -253,7 +252,7 @@ impl Client {
             return Ok(Some(token).filter(|token| !token.is_empty()));
         }
         let trouble = |kind| EtcdError { endpoint: endpoint.to_owned(), kind };
-        // Read each time: a password that was changed counts without a restart.
+        // Read each time, so that a changed password needs no restart.
         let password = match password_file {
             Some(path) => fs::read_to_string(path).map_err(|error| {
                 trouble(Kind::Refused(format!("cannot read the password in {}: {error}", visible(path))))
@@ -264,14 +263,14 @@ impl Client {
         let question = serde_json::to_vec(&AuthenticateRequest { name: user, password }).unwrap_or_default();
         let response = self.post(endpoint, "/v3/auth/authenticate", &question, None, Some(*patience));
         let response = match response {
-            // Without authentication nobody needs a token, and nobody is asked again for one.
+            // Without authentication no token is needed, and none is requested again.
             Err(EtcdError { kind: Kind::Refused(why), .. })
                 if why.contains("authentication is not enabled") =>
             {
                 *self.token() = Some(String::new());
                 return Ok(None);
             }
-            // Nothing that was asked for is done by that.
+            // That does nothing of what was requested.
             Err(EtcdError { endpoint, kind }) => {
                 let kind = match kind {
                     Kind::Unclear(why) | Kind::Senseless(why) | Kind::Broken(why) | Kind::HungUp(why) => {

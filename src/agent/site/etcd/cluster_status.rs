@@ -1,6 +1,6 @@
 //! Detects another etcd: one that was restored from a backup, or another cluster, has another cluster id, or
-//! its revision goes back. Each time a new generation begins, and everything that was read before no longer
-//! counts.
+//! its revision goes back. Each time a new generation begins, and everything that was read before becomes
+//! invalid.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,7 +12,7 @@ use super::{
     message::{Header, Long, RangeRequest, RangeResponse},
 };
 
-/// What is known of the etcd that answers.
+/// What is known about the etcd that answers.
 #[derive(Debug, Default)]
 pub(super) struct Generations(Mutex<Known>);
 
@@ -20,11 +20,11 @@ pub(super) struct Generations(Mutex<Known>);
 struct Known {
     generation: u64,
     cluster: Option<String>,
-    /// The highest revision that was heard of.
+    /// The highest known revision.
     revision: i64,
 }
 
-/// How it was when a question was sent.
+/// The state when a request was sent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asked {
     generation: u64,
@@ -32,17 +32,17 @@ pub(super) struct Asked {
 }
 
 impl Generations {
-    /// A question is about to be sent.
+    /// A request is about to be sent.
     pub(super) fn ask(&self) -> Asked {
         let known = self.known();
         Asked { generation: known.generation, revision: known.revision }
     }
 
-    /// It was answered, as linearizable questions are. Says of which generation the answer is.
+    /// It was answered linearizably. Returns the generation of the answer.
     pub(super) fn answered(&self, asked: Asked, header: &Header) -> u64 {
         let mut known = self.known();
         let is_another = known.cluster.as_ref().is_some_and(|cluster| *cluster != header.cluster_id);
-        // Of what was asked in an earlier generation nothing follows for this one.
+        // Answers of an earlier generation mean nothing for this one.
         let went_back = asked.generation == known.generation && header.revision.0 < asked.revision;
         if is_another || went_back {
             *known = Known { generation: known.generation + 1, cluster: None, revision: 0 };
@@ -52,7 +52,7 @@ impl Generations {
         known.generation
     }
 
-    /// A change was heard of, at this revision.
+    /// A change was received, at this revision.
     pub(super) fn heard(&self, generation: u64, revision: i64) {
         let mut known = self.known();
         if known.generation == generation {
@@ -65,22 +65,22 @@ impl Generations {
     }
 }
 
-// How etcd itself is: how much it has of what it may have, and whether it ever forgets what has changed.
+// The state of etcd itself: its size and quota, and whether it ever compacts.
 
-/// What the members say of themselves.
+/// What the members report about themselves.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(in crate::agent::site) struct ClusterStatus {
     /// How large the largest of their databases is, in bytes.
     pub(in crate::agent::site) size: u64,
-    /// How large it may be, where that is told.
+    /// Its quota, if reported.
     pub(in crate::agent::site) quota: Option<u64>,
-    /// Whether it takes nothing that is new, because some member is full.
+    /// Whether it accepts no writes, because a member is full.
     pub(in crate::agent::site) is_full: bool,
-    /// How many changes there were since it began, where all of them are kept.
+    /// The number of changes since it began, if it keeps all of them.
     pub(in crate::agent::site) uncompacted: Option<u64>,
 }
 
-/// Nothing is asked in particular.
+/// A request without parameters.
 #[derive(Serialize)]
 struct StatusRequest {}
 
@@ -96,7 +96,7 @@ struct StatusResponse {
 const QUOTA: &str = "etcd_server_quota_backend_bytes ";
 
 impl Client {
-    /// Looks how it is.
+    /// Reads its state.
     pub(in crate::agent::site) fn condition(&self, range: &Range) -> Result<ClusterStatus, EtcdError> {
         let members: Vec<StatusResponse> = self.ask_each("/v3/maintenance/status", &StatusRequest {});
         let size = members.iter().map(|member| member.size.0).max().unwrap_or_default();
@@ -126,7 +126,7 @@ impl Client {
     }
 }
 
-/// The quota, which stands there as `2.147483648e+09`.
+/// The quota, which is written as `2.147483648e+09`.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes of a file")]
 fn quota(metrics: &str) -> Option<u64> {
     let value = metrics.lines().find_map(|line| line.strip_prefix(QUOTA))?;
@@ -147,7 +147,7 @@ mod tests {
         let known = Generations::default();
         let (early, later) = (known.ask(), known.ask());
         assert_eq!(known.answered(early, &header("1", 7)), 0);
-        // Asked before that was known.
+        // Requested before that was known.
         assert_eq!(known.answered(later, &header("1", 6)), 0);
         let (asked, beside) = (known.ask(), known.ask());
         assert_eq!(known.answered(asked, &header("1", 6)), 1);

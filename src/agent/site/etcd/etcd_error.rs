@@ -6,10 +6,10 @@ use rustls::CertificateError;
 
 use crate::text::escape::Show;
 
-/// Why there is no answer, or not the one that was hoped for.
+/// Why there is no answer, or not the expected one.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::agent::site) struct EtcdError {
-    /// Where it was tried.
+    /// The address that was tried.
     pub(in crate::agent::site) endpoint: String,
     pub(in crate::agent::site) kind: Kind,
 }
@@ -18,30 +18,30 @@ pub(in crate::agent::site) struct EtcdError {
 pub(in crate::agent::site) enum Kind {
     /// Nobody was reached.
     NotReached(String),
-    /// The certificate that is shown there is not one to be trusted.
+    /// The member's certificate is not trusted.
     Distrusted(String),
     /// The member does not accept the certificate of this host.
     Unwelcome(String),
-    /// The question went out, and no answer came.
+    /// The request was sent, and no answer came.
     Silent(Duration),
-    /// The connection broke before the answer was there.
+    /// The connection broke before the answer.
     Broken(String),
-    /// The same, where the other end closed a connection with certificates.
+    /// The same, if the other end closed a connection with certificates.
     HungUp(String),
-    /// The token does not count, or no longer.
+    /// The token is not valid, or no longer.
     TokenExpired,
     LeaseGone,
-    /// What the watch was to begin with is no longer there.
+    /// The watch's first revision was compacted.
     Compacted,
-    /// The member refuses, for good: nothing was done.
+    /// The member refuses permanently: nothing was done.
     Refused(String),
     /// The member cannot do it now: nothing was done.
     NotNow(String),
-    /// The member says that something is wrong, and not whether it was done.
+    /// The member reports an error, but not whether it was done.
     Unclear(String),
-    /// The answer is of another etcd than the question was meant for, or of older data.
+    /// The answer is from another etcd than intended, or of older data.
     Replaced,
-    /// The answer makes no sense.
+    /// The answer is invalid.
     Senseless(String),
 }
 
@@ -66,12 +66,12 @@ impl EtcdError {
         }
     }
 
-    /// That somebody else has answered than was asked.
+    /// Another etcd answered than intended.
     pub(in crate::agent::site) fn replaced() -> Self {
         Self { endpoint: String::new(), kind: Kind::Replaced }
     }
 
-    /// Whether what was asked for is not kept any more.
+    /// Whether the requested revision was compacted.
     pub(in crate::agent::site) fn is_compacted(&self) -> bool {
         self.kind == Kind::Compacted
     }
@@ -81,24 +81,26 @@ impl EtcdError {
         self.kind == Kind::LeaseGone
     }
 
-    /// Whether another member may answer where this one did not.
+    /// Whether another member may answer if this one did not.
     pub(super) fn is_of_member(&self) -> bool {
         !matches!(self.kind, Kind::Refused(_) | Kind::LeaseGone | Kind::Compacted | Kind::TokenExpired)
     }
 
-    /// What to do about it, as a sentence; none where it is not known.
+    /// What to do about it, as a sentence; none if unknown.
     pub(in crate::agent::site) fn advice(&self) -> Option<&'static str> {
         Some(match &self.kind {
             Kind::Distrusted(_) => {
-                "look at what the member shows (openssl s_client -connect HOST:PORT -showcerts), and compare it with \"ca\" \
+                "check what the member presents (openssl s_client -connect HOST:PORT -showcerts), and \
+                    compare it with \"ca\" \
                  and \"endpoints\" of [site] in /etc/rungate/agent.toml, and with the clock"
             }
             Kind::Unwelcome(_) => {
                 "\"certificate\" and \"key\" of [site] in /etc/rungate/agent.toml have to be signed by an authority that \
-                 etcd trusts (--trusted-ca-file), and not to have run out"
+                 etcd trusts (--trusted-ca-file), and must not have expired"
             }
             Kind::Refused(why) if why.contains("CommonName") => {
-                "with authentication on, etcd's gateway takes no client certificate that has a CN: make one without"
+                "with authentication on, etcd's gateway accepts no client certificate with a CN: create one \
+                    without"
             }
             Kind::Refused(why) if why.contains("authentication failed") => {
                 "compare \"user\" and \"password_file\" of [site] in /etc/rungate/agent.toml with etcd's: etcdctl user get"
@@ -107,21 +109,23 @@ impl EtcdError {
                 "etcd has authentication on: \"user\" and \"password_file\" of [site] in /etc/rungate/agent.toml are needed"
             }
             Kind::Refused(why) if why.contains("permission denied") => {
-                "give the role of the user reading and writing of the prefix: etcdctl role grant-permission ROLE readwrite \
+                "grant the role of the user read and write permission for the prefix: etcdctl role \
+                    grant-permission ROLE readwrite \
                  --prefix=true PREFIX, which is \"prefix\" of [site]"
             }
             Kind::Refused(why) if why.contains("database space exceeded") => {
                 "etcd is full: compact and defragment it, then etcdctl alarm disarm; and let it compact by itself \
                  (--auto-compaction-retention)"
             }
-            // Who is shown no certificate, or a wrong one, may hang up without a word.
+            // A member that gets no certificate, or a wrong one, may close the connection without a message.
             Kind::HungUp(_) => {
-                "see whether a majority of the members runs: etcdctl endpoint health --cluster. Where they ask for a \
+                "check that a majority of the members runs: etcdctl endpoint health --cluster. Where they \
+                    ask for a \
                  certificate of this host (--client-cert-auth), \"certificate\" and \"key\" of [site] in \
                  /etc/rungate/agent.toml have to be signed by an authority that they trust (--trusted-ca-file)"
             }
             Kind::NotReached(_) | Kind::Silent(_) | Kind::NotNow(_) | Kind::Unclear(_) | Kind::Broken(_) => {
-                "see whether a majority of the members runs: etcdctl endpoint health --cluster"
+                "check that a majority of the members runs: etcdctl endpoint health --cluster"
             }
             Kind::TokenExpired
             | Kind::LeaseGone
@@ -134,8 +138,7 @@ impl EtcdError {
         })
     }
 
-    /// What a member said that is wrong, by its text: the gateway's statuses are not told apart by their
-    /// numbers.
+    /// The error of a member, by its text: the gateway's status numbers do not distinguish errors.
     pub(super) fn said(endpoint: &str, status: u16, text: &str) -> Self {
         let is = |part: &str| text.contains(part);
         let kind = if is("invalid auth token") {
@@ -197,19 +200,19 @@ fn of_tls(error: &rustls::Error) -> Kind {
             Kind::Distrusted(what_is_wrong(why).map_or_else(|| error.to_string(), str::to_owned))
         }
         rustls::Error::NoCertificatesPresented => Kind::Distrusted(error.to_string()),
-        // Whoever refuses a certificate has read nothing that came after it.
+        // A member that refuses a certificate has read nothing that came after it.
         rustls::Error::AlertReceived(_) => Kind::Unwelcome(error.to_string()),
         error => Kind::Broken(error.to_string()),
     }
 }
 
-/// The words for what is wrong with a certificate, where it is one of the common things.
+/// The message for a common problem of a certificate.
 fn what_is_wrong(why: &CertificateError) -> Option<&'static str> {
     Some(match why {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "another authority than that in \"ca\" signed it"
         }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has run out",
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired",
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet",
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is not for the name that \"endpoints\" has"
@@ -240,12 +243,12 @@ impl fmt::Display for EtcdError {
             Kind::Replaced => {
                 write!(formatter, "another etcd answers than before, or one whose data were restored")
             }
-            Kind::TokenExpired => write!(formatter, "the token has run out"),
-            Kind::LeaseGone => write!(formatter, "the lease of this host has gone"),
+            Kind::TokenExpired => write!(formatter, "the token has expired"),
+            Kind::LeaseGone => write!(formatter, "the lease of this host is gone"),
             Kind::Compacted => write!(formatter, "what happened meanwhile was compacted away"),
             Kind::Refused(why) => write!(formatter, "it refuses: {}", why.shown()),
             Kind::NotNow(why) | Kind::Unclear(why) => write!(formatter, "it cannot: {}", why.shown()),
-            Kind::Senseless(why) => write!(formatter, "the answer makes no sense: {}", why.shown()),
+            Kind::Senseless(why) => write!(formatter, "invalid answer: {}", why.shown()),
         }
     }
 }

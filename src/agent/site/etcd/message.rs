@@ -36,7 +36,7 @@ impl<'de> Deserialize<'de> for Long {
     }
 }
 
-/// In front of every answer.
+/// At the start of every answer.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Header {
@@ -63,14 +63,14 @@ pub(in crate::agent::site) struct Pair {
     pub(in crate::agent::site) value: Vec<u8>,
     /// The revision of the last change of the key.
     pub(in crate::agent::site) revision: i64,
-    /// The lease that it is under; 0 where there is none.
+    /// Its lease; 0 if there is none.
     pub(in crate::agent::site) lease: i64,
 }
 
 impl From<WirePair> for Pair {
     fn from(WirePair { key, value, mod_revision, lease, create_revision: _ }: WirePair) -> Self {
-        // Keys of others below the prefix may be no text; they then mean nothing, and are none of ours. Two
-        // such keys are still two.
+        // Keys of other programs below the prefix may not be text; they mean nothing here. Two such keys are
+        // still two.
         let key = String::from_utf8(key.0).unwrap_or_else(|error| STANDARD.encode(error.as_bytes()));
         Self { key, value: value.0, revision: mod_revision.0, lease: lease.0 }
     }
@@ -171,7 +171,7 @@ pub(super) struct LeaseRequest {
 pub(super) struct LeaseResponse {
     #[serde(rename = "ID")]
     pub(super) id: Long,
-    /// Left out where the lease is dead.
+    /// Omitted if the lease is dead.
     #[serde(rename = "TTL")]
     pub(super) ttl: Long,
     pub(super) error: String,
@@ -185,7 +185,7 @@ pub(super) struct Streamed<T> {
     pub(super) error: Option<Failure>,
 }
 
-/// The answer where something is wrong. In a stream the text is in `message` alone.
+/// The answer for an error. In a stream the text is only in `message`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Failure {
@@ -237,7 +237,7 @@ pub(super) struct WatchResponse {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WireEvent {
-    /// `DELETE`, or left out.
+    /// `DELETE`, or omitted.
     #[serde(rename = "type")]
     pub(super) kind: String,
     pub(super) kv: WirePair,

@@ -21,10 +21,10 @@ pub(super) use self::{
 
 mod watch;
 
-// Transactions: conditions that must all hold, and what is then done in one step. Each key may be written
-// once.
+// Transactions: conditions that must all hold, and changes that are then made in one step. Each key may be
+// written once.
 
-/// Keys: one, or all from one up to and without another.
+/// Keys: one, or all from one up to another, exclusive.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Range {
     pub(in crate::agent::site) from: String,
@@ -36,7 +36,7 @@ impl Range {
         Self { from: key.into(), to: None }
     }
 
-    /// All keys that begin so.
+    /// All keys with this prefix.
     pub(in crate::agent::site) fn below(prefix: impl Into<String>) -> Self {
         let from = prefix.into();
         let mut to = from.clone().into_bytes();
@@ -71,10 +71,10 @@ impl Range {
 pub(super) enum Compare {
     /// There is no such key.
     Absent(String),
-    /// The key was last changed at this revision; 0 where there is none.
+    /// The key was last changed at this revision; 0 if there is none.
     ChangedAt(String, i64),
-    /// No key of these was changed after this revision. Of none that is true; and what was deleted is not
-    /// seen.
+    /// No key of these was changed after this revision. This is true if there are none, and does not notice
+    /// deletions.
     UnchangedSince(Range, i64),
 }
 
@@ -83,7 +83,7 @@ pub(super) enum Compare {
 pub(super) enum Operation {
     /// A key is written.
     Put(String, Vec<u8>),
-    /// A key is written that goes when the lease does.
+    /// A key is written that is deleted with the lease.
     PutUnderLease(String, Vec<u8>, i64),
     /// A key goes.
     Delete(String),
@@ -95,14 +95,14 @@ pub(super) struct Transaction {
     pub(in crate::agent::site) operations: Vec<Operation>,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Done {
     /// Whether all conditions held, and it was done.
     pub(in crate::agent::site) holds: bool,
     /// The revision of the whole etcd then.
     pub(in crate::agent::site) revision: i64,
-    /// That of the etcd that has answered.
+    /// The generation of the etcd that answered.
     pub(in crate::agent::site) generation: u64,
 }
 

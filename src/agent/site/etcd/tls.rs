@@ -13,7 +13,7 @@ pub(super) fn config(access: &Access) -> Result<TlsConfig, String> {
     let mut config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
     let authorities = match &access.ca {
         Some(path) => certificates(path)?,
-        // Without an authority nobody is trusted, which is right for everything but plain http.
+        // Without an authority no member is trusted, which is right for everything but plain http.
         None => Vec::new(),
     };
     config = config.root_certs(RootCerts::Specific(Arc::new(authorities)));
@@ -31,7 +31,7 @@ fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, String> {
     };
     let found: Vec<_> = items(path)?.into_iter().filter_map(certificate).collect();
     if found.is_empty() {
-        return Err(format!("{} has no certificate in it", visible(path)));
+        return Err(format!("{} contains no certificate", visible(path)));
     }
     Ok(found)
 }
@@ -42,11 +42,11 @@ fn private_key(path: &Path) -> Result<PrivateKey<'static>, String> {
         _ => None,
     };
     let found = items(path)?.into_iter().find_map(key);
-    found.ok_or_else(|| format!("{} has no private key in it", visible(path)))
+    found.ok_or_else(|| format!("{} contains no private key", visible(path)))
 }
 
 fn items(path: &Path) -> Result<Vec<PemItem<'static>>, String> {
     let bytes = fs::read(path).map_err(|error| format!("cannot read {}: {error}", visible(path)))?;
     let items: Result<Vec<_>, _> = parse_pem(&bytes).collect();
-    items.map_err(|error| format!("{} is no PEM file: {error}", visible(path)))
+    items.map_err(|error| format!("{} is not a PEM file: {error}", visible(path)))
 }

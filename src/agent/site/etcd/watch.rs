@@ -1,5 +1,5 @@
 //! A watch: one streaming answer with every change of a range from a revision on. It ends after some time,
-//! and the listener asks again. So a dead connection that is never closed is left behind.
+//! and the listener starts another. So a dead connection that is never closed has no effect.
 
 use std::{
     io::{BufRead, BufReader},
@@ -14,14 +14,14 @@ use super::{
     message::{Bytes, Failure, Long, Streamed, WatchCreateRequest, WatchRequest, WatchResponse},
 };
 
-/// What came over it.
+/// An event of a watch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(in crate::agent::site) enum Heard {
     /// It has begun; the revision of the whole etcd then.
     Begun(i64),
-    /// Changes, in their order: each key as it is now, or that it has gone, with the revision of that.
+    /// Changes, in their order: each key as it is now, or its deletion, with its revision.
     Changes(Vec<(Pair, bool)>),
-    /// What it was to begin with was compacted away.
+    /// Its first revision was compacted.
     Compacted,
 }
 
@@ -33,7 +33,7 @@ pub(in crate::agent::site) struct Watch {
 }
 
 impl Client {
-    /// Begins to listen to changes from this revision on, for so long.
+    /// Begins to listen to changes from this revision on, for this long.
     pub(in crate::agent::site) fn watch(
         &self,
         range: &Range,
@@ -53,7 +53,7 @@ impl Client {
 }
 
 impl Watch {
-    /// Waits for what comes next; none where its time is over.
+    /// Waits for the next event; none if its time is over.
     pub(in crate::agent::site) fn next(&mut self) -> Result<Option<Heard>, EtcdError> {
         loop {
             let mut line = Vec::new();

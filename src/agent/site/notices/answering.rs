@@ -1,9 +1,9 @@
-//! Holders of this host that another host has given notice of. A claim that they are overdue is not believed:
-//! such a holder is ended only if it is overdue by the policy of this host and its clock since boot. A user's
-//! request to end one is believed, because the agents of a site trust each other: root may end every holder,
-//! and a user only their own. Both are ended with the grace and the reach of this host's policy, with the
-//! same care as every other end. Before each signal the reply that says so is written and seen, so the notice
-//! is still there, and its host can report it.
+//! Holders of this host for which another host has left a notice. A claim that they are overdue is not
+//! believed: such a holder is ended only if it is overdue by the policy of this host and its clock since
+//! boot. A user's request to end one is believed, because the agents of a site trust each other: root may end
+//! every holder, and a user only their own. Both are ended with the grace and the reach of this host's
+//! policy, with the same care as every other end. Before each signal the reply announces it and is read back.
+//! So the notice still exists, and its host can report the signal.
 
 use std::{
     collections::BTreeMap,
@@ -26,28 +26,28 @@ use crate::{
     text::escape::visible,
 };
 
-/// How often it is asked what the policy says by now.
+/// How often the policy is checked again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What this host knows of a holder of its own of which another host has given notice.
+/// What this host knows about a holder of its own for which another host has left a notice.
 #[derive(Debug, Default)]
 pub(in crate::agent::site) struct ReceivedNotice {
     slot: u64,
     /// Who gave notice.
     host: String,
-    /// The user at whose request it is ended, however old it is.
+    /// The user at whose request it is ended, regardless of its age.
     by: Option<u32>,
-    /// When it was asked last whether it is overdue.
+    /// When the last check was requested whether it is overdue.
     asked: Option<Instant>,
     ending: Option<RunningEviction>,
-    /// Since when nobody gives notice of it any more.
+    /// Since when there is no notice of it any more.
     withdrawn: Option<Instant>,
-    /// What is to be told.
+    /// The reply.
     reply: Option<Reply>,
 }
 
 impl ReceivedNotice {
-    /// Whether it is being ended, and somebody wants that still.
+    /// Whether it is being ended, and a notice still requests that.
     fn is_ending(&self) -> bool {
         self.ending.is_some() && self.withdrawn.is_none()
     }
@@ -60,17 +60,17 @@ struct Standing {
     slot: u64,
     /// Who gave it.
     host: String,
-    /// The user who asks for the end of the holder, and may.
+    /// The user who requests the end of the holder, and may.
     by: Option<u32>,
 }
 
 impl Site {
-    /// Looks at the notices of holders of this host.
+    /// Checks the notices of holders of this host.
     pub(in crate::agent::site) fn answer_notices(&mut self, local: &mut Local) {
         let (mut received, ttl) = (std::mem::take(&mut self.received), self.ttl);
         let standing = self.standing_notices(local);
-        // Who was asked to end is not asked again because another launch wants the same now, or because the
-        // host that gave notice was away: it is remembered for a while, though nothing more is done.
+        // A holder that got its signals does not get them again because another launch requests the same, or
+        // because the other host was away. So it is remembered for a while, although nothing more is done.
         let is_remembered = |of: &mut ReceivedNotice| {
             of.ending.is_some() && of.withdrawn.get_or_insert_with(Instant::now).elapsed() < ttl
         };
@@ -80,9 +80,9 @@ impl Site {
         for Standing { holding: number, table, slot, host, by } in standing {
             let of = received.entry((number, table.clone())).or_default();
             let has_changed = match &of.ending {
-                // The request was withdrawn, and whoever else gives notice says only that it is overdue.
+                // The request was withdrawn, and other notices only say that it is overdue.
                 Some(ending) => by.is_none() && ending.overdue.by.is_none(),
-                // It was asked whether it is overdue, which does not matter any more.
+                // The check whether it is overdue does not matter any more.
                 None => by.is_some() && of.by.is_none(),
             };
             if has_changed {
@@ -94,7 +94,7 @@ impl Site {
         self.received = received;
     }
 
-    /// Each notice that says of a holder of this host what its slot's record says.
+    /// Each notice whose holder is that of its slot's record on this host.
     fn standing_notices(&self, local: &Local) -> Vec<Standing> {
         let mut standing = Vec::new();
         for (table, of) in self.mirror.tables_with_notices() {
@@ -142,13 +142,12 @@ impl Site {
         }
         if of.ending.is_none() && of.asked.is_none_or(|asked| asked.elapsed() >= AGAIN) {
             of.asked = Some(Instant::now());
-            // Where the judges are gone, nobody is ended.
+            // If the judges are gone, no holder is ended.
             local.ask(Question::Expiry(number, table.to_owned()));
         }
     }
 
-    /// What the policy of this host says of a table, for a holder of which there is notice: none where
-    /// nobody is ever overdue.
+    /// The policy of this host for a table, for a holder with a notice: none if no holder is ever overdue.
     pub(in crate::agent) fn judged_expiry(
         &mut self,
         local: &mut Local,
@@ -158,7 +157,7 @@ impl Site {
     ) {
         let Some(holding) = local.ledger().holdings().get(&number) else { return };
         let of_holding = self.received.iter().filter(|((other, _), _)| *other == number);
-        // Signals go out once, for however many tables.
+        // Signals are sent once, for any number of tables.
         let is_ending = of_holding.filter(|(_, of)| of.is_ending()).find_map(|(_, of)| of.reply);
         let Some(of) = self.received.get_mut(&(number, name.to_owned())) else { return };
         let here = table_of_site(name);
@@ -215,12 +214,12 @@ impl Site {
 }
 
 impl Site {
-    /// What this host replies to notices, each by its table and slot.
+    /// The replies of this host to notices, each by its table and slot.
     pub(super) fn replies(&self) -> impl Iterator<Item = (&String, u64, Option<NoticeRecord>)> {
         self.received.iter().map(|((_, table), of)| (table, of.slot, self.replied(table, of)))
     }
 
-    /// A notice with what this host replies to it, where that is not said yet.
+    /// A notice with the reply of this host, if that is not written yet.
     fn replied(&self, table: &str, of: &ReceivedNotice) -> Option<NoticeRecord> {
         let record = self.mirror.notice(table, of.slot)?;
         let reply = of.reply.filter(|_| of.withdrawn.is_none() && !record.reply.is_some_and(Reply::is_final));

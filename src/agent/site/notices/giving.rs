@@ -1,6 +1,6 @@
-//! Overdue holders on other hosts, for launches of this one. A key names the holder that blocks a launch to
-//! its own host, and is deleted with the launch that wanted it. Nothing is ended here: the mirror shows what
-//! the other host says and does.
+//! Overdue holders on other hosts, for launches of this one. A key tells a holder's host that the holder
+//! blocks a launch here, and is deleted with that launch. Nothing is ended here: the mirror shows the replies
+//! of the other host.
 
 use std::{
     collections::BTreeMap,
@@ -24,23 +24,23 @@ use crate::{
     sys::signals::Signal,
 };
 
-/// For so long a host may say nothing to it before a launch that does not wait is refused.
+/// How long a host may take for a reply before a launch that does not wait is refused.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// How many times the grace passes until the last signal has done what it could.
+/// After how many times the grace the last signal must have had its effect.
 const SIGNALS_WITH_GRACE: u32 = 3;
 
-/// What a launch knows of it.
+/// What a launch knows about it.
 #[derive(Debug)]
 pub(in crate::agent) struct GivenNotice {
-    /// The table, as the site calls it.
+    /// The site's name of the table.
     table: String,
     id: TableId,
     /// One of its slots; with the last one the others become free.
     slot: u64,
     holder: SlotRecord,
     overdue: Overdue,
-    /// The user who asks for its end; none where it is overdue.
+    /// The user who requests its end; none if it is overdue.
     by: Option<u32>,
     /// By the policy of this host.
     grace: Duration,
@@ -49,7 +49,7 @@ pub(in crate::agent) struct GivenNotice {
 }
 
 impl GivenNotice {
-    /// How many slots of this table it will free, as far as is known.
+    /// How many slots of this table it will free, as far as known.
     pub(in crate::agent) fn frees(&self, table: TableId) -> u64 {
         let goes_on = self.reply == Some(Reply::NotOverdue);
         if self.id == table && !goes_on { self.overdue.slots } else { 0 }
@@ -66,7 +66,7 @@ impl GivenNotice {
 }
 
 impl Site {
-    /// Has notice given of a holder for a launch.
+    /// Requests a notice of a holder for a launch.
     pub(in crate::agent) fn give_notice(
         &self,
         local: &mut Local,
@@ -80,7 +80,7 @@ impl Site {
         let Some(name) = name_on_site(&to_end.table) else { return };
         let slot = overdue.holder.slots.0;
         let record = self.mirror.holder(name, slot).cloned();
-        // What this host has left itself is not held by anybody.
+        // Slots that this host itself has released have no holder.
         let Some(holder) = record.filter(|record| record.agent != self.agent) else { return };
         session.notices.push(GivenNotice {
             table: name.to_owned(),
@@ -95,14 +95,13 @@ impl Site {
         });
     }
 
-    /// The notices that there should be, as far as this host has a say: those that its launches want given,
-    /// as somebody has given them already or as this host would, and what it replies to those of others.
-    /// Each only as long as the slot is still that holder's.
+    /// The notices that should exist, as far as this host decides: those that its launches need, and its
+    /// replies to those of others. Each only while the slot still belongs to that holder.
     pub(in crate::agent::site) fn wanted_notices(&self, local: &Local) -> BTreeMap<Key, Value> {
         let evicting = local.evicting();
         let given = evicting.iter().filter_map(|number| local.session(*number));
         let mut given: Vec<&GivenNotice> = given.flat_map(|session| &session.notices).collect();
-        // Where a user asks for the end of a holder, that is what the notice says.
+        // A user's request precedes in a notice.
         given.sort_by_key(|notice| notice.by.is_some());
         let given = given.into_iter();
         let given = given.map(|notice| (&notice.table, notice.slot, Some(self.given(notice))));
@@ -113,8 +112,8 @@ impl Site {
         all.collect()
     }
 
-    /// Sees what became of the holders of which notice was given, and tells whoever wanted it. Launches
-    /// that do not stand in line look again.
+    /// Checks the holders with notices, and tells the launches that need them. Launches outside the queue
+    /// check again.
     pub(in crate::agent::site) fn see_notices(&self, local: &mut Local) {
         // After a restore holders are missing until their hosts have put them back.
         if !self.is_named() {
@@ -142,7 +141,7 @@ impl Site {
 }
 
 impl Session {
-    /// Whether notice of a holder was given for it already.
+    /// Whether a notice of a holder was already given for it.
     pub(in crate::agent) fn has_given_notice_of(&self, overdue: &Overdue) -> bool {
         let who = |of: &Overdue| (of.elsewhere.clone(), of.pid, of.holder.since);
         self.noticed.iter().any(|noticed| who(noticed) == who(overdue))
@@ -150,11 +149,11 @@ impl Session {
 }
 
 impl Site {
-    /// What has become of a holder; none as long as it is waited for.
+    /// The outcome of a holder; none while it is pending.
     fn fate_of(&self, notice: &mut GivenNotice, waits: bool) -> Option<EvictionOutcome> {
         notice.reply = self.notice_on(notice).map_or(notice.reply, |record| record.reply);
         let is_there = self.is_held_by(&notice.table, notice.slot, &notice.holder);
-        // The slots of a host that is gone are free, whatever has become of their holders.
+        // The slots of a dead host are free, regardless of their holders.
         let has_gone = || !self.mirror.is_there(&notice.holder.host);
         match notice.reply {
             Some(Reply::Ending(signal)) if !is_there && !has_gone() => {
@@ -173,23 +172,23 @@ impl Site {
         }
     }
 
-    /// The same notice as others see it, whoever gave it. One of a host that is gone does not count, nor one
-    /// that says only that the holder is overdue where a user asks for its end.
+    /// The same notice as others see it, whichever host left it. One of a dead host does not count, nor one
+    /// that only says that the holder is overdue if a user requests its end.
     fn notice_on(&self, notice: &GivenNotice) -> Option<&NoticeRecord> {
         let record = self.mirror.notice(&notice.table, notice.slot)?;
         let is_enough = record.ends_at_request() || notice.by.is_none();
         (record.holder.is_same(&notice.holder) && is_enough && self.is_there(record)).then_some(record)
     }
 
-    /// Whether the host that gave a notice is there.
+    /// Whether the host of a notice is present.
     pub(super) fn is_there(&self, notice: &NoticeRecord) -> bool {
         self.mirror.host(&notice.host).is_some_and(|host| host.agent == notice.agent)
     }
 
-    /// A notice as it is given already, or as this host would give it.
+    /// The existing notice, or the one that this host would write.
     fn given(&self, notice: &GivenNotice) -> NoticeRecord {
         let (host, agent, holder) = (self.host.clone(), self.agent.clone(), notice.holder.clone());
-        // A request ends with the user's command, also where a launch needs the notice as well.
+        // A request ends with the user's command, even if a launch also needs the notice.
         let is_withdrawn =
             |record: &&NoticeRecord| record.agent == self.agent && record.by.is_some() && notice.by.is_none();
         let there = self.notice_on(notice).filter(|record| !is_withdrawn(record));

@@ -1,5 +1,5 @@
 //! Notices that a host leaves in etcd for another one about a holder there. `giving` has those for launches
-//! of this host that want a slot, `answering` those that others gave about holders of this host.
+//! of this host, `answering` those of other hosts about holders of this host.
 
 mod answering;
 mod giving;

@@ -138,7 +138,7 @@ struct Explained<'d, 'p> {
 struct Standing {
     demand: usize,
     alternative: usize,
-    /// Of the claims that are had together.
+    /// For the claims that belong together.
     place: usize,
 }
 
@@ -178,8 +178,8 @@ impl Explained<'_, '_> {
     }
 }
 
-// Where the groups of a session and those of the database differ, a frequent surprise after a change of
-// groups: which they are, and which limits this makes.
+// The differences between the groups of the session and of the database, and their limits: a frequent
+// surprise after a change of groups.
 
 impl Explained<'_, '_> {
     /// The groups that only one of them has.

@@ -137,7 +137,7 @@ impl Explained<'_, '_> {
         text + "Nothing was taken.\n"
     }
 
-    /// How long it would wait for what is in its way; for everything, where nothing is.
+    /// How long it would wait for what blocks it; for everything, if nothing does.
     fn wait(&self) -> String {
         if let Ok(Some(refusal)) = &self.outlook.refusal {
             return format!("{}{}", waits::foretold(refusal), waits::with_option(refusal));
@@ -183,7 +183,7 @@ pub(super) fn person(situation: &Situation, policy: &Policy, clock: &Clock, now:
 }
 
 impl Standing {
-    /// What ties a claim to the one before it.
+    /// The connection of a claim to the one before it.
     fn joint(self) -> &'static str {
         match (self.alternative, self.place) {
             (0, 0) => "",

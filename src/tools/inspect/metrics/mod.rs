@@ -45,7 +45,7 @@ use crate::{
     },
 };
 
-/// Everybody may read it: it holds nothing but numbers.
+/// All users may read it: it contains only numbers.
 const MODE: u32 = 0o644;
 
 /// Prints the metrics, or writes them to a file.
@@ -117,7 +117,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 
 type Surveyed = (Result<TableSnapshot, KeeperError>, ListedFile, Option<Free>);
 
-/// A family of samples, one for each lock file that can be looked at.
+/// A family of samples, one for each lock file that can be checked.
 struct Gauge {
     name: &'static str,
     help: &'static str,
@@ -127,47 +127,49 @@ struct Gauge {
 const GAUGES: [Gauge; 11] = [
     Gauge {
         name: "rungate_slots_limit",
-        help: "How many slots of the repository may be held at once.",
+        help: "Limit of the repository, in slots.",
         value: |file, _, _| file.limit().map(number),
     },
     Gauge {
         name: "rungate_slots_out_of_order",
-        help: "How many named slots of the repository are out of order. There is none where slots have no names.",
+        help: "Number of named slots that are out of order. Missing if the slots have no names.",
         value: |file, _, _| (!file.names().is_empty()).then(|| number(file.out_of_order().len() as u64)),
     },
     Gauge {
         name: "rungate_slots_used",
-        help: "How many slots of the repository are held. It exceeds the limit where that was lowered.",
+        help: "Number of slots in use. It exceeds the limit if that was lowered.",
         value: |_, survey, _| Some(number(survey.used)),
     },
     Gauge {
         name: "rungate_slots_kept",
-        help: "How many idle slots of the repository are kept for some users.",
+        help: "Number of idle slots that are kept for some users.",
         value: |file, survey, _| Some(number(file.kept_idle(survey))),
     },
     Gauge {
         name: "rungate_slots_kept_for_queue",
-        help: "How many free slots of the repository only waiting launches may take.",
+        help: "Number of free slots that only waiting launches may acquire.",
         value: |_, _, free| free.map(|free| number(free.for_queue)),
     },
     Gauge {
         name: "rungate_launches_waiting",
-        help: "How many launches wait for the repository.",
+        help: "Number of launches that wait for the repository.",
         value: |_, survey, _| Some(number(survey.waiting.len() as u64)),
     },
     Gauge {
         name: "rungate_queue_limit",
-        help: "How many launches may wait for the repository. Missing if the queue has no limit.",
+        help: "Maximum length of the queue. Missing if it has no maximum.",
         value: |file, _, _| file.queue.most.map(|most| number(most.into())),
     },
     Gauge {
         name: "rungate_oldest_waiter_age_seconds",
-        help: "How long the first in line has waited, since its process started. There is none where nobody waits.",
+        help: "Seconds that the first waiting launch has waited, since its process started. Missing if no \
+            launch waits.",
         value: |_, survey, _| Some(survey.waiting.iter().filter_map(Waiter::waited).max()?.as_secs_f64()),
     },
     Gauge {
         name: "rungate_slots_unaccounted",
-        help: "How many held slots have a holder that cannot be seen: of another container or host, or of no launch.",
+        help: "Number of slots in use whose holder cannot be seen: in another container or host, or not a \
+            launch.",
         value: |_, survey, _| {
             let unknown = survey.holders.iter().filter(|holder| holder.pid.is_none());
             Some(number(unknown.map(|holder| holder.slots.1.abs_diff(holder.slots.0) + 1).sum()))
@@ -175,12 +177,12 @@ const GAUGES: [Gauge; 11] = [
     },
     Gauge {
         name: "rungate_oldest_holder_age_seconds",
-        help: "How long the oldest holder has held its slot. There is none where nobody holds one.",
+        help: "Seconds that the oldest holder has held its slot. Missing if no slot is held.",
         value: |_, survey, _| Some(survey.oldest()?.age(SystemTime::now())?.as_secs_f64()),
     },
     Gauge {
         name: "rungate_last_start_timestamp_seconds",
-        help: "When a program was last started under the repository, in seconds since 1970.",
+        help: "Time of the last start under the repository, in seconds since 1970.",
         value: |_, survey, _| {
             let since = survey.last_start?.duration_since(UNIX_EPOCH).ok()?;
             Some(since.as_secs_f64())
@@ -197,7 +199,7 @@ fn add_surveys(exposition: &mut Exposition, surveyed: &[Surveyed]) {
     let mut readable = exposition.family(
         "rungate_repository_readable",
         Kind::Gauge,
-        "Whether the lock file of the repository could be looked at.",
+        "Whether the lock file of the repository could be read.",
     );
     for (survey, file, _) in surveyed {
         readable.sample(&labels(file), u8::from(survey.is_ok()));
@@ -222,9 +224,9 @@ fn counts_of(path: &Path, policy: &Policy) -> io::Result<Counts> {
     let counts = Counts::new(policy.hours(), names, [].into_iter());
     let mut statistics = Statistics::new(Reading::default(), counts);
     match crate::tools::logs::records::each(path, |event| drop(statistics.see(event))) {
-        // What is no event does not count; what was too long may have hidden some.
+        // Lines that are no events do not count; long lines may have hidden some.
         Ok(skipped) => reading::complain_of(Skipped { others: 0, ..skipped }, path),
-        // One that is not there yet has none.
+        // One that does not exist yet has none.
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
@@ -237,7 +239,8 @@ fn add_counts(exposition: &mut Exposition, counts: &Counts, policy: &Policy, log
     let mut refusals = exposition.family(
         "rungate_refusals_total",
         Kind::Counter,
-        "Launches that were refused, or would have been, as the log has them; one counts for each repository that refused.",
+        "Launches in the log that were refused, or would have been. Each counts for each repository that \
+            refused it.",
     );
     let mut sample = |repository: Option<&str>, (reason, is_enforced): Reason, count: u64| {
         let enforced = if is_enforced { "true" } else { "false" };
@@ -261,20 +264,18 @@ fn add_counts(exposition: &mut Exposition, counts: &Counts, policy: &Policy, log
     };
     family(
         "rungate_expired_holders_total",
-        "Overdue holders that were ended or had just left, as the log has them.",
+        "Overdue holders in the log that were ended or had just exited.",
         |of| of.expired,
     );
     if log.events == LogEvents::All {
-        family(
-            "rungate_starts_total",
-            "Programs that were started with a slot, as the log has them.",
-            |of| of.cell.started(),
-        );
+        family("rungate_starts_total", "Programs in the log that were started with a slot.", |of| {
+            of.cell.started()
+        });
     }
 }
 
-// How the agent of this host is, and how it stands with others. The families are there in any case; samples
-// only where the policy has the agent keep something.
+// The state of this host's agent, and of its connection to others. The families are there in any case;
+// samples only where the policy has the agent keep something.
 
 /// A family of one sample.
 struct Figure {
@@ -288,37 +289,37 @@ const FIGURES: [Figure; 6] = [
     Figure {
         name: "rungate_site_connected",
         kind: Kind::Gauge,
-        help: "Whether the agent can give slots of the site now.",
+        help: "Whether the agent can grant slots of the site now.",
         value: |site| Some(f64::from(u8::from(site.is_open))),
     },
     Figure {
         name: "rungate_site_mirror_lag_seconds",
         kind: Kind::Gauge,
-        help: "How far what the agent knows of the site is behind. There is none before it was ever read.",
+        help: "Seconds that the agent's mirror of the site is behind. Missing before it was first read.",
         value: |site| Some(site.lag?.as_secs_f64()),
     },
     Figure {
         name: "rungate_site_seen_age_seconds",
         kind: Kind::Gauge,
-        help: "How long ago this host was last found to be there. There is none before that was ever so.",
+        help: "Seconds since the site last saw this host. Missing before the first time.",
         value: |site| Some(site.seen?.as_secs_f64()),
     },
     Figure {
         name: "rungate_site_ttl_seconds",
         kind: Kind::Gauge,
-        help: "How long this host may be silent before its slots are given to others.",
+        help: "Seconds for which this host may be silent before its slots are given to others.",
         value: |site| Some(site.ttl.as_secs_f64()),
     },
     Figure {
         name: "rungate_site_leases_lost_total",
         kind: Kind::Counter,
-        help: "How often the lease of this host was lost since its agent started.",
+        help: "Number of times that this host lost its lease since its agent started.",
         value: |site| Some(number(site.leases_lost)),
     },
     Figure {
         name: "rungate_site_hosts",
         kind: Kind::Gauge,
-        help: "How many hosts of the site are there.",
+        help: "Number of hosts in the site.",
         value: |site| Some(number(site.hosts.iter().filter(|host| host.lease.is_some()).count() as u64)),
     },
 ];
@@ -326,7 +327,7 @@ const FIGURES: [Figure; 6] = [
 fn add(exposition: &mut Exposition, policy: &Policy) {
     let is_needed = policy.repositories().iter().any(|known| known.keeper() != Keeper::File);
     let about = is_needed.then(agent::about);
-    let help = "Whether the agent answers; its version where it does.";
+    let help = "Whether the agent answers, and its version.";
     let mut up = exposition.family("rungate_agent_up", Kind::Gauge, help);
     match &about {
         None => {}

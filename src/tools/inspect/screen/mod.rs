@@ -30,7 +30,7 @@ pub use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use crate::sys::terminal;
 
-/// The second screen of the terminal, given back when dropped.
+/// The second screen of the terminal, released when dropped.
 #[must_use = "the terminal is given back when this is dropped"]
 pub struct Screen {
     terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
@@ -101,7 +101,7 @@ fn take() -> io::Result<()> {
     execute!(stdout(), EnterAlternateScreen)
 }
 
-/// Does nothing where the terminal was given back already.
+/// Does nothing if the terminal was released already.
 fn leave() {
     if is_raw_mode_enabled().unwrap_or(false) {
         // Nothing is left to be done for a terminal that is gone.
@@ -110,8 +110,8 @@ fn leave() {
     }
 }
 
-/// An empty screen as large as the terminal is now. Ratatui's own way to clear asks the terminal where the
-/// cursor is, and would wait for an answer that the thread that reads keys takes away.
+/// An empty screen as large as the terminal is now. Ratatui's own clear queries the cursor position, and
+/// would wait for an answer that the key-reading thread consumes.
 fn blank() -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
     let (columns, rows) = terminal::size();
     let mut backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, stdout()));

@@ -13,7 +13,7 @@ use ratatui::{
 
 use crate::text::columns;
 
-/// What bars, lines and scrollbars are made of.
+/// The characters of bars, lines and scrollbars.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) struct Glyphs {
     pub(super) used: &'static str,
@@ -25,7 +25,7 @@ pub(super) struct Glyphs {
 }
 
 impl Glyphs {
-    /// Those of the locale: blocks where its encoding is UTF-8.
+    /// The characters for the locale: blocks if its encoding is UTF-8.
     pub(super) fn of_locale() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -41,7 +41,7 @@ impl Glyphs {
 
     pub(super) const ASCII: Self = Self { used: "#", kept: "=", free: ".", line: "-", track: "|" };
 
-    /// A bar so wide. Whatever is used shows, and only what is all used has no gap.
+    /// A bar so wide. Any use is visible, and only full use has no gap.
     pub(super) fn bar(self, columns: u16, used: u64, kept: u64, limit: u64) -> Line<'static> {
         let all = u64::from(columns);
         let is_full = used.saturating_add(kept) >= limit;

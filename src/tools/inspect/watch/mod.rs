@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &ListingArguments, situation: Situation) -> Result<
     if !Screen::is_possible() {
         let text = "status --watch needs a terminal on standard input and standard output";
         return Err(Error::new(ExitStatus::Usage, text)
-            .advise("For scripts: rungate status --json. For one look: rungate status".to_owned()));
+            .advise("For scripts: rungate status --json. To print it once: rungate status".to_owned()));
     }
     let mut observer = Observer::new(situation, arguments)?;
     let shown = show(&mut observer).map_err(|error| {
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &ListingArguments, situation: Situation) -> Result<
     })?;
     Ok(match shown {
         End::Asked => ExitStatus::Success as u8,
-        // Whoever sent it shall see that it was obeyed.
+        // The sender must see its effect.
         End::Signal(signal) => child::die_of(signal as i32),
     })
 }
@@ -85,7 +85,7 @@ fn show(observer: &mut Observer) -> io::Result<End> {
                 Action::Stop => stop(&mut screen)?,
             },
             Event::Signal(Signal::SIGTSTP) => stop(&mut screen)?,
-            // Whoever had the terminal meanwhile may have changed it.
+            // Another program may have changed the terminal meanwhile.
             Event::Signal(Signal::SIGCONT) => screen.take_again()?,
             Event::Signal(Signal::SIGWINCH) => screen.clear()?,
             Event::Signal(signal) => return Ok(End::Signal(signal)),
@@ -110,7 +110,7 @@ fn stop(screen: &mut Screen) -> io::Result<()> {
     }
 }
 
-// From a snapshot and a view to a screen of any size. Where there is hardly any room, everything goes but
+// From a snapshot and a view to a screen of any size. If there is hardly any room, everything goes but
 // the repositories.
 
 /// Draws the whole screen.
@@ -179,7 +179,7 @@ fn draw_head(frame: &mut Frame, area: Rect, snapshot: &Snapshot, entries: &[&Ent
     }
 }
 
-/// How many programs hold slots: one that has several, or of several repositories, is one all the same.
+/// How many programs hold slots: one that has several, or of several repositories, is one nevertheless.
 fn programs(entries: &[&Entry]) -> usize {
     let holders = entries.iter().flat_map(|entry| &entry.holders);
     let (unknown, known): (Vec<&str>, Vec<&str>) =
@@ -258,7 +258,7 @@ fn draw_overview(
     }
 }
 
-// One repository: a heading, and below it whoever holds its slots or waits for them.
+// One repository: a heading, and below it its holders and waiters.
 
 /// The page of one repository.
 fn draw_details(frame: &mut Frame, area: Rect, entry: &Entry, view: &mut View, glyphs: Glyphs) {
@@ -313,7 +313,7 @@ fn draw_processes(
     if let Some(error) = &entry.error {
         frame.render_widget(Paragraph::new(error.as_str()).red().wrap(Wrap::default()), area);
     } else if processes.rows() == 0 {
-        frame.render_widget("Nobody holds a slot.".dim(), area);
+        frame.render_widget("No slot is held.".dim(), area);
     } else {
         // Below the titles of the repositories.
         let [_, area] = Layout::horizontal([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
@@ -322,7 +322,7 @@ fn draw_processes(
     }
 }
 
-// The table of the processes of one repository: who holds its slots and, below them, who waits.
+// The table of the processes of one repository: its holders and, below them, its waiters.
 
 /// Holders and waiting processes that are shown.
 struct Processes<'s> {
@@ -331,7 +331,7 @@ struct Processes<'s> {
 }
 
 impl<'s> Processes<'s> {
-    /// Those of a repository that the view does not filter out.
+    /// The processes of a repository that the filter shows.
     fn of(entry: &'s Entry, view: &View) -> Self {
         Self { holders: view.filtered(entry, &entry.holders), waiting: view.filtered(entry, &entry.waiting) }
     }

@@ -1,5 +1,5 @@
 //! Looks at the repositories repeatedly. It finds new files and reads the policy only every few seconds: a
-//! look itself only opens the files and asks the kernel.
+//! refresh only opens the files and queries the kernel.
 
 use std::{
     cmp::Reverse,
@@ -30,7 +30,7 @@ use crate::{
 /// From one search for files to the next.
 const SEARCH: Duration = Duration::from_secs(5);
 
-/// What is looked at, and with what.
+/// The inputs of the observer.
 pub(super) struct Observer {
     situation: Situation,
     wanted: Vec<OsString>,

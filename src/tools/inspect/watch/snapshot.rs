@@ -1,17 +1,17 @@
-//! All repositories at one moment, in words and numbers that can be shown: names are looked up, and nothing
-//! is left that a terminal would obey.
+//! All repositories at one moment, in printable texts and numbers: names are looked up, and control
+//! characters are escaped.
 
 use std::time::Duration;
 
 use crate::judge::terms::keyword::Queue;
 
-/// What there is to see.
+/// The visible state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Snapshot {
     pub(super) entries: Vec<Entry>,
     /// The time of day.
     pub(super) time: String,
-    /// What is wrong with the policy, so that this may not be all, or not up to date.
+    /// The faults of the policy, so that this may be incomplete or outdated.
     pub(super) notice: Option<String>,
 }
 
@@ -21,13 +21,13 @@ pub(super) struct Entry {
     /// `seats [ann]`
     pub(super) title: String,
     pub(super) limit: Option<u64>,
-    /// Why it is not everybody's limit.
+    /// Why it is not the limit of all.
     pub(super) limit_note: Option<String>,
     /// How many idle slots are kept for some, or for those who wait.
     pub(super) kept: u64,
-    /// The same, with whom they are for.
+    /// The same, with the users that they are for.
     pub(super) kept_note: Option<String>,
-    /// Why it could not be looked at.
+    /// Why it could not be checked.
     pub(super) error: Option<String>,
     pub(super) used: u64,
     /// Longest first.
@@ -38,7 +38,7 @@ pub(super) struct Entry {
     pub(super) queue: Queue,
 }
 
-/// A holder, or who waits in line.
+/// A holder or a waiter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
     /// Its slots, or its place in the line.

@@ -54,7 +54,7 @@ pub(super) enum Page {
     Help,
 }
 
-/// What a key asks for that the view cannot do.
+/// A request of a key that the view cannot do itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Action {
     None,
@@ -83,14 +83,14 @@ pub(super) struct View {
 }
 
 impl View {
-    /// What a key does.
+    /// The effect of a key.
     pub(super) fn press(&mut self, key: KeyEvent) -> Action {
         let code = match (key.modifiers - KeyModifiers::SHIFT, key.code) {
             (KeyModifiers::NONE, code) => code,
             (KeyModifiers::CONTROL, KeyCode::Char('c')) => return Action::Quit,
             (KeyModifiers::CONTROL, KeyCode::Char('z')) => return Action::Stop,
             (KeyModifiers::CONTROL, KeyCode::Char('l')) => return Action::Redraw,
-            // What some terminals send for it.
+            // The codes of some terminals for it.
             (KeyModifiers::CONTROL, KeyCode::Char('h')) => KeyCode::Backspace,
             _ => return Action::None,
         };

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &HistoryArguments, situation: &Situation) -> Result
     let first = events.iter().map(|event| event.time).min();
     tell(&covered, first);
     if events.is_empty() {
-        let what = if is_open { "no events" } else { "no event of those that were asked for" };
+        let what = if is_open { "no events" } else { "no matching event" };
         stream::complain(&format!("rungate: the log has {what}"));
     }
     print(&table(&events))
@@ -152,7 +152,7 @@ fn print_lines(logs: Logs, filter: Filter) -> Result<u8, Error> {
 // The repositories of an event with their members, as listings show them. A log that is to be replayed says
 // whose table each was; every other has the names of repositories alone.
 
-/// What an event is about: `matlab=7 matlab-per-user [ann]=3`.
+/// The subject of an event: `matlab=7 matlab-per-user [ann]=3`.
 fn repositories(event: &Event, names: &NameCache) -> String {
     let mut seen = Vec::new();
     let mut shown = Vec::new();
@@ -166,8 +166,8 @@ fn repositories(event: &Event, names: &NameCache) -> String {
     shown.join(" ")
 }
 
-/// Whose table the event names this often: if it has more of them than it names, and they are of several
-/// members, that is unknown.
+/// The member of the table that the event names this often. Unknown if it has more tables than it names, of
+/// several members.
 fn member_of<'a>(event: &'a Event, name: &str, before: usize) -> Option<&'a str> {
     let is_named = |table: &&TableSeen| table.repository == name;
     let is_own = |table: &&TableSeen| is_named(table) && !table.shared && table.room.is_none();

@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// What an event must be to count.
+/// The conditions of an event to count.
 #[derive(Default)]
 pub(crate) struct Filter {
     /// In milliseconds since 1970.
@@ -34,7 +34,7 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// What the caller asks for.
+    /// The caller's request.
     pub(crate) fn of(arguments: &HistoryArguments) -> Result<Self, Error> {
         let command = arguments.command.as_deref().map(|text| Pattern::new(text, Subject::Path));
         Ok(Self {
@@ -70,7 +70,7 @@ impl Filter {
     }
 
     /// Calls `see` with what counts now that this event has come: often it itself, and sometimes one that
-    /// came before. Gives back an event that is no longer needed.
+    /// came before. Releases an event that is no longer needed.
     pub(crate) fn pass(&mut self, event: Event, see: &mut See<'_>) -> Result<Option<Event>, Error> {
         let is_wanted = self.since.is_none_or(|since| event.time >= since)
             && self.until.is_none_or(|until| event.time < until)
@@ -84,7 +84,7 @@ impl Filter {
     }
 }
 
-/// What is to be done with each event; gives back one that is no longer needed.
+/// Called for each event; returns one that is no longer needed.
 type See<'s> = dyn FnMut(Event) -> Result<Option<Event>, Error> + 's;
 
 /// The host and the number of a process.

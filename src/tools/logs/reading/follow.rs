@@ -15,10 +15,10 @@ use crate::{
     tools::logs::{records::Reader, tail::Tail},
 };
 
-/// How often files are looked at: file systems of other hosts report no change.
+/// How often files are checked: file systems of other hosts report no change.
 const INTERVAL: Duration = Duration::from_millis(200);
 
-/// What is done with the events that came together; says whether more are wanted.
+/// Called with the events that came together; returns whether to continue.
 type Show<'s> = dyn FnMut(&[Event]) -> Result<bool, Error> + 's;
 
 /// Calls `show` with events as they come, and once with none when the logs are open, until it wants no more.
@@ -51,8 +51,8 @@ pub(crate) fn follow(
     show(&[])?;
     let mut events = Vec::new();
     if !is_from_now {
-        // They are looked for after the newest file was opened: a rotation between the two loses nothing, and
-        // the file that was opened is not read twice.
+        // They are searched after the newest file was opened. So a rotation in between loses nothing, and no
+        // file is read twice.
         let mut older = logs()?;
         let is_opened = |path: &Path| {
             let id = regular_file::status_of_target(path).ok().map(|status| status.id);

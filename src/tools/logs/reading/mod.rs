@@ -42,12 +42,12 @@ pub(crate) struct Logs(Vec<VecDeque<Source>>);
 pub(crate) struct Covered {
     /// How many files rotation had made.
     pub(crate) rotated: usize,
-    /// Those of them that could not be read.
+    /// Files that could not be read.
     pub(crate) unreadable: Vec<PathBuf>,
 }
 
 impl Covered {
-    /// In words, where it is more than what was named.
+    /// In words, if it is more than what was named.
     pub(crate) fn to_text(&self) -> Option<String> {
         let Self { rotated, unreadable } = self;
         let files = match rotated {
@@ -73,8 +73,8 @@ impl Logs {
         }))
     }
 
-    /// Calls `see` for each event that the filter lets through. What it gives back it no longer needs:
-    /// the caller that made an event of a line frees it for less.
+    /// Calls `see` for each event that the filter lets through. It returns events that it no longer needs:
+    /// the caller can reuse their memory.
     pub(crate) fn each(
         self,
         mut filter: Filter,
@@ -103,7 +103,7 @@ impl Logs {
     }
 }
 
-/// The files of one host, one of which is being read.
+/// The files of one host; one of them is being read.
 struct OneLog {
     sources: VecDeque<Source>,
     current: Option<(Source, Lines<Box<dyn io::Read>>)>,
@@ -144,7 +144,7 @@ fn cannot_be_read(source: &Source, error: &io::Error, covered: &mut Covered) -> 
     let reason = match (error.raw_os_error(), error.kind()) {
         (Some(_), _) => errno_of(error).desc().to_owned(),
         (None, io::ErrorKind::Unsupported) => error.to_string(),
-        // What is no error of the system is one of unpacking.
+        // Any other error comes from decompression.
         (None, _) => "it is compressed, and damaged or cut off".to_owned(),
     };
     let text = format!("the log {} cannot be read: {reason}", source.name().shown());

@@ -32,7 +32,7 @@ pub(super) struct Source {
 enum Kind {
     File,
     Input,
-    /// What journalctl prints, which runs from when it is opened.
+    /// The output of journalctl, which runs once it is opened.
     Journal(Command, Option<Child>),
 }
 
@@ -73,7 +73,8 @@ impl Source {
                 file.map(|file| Self { name: PathBuf::from(file), kind: Kind::File, is_rotated: false }).ok_or_else(|| {
                     Error::new(
                         ExitStatus::System,
-                        format!("the policy logs to syslog, and none of {} is there", FILES_OF_SYSLOG.join(", ")),
+                        format!("the policy logs to syslog, but none of {} exists", FILES_OF_SYSLOG.join(", \
+                            ")),
                     )
                     .advise("Name the file that syslog writes: rungate history FILE".to_owned())
                 })
@@ -119,7 +120,7 @@ impl Source {
         }
     }
 
-    /// Whether rotation made it of a log: without it the rest can be read all the same.
+    /// Whether rotation made it of a log: without it the rest can be read nevertheless.
     pub(super) fn is_rotated(&self) -> bool {
         self.is_rotated
     }
@@ -137,7 +138,7 @@ impl Source {
         })
     }
 
-    /// After all of it was read. What journalctl had to say, it has said itself.
+    /// After all of it was read. journalctl itself has printed the reason.
     pub(super) fn close(self) -> Result<(), Error> {
         let Kind::Journal(_, Some(mut child)) = self.kind else { return Ok(()) };
         match child.wait() {
@@ -148,10 +149,10 @@ impl Source {
     }
 }
 
-/// What a log begins with that gzip has compressed.
+/// The first bytes of a log that gzip has compressed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
-/// What others begin with, which are not read.
+/// The first bytes of other formats, which are not read.
 const OTHERS: [(&[u8], &str); 3] = [(b"\xfd7zXZ\0", "xz"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"BZh", "bzip2")];
 
 /// A log as it was written, where rotation has compressed it.
@@ -164,7 +165,7 @@ fn unpacked(mut log: impl Read + 'static) -> io::Result<Box<dyn Read>> {
     }
     let is_packed = begin.starts_with(&GZIP);
     let log = io::Cursor::new(begin).chain(log);
-    // Of several that were joined all are read.
+    // All parts of a joined file are read.
     Ok(if is_packed { Box::new(MultiGzDecoder::new(log)) } else { Box::new(log) })
 }
 
@@ -188,7 +189,7 @@ enum Age {
     Number(Reverse<u32>),
 }
 
-/// What the name of a file says of its age, where it was made of the log with this name.
+/// The age in the name of a file, if it was rotated from the log with this name.
 fn age(log: &str, name: &str) -> Option<Age> {
     let name = [".gz", ".xz", ".zst", ".bz2"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let date = |text: &str| {

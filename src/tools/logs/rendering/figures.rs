@@ -1,5 +1,4 @@
-//! What is shown of a log: each figure with a sentence, a drawing if there is something to draw, and its
-//! table.
+//! The report on a log: each figure has a sentence, a chart if possible, and its table.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -15,15 +14,15 @@ use crate::{
     },
 };
 
-/// What numbers are called.
+/// The units of numbers.
 pub struct Called<'a> {
     /// The name of a user.
     pub user: &'a dyn Fn(u32) -> String,
     /// The name of a group.
     pub group: &'a dyn Fn(u32) -> String,
-    /// What the author of a rule has to say.
+    /// The message of a rule's author.
     pub message: &'a dyn Fn(&str) -> Option<String>,
-    /// How clocks tell the time.
+    /// The format of times.
     pub zone: TimeZone,
 }
 
@@ -53,7 +52,7 @@ pub const HEAD: [Column; 10] = [
 /// The answer: one row for each program.
 pub fn answer(programs: &[Program<'_>], more: usize) -> Figure {
     let says = match (programs.first(), more) {
-        (None, _) => "No program asked for a slot.".to_owned(),
+        (None, _) => "No program requested a slot.".to_owned(),
         (Some(worst), 0) if worst.of.cell.refused + worst.of.cell.waited == 0 => {
             "Every launch started at once.".to_owned()
         }
@@ -79,7 +78,7 @@ pub fn uses(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -> V
 /// Everything else.
 pub fn details(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -> Vec<Figure> {
     let mut figures = vec![suggested(programs)];
-    // Hours of less than a day are told by the use over time.
+    // The use over time shows the hours of less than a day.
     if counts.closing.span.is_some_and(|(begin, end)| end - begin >= DAY) {
         figures.push(by_hour("refused", "Refusals by weekday and hour", "refused", &counts.refused));
         figures.push(by_hour("waited", "Waits by weekday and hour", "waited", &counts.waited));
@@ -97,7 +96,7 @@ pub fn details(counts: &Counts, programs: &[Program<'_>], called: &Called<'_>) -
     figures
 }
 
-/// What the log does not tell, in sentences.
+/// The gaps of the log, in sentences.
 pub fn doubts(counts: &Counts) -> Vec<String> {
     let ends = counts.ends;
     let mut doubts = Vec::new();
@@ -147,7 +146,7 @@ fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure
     let known: BTreeMap<u64, Step> = steps.steps().map(|(from, step)| (from, *step)).collect();
     let moments: Vec<u64> = (begin / step..=end / step).map(|number| number * step).collect();
     let of = |from: &u64| known.get(from).copied().unwrap_or_default();
-    // What all members hold together is no use of the seats that each of them has.
+    // The sum over all members is not the use of each one's seats.
     let has_members = usage.has_members;
     let peak = |of: &Step| if has_members { of.most } else { of.peak() };
     let average = |from: u64, of: &Step| {
@@ -216,11 +215,11 @@ fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure
     }
 }
 
-/// What the drawing of a program says.
+/// The text of a program's chart.
 fn sentence(program: &Program<'_>) -> String {
     let cell = &program.of.cell;
     let average = match program.average {
-        None => "How many were in use on average is unknown;".to_owned(),
+        None => "The average use is unknown;".to_owned(),
         Some(average) => {
             let all = if program.of.usage.has_members { " over all members" } else { "" };
             format!("{} on average{all},", bounds(average, |number| format!("{number:.1}")))
@@ -522,7 +521,7 @@ fn unenforced(counts: &Counts) -> Figure {
         id: "unenforced".to_owned(),
         title: "What is not enforced".to_owned(),
         says: format!(
-            "{} launches started that would have been refused, were everything enforced.",
+            "{} launches started that would have been refused if everything were enforced.",
             count(counts.would_refuse)
         ),
         drawing: None,
@@ -531,7 +530,7 @@ fn unenforced(counts: &Counts) -> Figure {
     }
 }
 
-/// What a link may contain.
+/// The characters of a link.
 fn of_letters(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
@@ -544,7 +543,7 @@ pub struct Figure {
     pub id: String,
     pub title: String,
     pub says: String,
-    /// What is drawn of it.
+    /// Its chart.
     pub drawing: Option<Drawing>,
     /// The columns of its table.
     pub columns: Vec<Column>,
@@ -585,11 +584,11 @@ pub enum Drawing {
 pub struct Use {
     /// In order and without a gap.
     pub points: Vec<Point>,
-    /// How many slots there were, where the log tells it.
+    /// How many slots there were, if the log tells it.
     pub seats: Option<u64>,
     /// Labels below it: at the beginning, between and at the end.
     pub labels: Vec<String>,
-    /// Whether it is of one member, each of which has seats of its own.
+    /// Whether it is of one member; each has its own seats.
     pub is_of_members: bool,
     /// Whether ends are missing, so that the points are what there was at most.
     pub has_bounds: bool,

@@ -14,15 +14,15 @@ const STYLE: &str = include_str!("page.css");
 /// The heading of the page.
 const TITLE: &str = "Use of limited programs";
 
-/// What the page is made of.
+/// The inputs of the page.
 pub struct Page<'a> {
     /// How much it is about.
     pub subtitle: &'a str,
     /// The first table.
     pub answer: &'a Figure,
-    /// What it is made of.
+    /// Its inputs.
     pub programs: &'a [Program<'a>],
-    /// What the log does not tell.
+    /// The gaps of the log.
     pub doubts: &'a [String],
     /// Everything else.
     pub figures: &'a [Figure],
@@ -148,9 +148,9 @@ fn table(page: &mut String, figure: &Figure) {
     page.push_str("</tbody>\n</table></div>\n");
 }
 
-// The drawings. Lines and areas are SVG that is stretched to the page; all words are text of the page beside
-// it, so that they are as large on a phone as elsewhere. Colours are variables of the page, and lines differ
-// in more than their colour.
+// The drawings. Lines and areas are SVG that is stretched to the page. All words are normal text beside it,
+// so that they keep their size on a phone. Colours are variables of the page, and lines differ in more than
+// their colour.
 
 /// How wide and high a drawing is, in units of its own.
 const WIDTH: f64 = 1000.0;

@@ -14,14 +14,14 @@ use crate::{
 /// How many programs are shown; the others are added up.
 const MOST: usize = 200;
 
-/// What more seats would have come to, as a simulation of the log says.
+/// The effect of more seats, by a simulation of the log.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// With this number of seats this share would have started at once.
     Enough(u64),
     /// Not even this number is enough: this share would have started at once.
     NotEnough(u64, f64),
-    /// The log does not tell enough.
+    /// The log does not have enough data.
     Unknown,
 }
 
@@ -32,7 +32,7 @@ pub const GOOD: f64 = 0.99;
 pub struct Program<'c> {
     /// The name of the repository.
     pub name: &'c str,
-    /// What was counted of it.
+    /// Its counts.
     pub of: &'c Repository,
     /// How many slots there are; of each member, where each has a table.
     pub seats: Option<u64>,
@@ -42,9 +42,9 @@ pub struct Program<'c> {
     pub average: Option<Bounds<f64>>,
     /// For which share of the time none was free, at most; none if unknown.
     pub full: Option<f64>,
-    /// What the figures suggest.
+    /// The suggestion from the figures.
     pub suggestions: Vec<Suggestion>,
-    /// What a simulation said.
+    /// The result of a simulation.
     pub outcome: Option<Outcome>,
 }
 
@@ -96,7 +96,7 @@ pub fn in_trouble(counts: &Counts) -> Vec<(&str, u64)> {
 }
 
 impl Program<'_> {
-    /// What follows from its row, in a sentence; and the command that shows why, where there is one.
+    /// The conclusion from its row, in a sentence; and the command that shows why, if there is one.
     pub fn answer(&self) -> (String, Option<String>) {
         let cell = &self.of.cell;
         let at_once = share(cell.at_once, cell.launches);

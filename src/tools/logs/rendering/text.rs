@@ -11,7 +11,7 @@ use crate::text::{columns::width, escape::visible, style::Style, table::Table};
 /// From nothing to all.
 const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How wide a line of characters is, where there is room, and where there is none.
+/// How wide a line of characters is, where there is room, and if there is none.
 const WIDTHS: (usize, usize) = (60, 20);
 
 /// How many programs have a sentence, and how many a line.

@@ -47,7 +47,7 @@ const MODE: u32 = 0o644;
 
 /// Prints or writes it.
 pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<u8, Error> {
-    // A log can be told of without any policy, unless one was named.
+    // A report needs no policy, unless one was named.
     let named = situation.named_policy();
     let load = || match named {
         // As if it were the system's: one table for all users.
@@ -118,7 +118,7 @@ pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<
     Ok(ExitStatus::Success as u8)
 }
 
-/// Where the log tells of no launch.
+/// Where the log has no launch.
 fn nothing(arguments: &ReportArguments) -> String {
     let span = if arguments.span.since.is_some() || arguments.span.until.is_some() {
         " in this span of time"
@@ -207,7 +207,7 @@ fn enough(
     seats: u32,
     load: &dyn Fn() -> Result<Policy, Error>,
 ) -> Option<Outcome> {
-    // None where the policy cannot be read again, and nothing where the log does not tell enough.
+    // None if the policy cannot be read again, and empty if the log does not have enough data.
     let share = |limit: u32| -> Option<Option<f64>> {
         let policy = load().ok()?.with_limit(name, limit)?;
         if !trial.undecided(&policy).is_empty() {

@@ -108,7 +108,7 @@ fn is_used(rule: &Rule) -> bool {
     rule.started + rule.refused + rule.would_refuse > 0
 }
 
-/// Those who were refused most, or would have been.
+/// The users who were refused most, or would have been.
 fn parties<K: Eq + Hash + Ord>(all: &Bounded<K, Party>, name: impl Fn(&K) -> String) -> Value {
     let mut sorted: Vec<(&K, &Party)> = all.iter().collect();
     sorted.sort_by_key(|(_, of)| Reverse((of.cell.refused + of.would_refuse, of.cell.launches)));

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// The log, and what it is looked at with.
+/// The log, and what it is checked with.
 pub(super) struct Material<'m> {
     pub(super) arguments: &'m SimulateArguments,
     pub(super) traffic: &'m Traffic,
@@ -22,14 +22,14 @@ pub(super) struct Material<'m> {
     pub(super) policy: &'m Policy,
 }
 
-/// Those who have launches in common, then and now.
+/// Names with launches in both, then and now.
 pub(super) struct Line {
     pub(super) name: String,
     pub(super) then: Cell,
     pub(super) now: Cell,
 }
 
-/// What launches are added up by.
+/// The keys by which launches are counted.
 #[derive(Clone, Copy)]
 pub(super) enum By {
     User,

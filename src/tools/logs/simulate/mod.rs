@@ -32,12 +32,12 @@ fn is_named_as_log(path: &Path) -> bool {
 
 /// A log is where the policy should be.
 fn log_for_policy(path: &Path) -> Error {
-    let text = format!("{} is called as a log is, and the policy to try comes first", path.shown());
+    let text = format!("{} has the name of a log; the policy to try must come first", path.shown());
     let advice = format!("rungate simulate /etc/rungate/policy.toml {}", path.shown());
     Error::new(ExitStatus::Usage, text).advise(advice)
 }
 
-/// Plays what the logs tell of under a policy, and says what would have come of it.
+/// Simulates the launches of logs under a policy, and reports the results.
 pub(crate) fn run(arguments: &SimulateArguments, situation: &Situation) -> Result<u8, Error> {
     if is_named_as_log(&arguments.tried) {
         return Err(log_for_policy(&arguments.tried));
@@ -83,14 +83,14 @@ pub(crate) fn run(arguments: &SimulateArguments, situation: &Situation) -> Resul
     })
 }
 
-/// The launches that logs tell of, for a policy.
+/// The launches in logs, for a policy.
 pub(crate) fn traffic_of(situation: &Situation, policy: &Policy, logs: &[PathBuf]) -> Result<Traffic, Error> {
     let tables = joiner::Reading { is_by_host: false, single: single_tables(policy) };
     let reading = Reading { looks: policy.looks(), tables, seed: 1, most: None };
     read(situation, logs, &Span::default(), Recording::new(reading, policy.hours()))
 }
 
-/// Everything that the logs tell within a span of time.
+/// All events of the logs within a span of time.
 fn read(
     situation: &Situation,
     files: &[PathBuf],
@@ -126,7 +126,7 @@ fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments
     let recording = Recording::new(reading, policy.hours());
     let traffic = read(situation, &arguments.files, &arguments.span, recording)?;
     if traffic.launches.is_empty() {
-        return Err(Error::new(ExitStatus::Usage, "the log tells of no launch").advise(
+        return Err(Error::new(ExitStatus::Usage, "the log has no launch").advise(
             "Starts are in it where the policy says: [log] events = \"all\", replay = true".to_owned(),
         ));
     }

@@ -30,7 +30,7 @@ pub(super) struct Sweep {
     is_search: bool,
 }
 
-/// What came of it.
+/// Its result.
 pub(super) struct Swept {
     name: String,
     rows: Vec<Row>,
@@ -106,7 +106,7 @@ impl Sweep {
             if let Some(error) = failed.into_inner() {
                 return Err(error);
             }
-            // What one less would cost is a part of the answer.
+            // The cost of one less is part of the answer.
             if let Some(less) =
                 found.and_then(|found| found.checked_sub(1)).filter(|less| *less >= self.lowest)
                 && !rows.contains_key(&less)

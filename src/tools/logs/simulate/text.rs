@@ -21,7 +21,7 @@ const MOST: usize = 10;
 /// How many single launches are shown that went otherwise.
 const EXAMPLES: usize = 5;
 
-/// What went otherwise than in the log.
+/// The differences from the log.
 #[derive(Default)]
 pub(super) struct Compared {
     examples: Vec<(usize, Outcome)>,
@@ -56,7 +56,7 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally], compared: &Compared)
     parts.join("\n")
 }
 
-/// The answer where the log does not tell enough.
+/// The answer if the log does not have enough data.
 pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> String {
     let then = &material.traffic.then;
     [
@@ -118,11 +118,11 @@ fn overall(material: &Material<'_>, now: &Tally) -> String {
     table.render()
 }
 
-/// Who is newly refused, and who is not any more.
+/// The launches that are newly refused, and those that no longer are.
 fn changes(material: &Material<'_>, compared: &Compared, draws: &[Tally]) -> String {
     let Some(now) = draws.first() else { return String::new() };
     if now.different == 0 {
-        return "Every launch goes as it did.\n".to_owned();
+        return "No launch has another result.\n".to_owned();
     }
     let mut text = String::new();
     for ((then, now), number) in &compared.changes {
@@ -174,7 +174,7 @@ fn example(material: &Material<'_>, launch: usize, outcome: Outcome) -> String {
     )
 }
 
-/// What was drawn, and how much it matters.
+/// The sampled durations, and their effect.
 fn drawn(draws: &[Tally]) -> String {
     let Some(now) = draws.first().filter(|now| now.drawn > 0) else { return String::new() };
     let refused = draws.iter().map(|draw| draw.all.refused);
@@ -182,7 +182,8 @@ fn drawn(draws: &[Tally]) -> String {
     let waits = draws.iter().map(|draw| draw.waits.percentile(95.0));
     let (shortest, longest) = (waits.clone().min().unwrap_or(0), waits.max().unwrap_or(0));
     format!(
-        "{} ran not in the log: each lasts as long as one of the same user and command did.\nIn {} draws {} to {} \
+        "{} did not run in the log: each gets the duration of a run of the same user and command.\nIn {} \
+            draws {} to {} \
          are refused, and 95% wait no longer than {} to {}.\n",
         count(now.drawn),
         draws.len(),
@@ -286,7 +287,7 @@ fn cells(name: String, then: &Cell, now: &Cell) -> [String; 7] {
     ]
 }
 
-/// What the log does not tell.
+/// The gaps of the log.
 fn doubts(material: &Material<'_>, _now: &Tally) -> String {
     let traffic = material.traffic;
     let mut text = String::new();
@@ -301,7 +302,7 @@ fn doubts(material: &Material<'_>, _now: &Tally) -> String {
     ));
     if traffic.untold > 0 {
         text.push_str(&format!(
-            "Of {} launches the log tells no more than user and command (see [log] replay).\n",
+            "Of {} launches the log has only user and command (see [log] replay).\n",
             count(traffic.untold)
         ));
     }

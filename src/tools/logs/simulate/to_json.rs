@@ -36,7 +36,7 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
     })
 }
 
-/// What is left where the log does not tell enough.
+/// The remaining part if the log does not have enough data.
 pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> Value {
     let traffic = material.traffic;
     json!({

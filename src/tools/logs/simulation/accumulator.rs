@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{acquire::refusal::Refusal, policy::Hours, tools::logs::statistics::fate::Fate};
 
-/// Called for each launch with its number and what became of it.
+/// Called for each launch with its number and its outcome.
 pub type See<'s> = dyn FnMut(usize, Outcome) + 's;
 
 /// The books of one world.
@@ -43,7 +43,7 @@ impl<'w, 's> Accumulator<'w, 's> {
         Self { hours, see, names: names.to_vec(), uses, tally: Tally::default() }
     }
 
-    /// What became of the launch with this number, and after how long.
+    /// The outcome of the launch with this number, and its wait.
     pub(super) fn came_to(&mut self, number: usize, launch: Launch, fate: Fate, wait: u64) {
         let outcome = Outcome { fate, wait, then: Some(launch.fate()) };
         self.tally.add(launch.kind, self.hours.at(launch.arrived()), outcome);
@@ -100,18 +100,18 @@ impl<'w, 's> Accumulator<'w, 's> {
         }
     }
 
-    /// The log ends: what comes of launches counts all the same, what is in use does not any more.
+    /// The log ends: outcomes of launches still count, but the use does not.
     pub(super) fn end_of_log(&mut self, now: u64) -> EndOfLog {
         self.uses.iter_mut().for_each(|of| of.change(now, 0));
         EndOfLog(self.uses.clone())
     }
 
-    /// What is used from this moment on is not counted.
+    /// Use after this moment is not counted.
     pub(super) fn forget_use(&mut self, now: u64) {
         self.uses.fill(Use { since: now, ..Use::default() });
     }
 
-    /// What came since use was forgotten.
+    /// Changes since the use was last reset.
     pub(super) fn add_to(&self, end: &mut EndOfLog) {
         for (known, later) in end.0.iter_mut().zip(&self.uses) {
             known.of.cell.merge(&later.of.cell);

@@ -1,5 +1,5 @@
-//! What a policy says of each kind of launch: asked once for each of the times that the policy distinguishes,
-//! and remembered.
+//! The policy's decision on each kind of launch: computed once for each time that the policy distinguishes,
+//! and cached.
 
 use std::{
     cell::RefCell,
@@ -30,12 +30,12 @@ use crate::{
 /// Within a minute the time makes no difference to a policy.
 const MINUTE: u64 = 60_000_000;
 
-/// What is to be done with a launch.
+/// The decision on a launch.
 #[derive(Debug)]
 pub enum Plan<'p> {
     /// It needs these, in memory.
     Needs(Needs<'p>),
-    /// It is refused: by this rule, where it is one.
+    /// It is refused: by this rule, if it is one.
     Refused(Option<&'p str>),
 }
 
@@ -50,14 +50,14 @@ pub struct Needs<'p> {
     pub tables: Vec<(String, usize)>,
 }
 
-/// What is changed about the policy for a try.
+/// A change of the policy for a trial.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Terms {
     /// Whether everything counts as enforced.
     pub is_enforced: bool,
     /// Whether each host has lock files of its own.
     pub is_by_host: bool,
-    /// How long launches wait at most, where that is not what they said themselves.
+    /// How long launches wait at most, if that is not what they said themselves.
     pub wait: Option<Wait>,
 }
 
@@ -81,7 +81,7 @@ pub struct Judge<'p> {
 const UNKNOWN: u32 = u32::MAX;
 
 impl<'p> Judge<'p> {
-    /// Of a policy, where limits for each processor count those of this host.
+    /// For a policy; limits for each processor count those of this host.
     pub fn new(policy: &'p Policy, people: &'p Remembered<'p>, terms: Terms) -> Self {
         Self {
             policy,
@@ -102,7 +102,8 @@ impl<'p> Judge<'p> {
         &self.repositories
     }
 
-    /// Which of the times that the policy tells apart it is. As long as that stays the same, so do its plans.
+    /// The index of the time among those that the policy distinguishes. As long as that stays the same, so do
+    /// its plans.
     pub fn time_at(&mut self, micros: u64) -> usize {
         let minute = micros / MINUTE;
         if self.last.0 != minute {
@@ -124,7 +125,7 @@ impl<'p> Judge<'p> {
         self.generations.get(time).copied().unwrap_or(0)
     }
 
-    /// What is to be done with a launch of this kind, at this moment of this time.
+    /// The decision on a launch of this kind, at this moment.
     pub fn plan(&mut self, number: u32, kind: &Kind, time: usize, micros: u64) -> Rc<Plan<'p>> {
         let known = self.numbers[time].get(number as usize).copied().unwrap_or(UNKNOWN);
         if let Some(plan) = self.plans.get(known as usize) {
@@ -150,7 +151,7 @@ impl<'p> Judge<'p> {
         let groups = told.map_or_else(|| self.people.groups_of(kind.uid), |told| told.groups.clone());
         let program = told.map_or_else(|| kind.command.clone(), |told| told.program.clone());
         let canonical = told.and_then(|told| told.canonical.clone()).unwrap_or_else(|| program.clone());
-        // What no rule named is there, and is nothing that a rule could name.
+        // Values that no rule names exist, but are none that a rule could name.
         let untold = |text: &Option<String>| OsString::from(text.as_deref().unwrap_or_default());
         let arguments: Vec<OsString> =
             told.map_or_else(Vec::new, |told| told.arguments.iter().map(untold).collect());
@@ -197,7 +198,7 @@ impl<'p> Judge<'p> {
         Plan::Needs(Needs { demands: demands.collect(), hold, tables })
     }
 
-    /// The same demand with tables in memory; none where an ancestor's slots are enough.
+    /// The same demand with tables in memory; none if an ancestor's slots are enough.
     fn in_memory(
         &self,
         demand: Demand<'p>,
@@ -279,12 +280,12 @@ fn add_claim(text: &mut String, claim: &Claim<'_>) {
     claim.origins.iter().for_each(|origin| text.extend([" by ", origin.rule]));
 }
 
-// Who the users and groups of a log are: asked once for each name, of the name service or of files that were
-// brought along from another machine.
+// The users and groups of a log: looked up once for each name, in the name service or in files from another
+// machine.
 
 /// The database of the accounts.
 pub trait Accounts: Names {
-    /// The groups of a user about whom the log says nothing.
+    /// The groups of a user without groups in the log.
     fn groups_of(&self, uid: u32) -> Vec<u32>;
 }
 

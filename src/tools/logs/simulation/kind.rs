@@ -10,7 +10,7 @@ use crate::{
     policy::RelevantInputs,
 };
 
-/// What a decision looks at.
+/// The inputs of a decision.
 #[derive(Clone, Debug, Default, Eq, Hash, PartialEq)]
 pub struct Kind {
     /// The caller.
@@ -19,13 +19,13 @@ pub struct Kind {
     pub command: String,
     /// Where it ran.
     pub host: String,
-    /// The rest, where the log tells it.
+    /// The rest, if the log has it.
     pub told: Option<Box<Circumstances>>,
     /// The repositories for which an ancestor's slots were enough.
     pub shared: Vec<String>,
 }
 
-/// What an event tells of a launch, as far as a policy looks at it.
+/// The facts of an event that a policy uses.
 #[derive(Clone, Copy)]
 struct Seen<'e> {
     event: &'e Event,
@@ -43,7 +43,7 @@ impl<'e> Seen<'e> {
         shared.map(|table| table.repository.as_str())
     }
 
-    /// What the log tells, without what no rule of the policy looks at.
+    /// The facts in the log, without those that no rule of the policy uses.
     fn told(self) -> Option<Told<'e>> {
         let Circumstances { groups, program, canonical, directory, arguments, environment, wait } =
             self.event.launch.as_deref()?;
@@ -137,7 +137,7 @@ pub struct Kinds {
 }
 
 impl Kinds {
-    /// The number of the kind of an event, without what no rule of the policy looks at.
+    /// The number of the kind of an event, without facts that no rule of the policy uses.
     pub fn number(&mut self, event: &Event, looks: RelevantInputs, is_by_host: bool) -> u32 {
         let seen = Seen::of(event, looks, is_by_host);
         let alike = self.numbers.entry(seen.hash()).or_default();

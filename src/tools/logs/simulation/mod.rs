@@ -1,6 +1,6 @@
-//! Plays the launches of a log under a policy: at their times and with their durations, with the evaluator
-//! and the protocol of every launch, over tables in memory and a simulated clock. Nothing here reads a log or
-//! prints: `recording` takes events one by one, and a `tally` counts the results.
+//! Simulates the launches of a log under a policy, at their times and with their durations. It uses the
+//! evaluator and the protocol of every launch, over tables in memory and with a simulated clock. Nothing here
+//! reads a log or prints: `recording` takes events one by one, and a `tally` counts the results.
 //!
 //! A year has millions of launches, so a launch takes sixteen bytes ([`traffic`]), each kind of launch is
 //! judged once for each time of day that the policy distinguishes ([`judge`]), and results are added up and

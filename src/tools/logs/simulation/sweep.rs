@@ -34,16 +34,16 @@ use crate::{
 /// How often a log is played where durations have to be sampled.
 const DRAWS: u64 = 3;
 
-/// What launches are tried under.
+/// The policy and limits of a simulation.
 #[derive(Clone, Copy)]
 pub struct Trial<'t> {
     /// The launches.
     pub traffic: &'t Traffic,
-    /// Who the users are.
+    /// The users.
     pub accounts: &'t (dyn Accounts + Sync),
-    /// What is changed about the policy.
+    /// The change of the policy.
     pub terms: Terms,
-    /// What the draws begin with.
+    /// The seed of the draws.
     pub seed: u64,
 }
 
@@ -137,12 +137,12 @@ pub struct Row {
     pub long_waits: f64,
     /// How many refusals there are on a day.
     pub refusals: f64,
-    /// Whether the log tells enough to say so.
+    /// Whether the log has enough data for that.
     pub is_known: bool,
 }
 
 impl Row {
-    /// Of a repository, from what was counted.
+    /// For a repository, from the counts.
     #[expect(clippy::cast_precision_loss, reason = "shares")]
     pub fn of(limit: u32, name: &str, tally: &Tally, traffic: &Traffic, is_known: bool) -> Self {
         let of = tally.repositories.get(name).cloned().unwrap_or_default();
@@ -163,7 +163,7 @@ impl Row {
     }
 }
 
-/// The lowest limit that starts this share at once; none where no limit does. More seats never start fewer,
+/// The lowest limit that starts this share at once; none if no limit does. More seats never start fewer,
 /// so only a few limits are tried.
 pub fn seats_for(share: f64, range: (u32, u32), mut row: impl FnMut(u32) -> Row) -> Option<u32> {
     let (mut low, mut high) = range;
@@ -182,8 +182,8 @@ pub fn seats_for(share: f64, range: (u32, u32), mut row: impl FnMut(u32) -> Row)
 }
 
 // A world in which launches come when they came, and run as long as they ran, under a policy. Between two
-// events nothing happens: a launch comes, one ends, somebody's patience ends, or it becomes another time for
-// the policy. After each, whoever waits looks in the order of the line, as launches do.
+// events nothing happens: a launch comes, a program ends, a wait times out, or a time window of the policy
+// begins or ends. After each, waiting launches check in the order of the queue, as real ones do.
 
 pub struct World<'w, 'p, 's> {
     judge: &'w mut Judge<'p>,
@@ -305,7 +305,7 @@ impl<'p> World<'_, 'p, '_> {
         self.look(id, waiting);
     }
 
-    /// Looks whether a launch can have what it needs. Says whether it waits.
+    /// Checks whether a launch can have what it needs. Returns whether it waits.
     fn look(&mut self, id: i32, mut waiting: Waiting<'p>) -> Option<()> {
         let plan = Rc::clone(&waiting.plan);
         let Plan::Needs(needs) = &*plan else {
@@ -351,7 +351,7 @@ impl<'p> World<'_, 'p, '_> {
                 self.waiting.insert(id, waiting);
                 Some(())
             }
-            // Tables in memory can always be looked at.
+            // Tables in memory can always be checked.
             Err(_) => None,
         }
     }
@@ -406,8 +406,8 @@ impl<'p> World<'_, 'p, '_> {
         self.serve(tables);
     }
 
-    /// Something has happened to these tables: their waiters look, in the order of the queue. Those behind
-    /// one that has looked and keeps waiting need not.
+    /// Something has happened to these tables: their waiters look, in the order of the queue. Launches behind
+    /// one that keeps waiting need not check.
     fn serve(&mut self, tables: Vec<memory::Table>) {
         let mut todo = tables;
         while let Some(table) = todo.pop() {
@@ -434,7 +434,7 @@ impl<'p> World<'_, 'p, '_> {
         }
     }
 
-    /// Everybody who waits is judged by what holds now, the oldest first.
+    /// All waiting launches are judged by the current limits, the oldest first.
     fn judge_again(&mut self) {
         let mut ids: Vec<(u64, usize, i32)> =
             self.waiting.iter().map(|(id, waiting)| (waiting.since, waiting.launch, *id)).collect();
@@ -488,7 +488,7 @@ impl<'p> World<'_, 'p, '_> {
     }
 
     fn pass_minutes_after(&mut self, at: u64) {
-        // Nobody waits for years: what is far away is looked at when it comes.
+        // No launch waits for years: distant events are checked when they come.
         const DAY: u64 = 86_400_000_000;
         if at.saturating_sub(self.now) < 32 * DAY {
             self.pass_minutes(at);
@@ -496,18 +496,18 @@ impl<'p> World<'_, 'p, '_> {
     }
 }
 
-// What will happen, and when.
+// A future event and its time.
 
 /// What will happen.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) enum Event {
     /// A program ends.
     End(u32),
-    /// A launch that waits has to look whether its time is over.
+    /// A launch that waits has to check whether its time is over.
     Look(i32),
 }
 
-/// All that will happen. What ends at some moment ends before anything else happens then.
+/// All that will happen. Ends at a moment precede other events of that moment.
 #[derive(Default)]
 pub(super) struct Agenda {
     events: BinaryHeap<Reverse<(u64, bool, u32, Event)>>,

@@ -41,13 +41,13 @@ pub struct Tally {
     pub different: u64,
 }
 
-/// What became of one launch.
+/// The outcome of one launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
     pub fate: Fate,
     /// How long it waited, in microseconds.
     pub wait: u64,
-    /// What became of it in the log, where that is something else than this.
+    /// The outcome in the log, if it differs.
     pub then: Option<Fate>,
 }
 

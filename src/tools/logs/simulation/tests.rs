@@ -186,7 +186,7 @@ fn a_look_tells_which_end_came_before_it() {
         )
     };
     let mut recording = Recording::new(Reading::default(), Hours::in_zone(TimeZone::UTC));
-    // The second ends first, and is the last to be written down; the refusal is read before it.
+    // The second ends first, and is the last to be recorded; the refusal is read before it.
     for text in [started(1, 100, 1, 1), started(2, 200, 2, 2), refused(300), ended(2, 500), ended(1, 600)] {
         recording.see(event(&text));
     }

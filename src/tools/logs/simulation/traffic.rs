@@ -20,8 +20,8 @@ use crate::{
 
 #[derive(Clone, Copy, Debug)]
 pub struct Launch {
-    /// When it came, in microseconds since 1970 (52 bits, so until 2112), what became of it (2 bits), and the
-    /// upper bits of how long it ran.
+    /// When it came, in microseconds since 1970 (52 bits, so until 2112), the outcome (2 bits), and the upper
+    /// bits of how long it ran.
     arrived: u64,
     /// Its kind, by number.
     pub kind: u32,
@@ -55,7 +55,7 @@ impl Launch {
         self.arrived >> ARRIVED
     }
 
-    /// What became of it.
+    /// Its outcome.
     pub fn fate(self) -> Fate {
         Fate::ALL[usize::try_from((self.arrived >> FATE) & 3).unwrap_or(0)]
     }
@@ -88,7 +88,7 @@ fn packed(micros: u64) -> u64 {
 /// Which try it is.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Draw {
-    /// What the draws begin with.
+    /// The seed of the draws.
     pub seed: u64,
     /// How many came before.
     pub number: u64,
@@ -111,13 +111,13 @@ pub struct Traffic {
     pub ends: Ends,
     /// For launches whose end is unknown, by number, how long they ran at least.
     pub vague: HashMap<usize, u64>,
-    /// What became of them then.
+    /// Their outcomes then.
     pub then: Tally,
     /// The last moment of the log, in microseconds since 1970.
     pub end: u64,
-    /// Launches whose circumstances the log does not tell.
+    /// Launches whose circumstances are not in the log.
     pub untold: u64,
-    /// A repository of which two hosts held one slot at the same time, each in a lock file of its own.
+    /// A repository in which two hosts held one slot at the same time, each in its own lock file.
     pub of_each_host: Option<String>,
 }
 
@@ -133,7 +133,7 @@ impl Traffic {
         (self.end.saturating_sub(self.begin()) as f64 / 86_400e6).max(1.0 / 86_400.0)
     }
 
-    /// How long a launch runs: as it did, or as its like did. Says whether that was drawn.
+    /// How long a launch runs: as it did, or as its like did. Returns whether that was drawn.
     pub fn lasts(&self, index: usize, draw: Draw) -> (u64, bool) {
         let launch = self.launches[index];
         if let Some(lasted) = launch.lasted() {
@@ -147,8 +147,8 @@ impl Traffic {
     }
 }
 
-// From the events of a log to the launches that it tells of, to be played again. Starts are joined with
-// their waits and ends by the statistics that `report` counts with.
+// From the events of a log to its launches, for the simulation. Starts are joined with their waits and ends
+// by the statistics that `report` counts with.
 
 /// Bounds of an end that are no wider than this are good enough: `rungate end --overdue` looks every five
 /// minutes.
@@ -157,11 +157,11 @@ const NARROW: u64 = 600_000_000;
 /// How a log is to be read.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
-    /// What the policy looks at: the rest need not be distinguished.
+    /// The facts that the policy uses: others need not be distinguished.
     pub looks: RelevantInputs,
-    /// What is known of the tables.
+    /// The known state of the tables.
     pub tables: joiner::Reading,
-    /// What the draws begin with.
+    /// The seed of the draws.
     pub seed: u64,
     /// More launches than these are counted, and cannot be played again; nor can more than a tenth of it of
     /// different kinds.
@@ -218,7 +218,7 @@ impl Recording {
     }
 
     /// One event more. Events of one process come in the order in which they happened.
-    /// Gives back one that is no longer needed.
+    /// Releases one that is no longer needed.
     pub fn see(&mut self, event: Event) -> Option<Event> {
         self.joiner.see(event, &mut self.launches)
     }
@@ -292,7 +292,7 @@ impl Sink for Launches {
 
     fn ended(&mut self, run: &Run) {
         self.counts.ended(run);
-        // Between two looks it ended in the middle; without a look, no later than its slot was free.
+        // Between two sweeps it ended in the middle; without a sweep, no later than its slot was free.
         let is_vague = match run.end {
             End::Seen => run.to - run.from > NARROW,
             End::Missed => true,
@@ -319,7 +319,7 @@ impl Sink for Launches {
     }
 }
 
-/// Puts launches in the order in which they came. What is known by their numbers follows them.
+/// Puts launches in the order in which they came. Data by number follow them.
 fn in_order(launches: &mut [Launch], known: HashMap<usize, u64>) -> HashMap<usize, u64> {
     if known.is_empty() {
         launches.sort_by_key(|launch| launch.arrived());
@@ -350,7 +350,7 @@ impl Launches {
 /// How many durations are kept of one user with one command, and of one command.
 const KEPT: usize = 32;
 
-/// Samples, from the nearest kin to the farthest.
+/// Samples, from the most similar launches to the least.
 #[derive(Debug, Default)]
 pub struct Durations {
     users: HashMap<(u32, u32), Sample>,
@@ -391,7 +391,7 @@ impl Durations {
     }
 
     /// How long one may run: as long as one of the same user and command did, else of the same command, else
-    /// of any. None where no end is known at all.
+    /// of any. None if no end is known at all.
     pub fn draw(&self, uid: u32, command: u32, dice: &mut Dice) -> Option<u64> {
         let of_user = self.users.get(&(uid, command)).and_then(|sample| sample.draw(dice));
         let of_command = || self.commands.get(&command).and_then(|sample| sample.draw(dice));
@@ -411,8 +411,8 @@ impl Dice {
         Self(seed)
     }
 
-    /// That of one launch in one draw: the same whatever happened to the launches before it, so that two
-    /// policies are compared by the same luck.
+    /// The random number of one launch in one draw. It does not depend on earlier launches, so that two
+    /// policies are compared with the same draws.
     pub fn of_launch(seed: u64, draw: u64, launch: u64) -> Self {
         let mut dice = Self(seed ^ draw.wrapping_mul(0xa076_1d64_78bd_642f));
         Self(dice.next_u64() ^ launch.wrapping_mul(0xe703_7ed1_a0b4_28db))

@@ -35,7 +35,7 @@ pub struct Repository {
     pub waits: Distribution,
     /// How long programs ran whose end is known.
     pub runs: Distribution,
-    /// How long after another each of them started, where there is one table.
+    /// How long after another each of them started, if there is one table.
     pub gaps: Distribution,
     /// How much of it was in use.
     pub usage: Usage,
@@ -47,7 +47,7 @@ pub struct Repository {
 }
 
 impl Repository {
-    /// How many would have been refused, were everything enforced.
+    /// How many would have been refused if everything were enforced.
     pub fn would_refuse(&self) -> u64 {
         self.refusals.iter().filter(|((_, is_enforced), _)| !is_enforced).map(|(_, count)| count).sum()
     }
@@ -64,9 +64,9 @@ pub struct Rule {
     pub started: u64,
     /// Launches that it refused by its own word, or by a limit that it claims.
     pub refused: u64,
-    /// Of these by its own word.
+    /// Refusals by the rule itself.
     pub denied: u64,
-    /// What it would have refused, were it enforced.
+    /// What it would have refused if it were enforced.
     pub would_refuse: u64,
 }
 
@@ -75,7 +75,7 @@ pub struct Rule {
 pub struct Party {
     /// The launches.
     pub cell: Cell,
-    /// What would have been refused, were everything enforced.
+    /// What would have been refused if everything were enforced.
     pub would_refuse: u64,
 }
 
@@ -91,7 +91,7 @@ pub struct Counts {
     pub rules: Bounded<String, Rule>,
     /// By the user's number.
     pub users: Bounded<u32, Party>,
-    /// By the group's number, where the log tells the groups.
+    /// By the group's number, if the log has the groups.
     pub groups: Bounded<u32, Party>,
     /// By name.
     pub commands: Bounded<String, Party>,
@@ -115,7 +115,7 @@ pub struct Counts {
     pub expired: u64,
     /// Launches of which the log has only user and command.
     pub untold: u64,
-    /// What the log said of itself.
+    /// The log's facts about itself.
     pub closing: Closing,
     would_be_refused: HashSet<(String, i32)>,
     first: Option<u64>,
@@ -181,7 +181,7 @@ impl Counts {
         self.step
     }
 
-    /// Makes steps longer, where the log has become so.
+    /// Makes steps longer, if the log has become so.
     fn pass(&mut self, at: u64) {
         let first = self.first.map_or(at, |first| first.min(at));
         self.first = Some(first);
@@ -374,7 +374,7 @@ impl Statistics {
         Self { joiner: Joiner::new(reading), counts }
     }
 
-    /// One event more. Gives back one that is no longer needed.
+    /// One event more. Releases one that is no longer needed.
     pub fn see(&mut self, event: Event) -> Option<Event> {
         self.joiner.see(event, &mut self.counts)
     }
@@ -386,7 +386,7 @@ impl Statistics {
     }
 }
 
-// Launches, counted by what became of them.
+// Launches, counted by outcome.
 
 /// Some launches.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -440,20 +440,20 @@ impl Cell {
     }
 }
 
-// A map of names with a bound, because everyone who may append to a log can make up names. What comes after
-// the bound is added up as "others".
+// A map of names with a bound, because users who may append to a log can invent names. Names beyond the bound
+// are counted as "others".
 
 /// Values by name, and one value for all further names.
 #[derive(Debug)]
 pub struct Bounded<K, V> {
     most: usize,
     named: HashMap<K, V>,
-    /// Everything whose name is not kept; none where every name is.
+    /// Everything whose name is not kept; none if every name is.
     pub others: Option<V>,
 }
 
 impl<K: Eq + Hash + Ord, V: Default> Bounded<K, V> {
-    /// Of at most this many names.
+    /// For at most this many names.
     pub fn of(most: usize) -> Self {
         Self { most, named: HashMap::new(), others: None }
     }

@@ -59,7 +59,7 @@ impl Distribution {
         }
     }
 
-    /// The value that this percentage does not exceed (nearest rank); 0 where there is none.
+    /// The value that this percentage does not exceed (nearest rank); 0 if there is none.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -107,7 +107,7 @@ impl Distribution {
     }
 }
 
-/// The longest value of the class of a value. Those below 128 have one each.
+/// The longest value of the class of a value. Values below 128 have one each.
 fn class_of(micros: u64) -> u64 {
     if micros < STEPS {
         return micros;

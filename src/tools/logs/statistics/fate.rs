@@ -1,6 +1,6 @@
 //! How a launch ended.
 
-/// What became of a launch.
+/// The outcome of a launch.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 pub enum Fate {

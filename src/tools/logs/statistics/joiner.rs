@@ -30,13 +30,13 @@ pub const EXACT: u64 = 1_000_000;
 /// How many slots of one launch are followed.
 const MOST_SLOTS: u64 = 4096;
 
-/// Of more programs than these whose end is not known the oldest are given up.
+/// Beyond this many programs with unknown ends, the oldest are dropped.
 const MOST_RUNS: usize = 65_536;
 
-/// No event is from before 2000 or after 2200: everyone who may append to a log can write any time.
+/// No event is from before 2000 or after 2200: users who may append to a log can write any time.
 const POSSIBLE: std::ops::Range<u64> = 946_684_800_000_000..7_258_118_400_000_000;
 
-/// What is known of the tables of a log before it is read.
+/// The known facts about the tables of a log before it is read.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// Whether each host has lock files of its own.
@@ -52,7 +52,7 @@ pub trait Sink {
     fn launched(&mut self, launch: &Launched<'_>);
     /// A table has a slot free again since then at the latest.
     fn freed(&mut self, table: u32, repository: &str, at: u64);
-    /// What is known of a program that has ended, or of one that has not when the log ends.
+    /// The known facts about a program that has ended, or still runs when the log ends.
     fn ended(&mut self, run: &Run);
     /// Something else happened, at this moment.
     fn noted(&mut self, event: &Event, at: u64);
@@ -62,13 +62,13 @@ pub trait Sink {
 pub struct Launched<'a> {
     /// How many came before.
     pub number: usize,
-    /// What the log says of it.
+    /// Its facts in the log.
     pub event: &'a Event,
     /// When it was decided, in microseconds since 1970.
     pub at: u64,
     /// When it came.
     pub arrived: u64,
-    /// What became of it.
+    /// Its outcome.
     pub fate: Fate,
     /// The tables in which it has slots of its own.
     pub taken: &'a [Taken<'a>],
@@ -87,11 +87,11 @@ impl Launched<'_> {
 /// Slots of a table that a launch has taken.
 pub struct Taken<'a> {
     pub repository: &'a str,
-    /// Which of its tables, where that is known.
+    /// Which of its tables, if known.
     pub table: Option<u32>,
     /// How many slots.
     pub count: u64,
-    /// What the launch saw of it.
+    /// Its state as the launch saw it.
     pub seen: Option<&'a TableSeen>,
     /// How many slots of it are not known to be free.
     pub occupied: u64,
@@ -139,7 +139,7 @@ pub struct Held {
 }
 
 impl Run {
-    /// How long it ran, in microseconds, where the log tells when it ended.
+    /// How long it ran, in microseconds, if the log has its end.
     pub fn length(&self) -> Option<u64> {
         let middle = self.from.midpoint(self.to).saturating_sub(self.began);
         // Bounds that are wide, for how long it ran, say little.
@@ -167,8 +167,8 @@ struct Waited {
     arrived: Option<u64>,
 }
 
-/// A look at a table that found fewer slots held than were known to be: some of these launches had ended, and
-/// it was not yet written down.
+/// A decision that found fewer held slots than known: some of these launches had ended, and that was not
+/// logged yet.
 struct Look {
     at: u64,
     table: u32,
@@ -176,16 +176,16 @@ struct Look {
     most: u64,
     /// Whether it says which of the launches have ended: all of them.
     tells_which: bool,
-    /// Who had them, one for each slot.
+    /// Their holders, one for each slot.
     holders: Vec<Holder>,
 }
 
-/// What is left to be said when a log is over.
+/// The remaining results at the end of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Closing {
-    /// The first event and the last, in microseconds since 1970; none where there was none.
+    /// The first event and the last, in microseconds since 1970; none if there was none.
     pub span: Option<(u64, u64)>,
-    /// A repository of which two hosts held one slot at the same time, each in a lock file of its own.
+    /// A repository in which two hosts held one slot at the same time, each in its own lock file.
     pub of_each_host: Option<String>,
     /// Events whose time cannot be.
     pub impossible: u64,
@@ -223,7 +223,7 @@ impl Joiner {
         }
     }
 
-    /// One event more. Events of one process come in the order in which they happened. Gives back one that is
+    /// One event more. Events of one process come in the order in which they happened. Releases one that is
     /// no longer needed.
     pub fn see(&mut self, event: Event, sink: &mut dyn Sink) -> Option<Event> {
         if !POSSIBLE.contains(&event.micros()) {
@@ -252,7 +252,7 @@ impl Joiner {
         for number in gone {
             self.tell(number, last, sink);
         }
-        // What is left either runs, or no process writes ends down.
+        // The rest still runs, or its ends are not logged.
         while let Some((number, open)) = self.runs.first_key_value() {
             let number = *number;
             let are_seen = open.run.slots.iter().any(|held| {
@@ -408,12 +408,12 @@ impl Joiner {
         self.close(number, now);
     }
 
-    /// It had ended by then, whatever is written down later.
+    /// It had ended by then, whatever is recorded later.
     fn had_ended(&mut self, number: usize, by: u64, sink: &mut dyn Sink) {
         let Some(open) = self.runs.get_mut(&number) else { return };
         let run = &mut open.run;
         if open.is_closed {
-            // The process that saw the end was late. What is much later is of another table.
+            // The process that saw the end was late. A much later value belongs to another table.
             if run.to > by && run.to - by <= LATE {
                 run.to = by.max(run.began);
                 run.from = run.from.min(run.to);
@@ -442,7 +442,7 @@ impl Joiner {
         }
     }
 
-    /// What a decision saw of the tables.
+    /// The state of the tables that a decision saw.
     fn look(&mut self, at: u64, event: &Event) {
         for seen in event.tables.iter().filter(|seen| !seen.shared) {
             let Some(number) = self.table(&seen.repository, Some(seen), &event.host) else { continue };
@@ -503,9 +503,9 @@ impl Joiner {
         }
     }
 
-    /// Explains the looks that were made before, now that the ends near them are known: a run that is known
-    /// to have ended next after such a look had ended by then. A run without an end in the log had ended as
-    /// well, if the look shows it.
+    /// Resolves earlier decisions, now that the ends near them are known: the run with the next known end
+    /// after such a decision had ended by then. A run without an end in the log had ended as well, if the
+    /// look shows it.
     fn explain_looks(&mut self, before: u64, sink: &mut dyn Sink) {
         while self.looks.front().is_some_and(|look| look.at < before) {
             let Some(look) = self.looks.pop_front() else { return };
@@ -587,7 +587,7 @@ fn was_alive(run: &mut Run, tables: &Tables) {
 }
 
 /// The repositories of a start with the slots that the launch has of its own, each with what it saw of the
-/// table. A log that is not to be replayed says nothing of tables.
+/// table. A log without replay has no tables.
 fn own_tables(event: &Event) -> Vec<(&str, Option<Runs>, Option<&TableSeen>)> {
     let mut before: Vec<&str> = Vec::new();
     let mut own = Vec::new();
@@ -597,7 +597,7 @@ fn own_tables(event: &Event) -> Vec<(&str, Option<Runs>, Option<&TableSeen>)> {
         let nth = before.iter().filter(|known| **known == name).count();
         before.push(name);
         let mine: Vec<&TableSeen> = seen.iter().copied().filter(|table| !table.shared).collect();
-        // What is shared with an ancestor was taken by the ancestor.
+        // Slots that are shared with an ancestor were acquired by the ancestor.
         if !seen.is_empty() && mine.len() <= nth {
             continue;
         }
@@ -616,7 +616,7 @@ fn micros_of(event: &Event) -> u64 {
     event.duration().map_or(0, |duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
 }
 
-// Events in the order in which they were decided. Whoever decides first may be the last to write it down.
+// Events in the order in which they were decided. The first to decide may be the last to log it.
 
 /// How late an event may be written after its decision, in microseconds, so that it is still waited for.
 pub(super) const LATE: u64 = 5_000_000;

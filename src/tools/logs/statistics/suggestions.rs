@@ -25,7 +25,7 @@ pub struct Suggestion {
     pub evidence: String,
 }
 
-/// What the figures of a repository speak for.
+/// The settings that the figures of a repository suggest.
 pub fn suggestions(of: &Repository) -> Vec<Suggestion> {
     let starts = of.cell.at_once + of.cell.waited;
     let longer = always_ended(of.expired, starts);

@@ -1,5 +1,5 @@
-//! Who had the slots of a table, according to the log. This is a little late, because a supervisor writes an
-//! end down after it has seen it. What a decision saw of the table corrects it.
+//! The holders of a table's slots, according to the log. This is a little late, because a supervisor writes
+//! an end down after it has seen it. The state that a decision saw corrects it.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,14 +18,14 @@ pub(super) struct Holder {
     pub(super) runs: bool,
 }
 
-/// A table, as the log tells of it.
+/// A table, according to the log.
 #[derive(Debug)]
 pub(super) struct Table {
     pub(super) repository: Arc<str>,
-    /// Whether a slot that is taken again must have been free before. Where the log does not tell whose table
-    /// it was, the same number may be a slot of another member.
+    /// Whether a slot that is taken again must have been free before. If the log has no member for the table,
+    /// the same number may be a slot of another member.
     pub(super) is_one: bool,
-    /// Who had each slot last.
+    /// The last holder of each slot.
     holders: BTreeMap<u64, Holder>,
     /// How many of these still run, as far as is known.
     pub(super) running: u64,
@@ -42,7 +42,7 @@ pub(super) struct Table {
 /// How many looks that cannot be explained say that the table is several.
 pub(super) const MOST_UNEXPLAINED: u32 = 16;
 
-/// Of more tables than these nothing is known but what each event says.
+/// Beyond this many tables, only the data of each event are known.
 const MOST_TABLES: usize = 100_000;
 
 /// All tables, by number.
@@ -53,7 +53,7 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// The number of the table with this key; none where there are too many.
+    /// The number of the table with this key; none if there are too many.
     pub(super) fn number(&mut self, key: u64, repository: &str, is_one: bool) -> Option<u32> {
         if let Some(number) = self.numbers.get(&key) {
             return Some(*number);
@@ -90,12 +90,12 @@ impl Table {
         before
     }
 
-    /// Those who run, each with its slot.
+    /// The running programs, each with its slot.
     pub(super) fn running(&self) -> impl Iterator<Item = (u64, &Holder)> {
         self.holders.iter().filter(|(_, holder)| holder.runs).map(|(slot, holder)| (*slot, holder))
     }
 
-    /// A launch has given back its slots.
+    /// A launch has released its slots.
     pub(super) fn give_back(&mut self, launch: usize, slots: &Runs) {
         for slot in slots.slots() {
             if let Some(holder) = self.holders.get_mut(&slot).filter(|one| one.launch == launch && one.runs) {

@@ -1,5 +1,5 @@
-//! What happened over time, in steps that grow with the log: minutes in a log of an hour, days in one of a
-//! year. So a drawing has enough points, and memory a bound.
+//! Events over time, in steps that grow with the log: minutes in a log of an hour, days in one of a year. So
+//! a drawing has enough points, and memory a bound.
 
 /// In microseconds.
 pub const MINUTE: u64 = 60_000_000;
@@ -17,7 +17,7 @@ pub fn step_for(begin: u64, end: u64) -> u64 {
     LADDER.into_iter().find(fits).or_else(|| weeks(10_080)).unwrap_or(u64::MAX / MINUTE) * MINUTE
 }
 
-/// What happened within one step.
+/// The events within one step.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Step {
     /// Slots times microseconds, at most.
@@ -26,9 +26,9 @@ pub struct Step {
     pub carried: u64,
     /// How many were held at once, at most.
     pub most: u64,
-    /// The limit, where the log tells it.
+    /// The limit, if the log has it.
     pub limit: u64,
-    /// How many idle slots were kept for some, at most, as far as the log tells.
+    /// The maximum number of idle reserved slots, as far as the log shows.
     pub kept: u64,
     /// How many slots were lent to those who started.
     pub lent: u64,

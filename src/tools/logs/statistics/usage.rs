@@ -72,7 +72,7 @@ pub struct Usage {
     pub timeline: Timeline,
     /// How its programs ended.
     pub ends: Ends,
-    /// Whether each member has a table of its own, as far as the log tells.
+    /// Whether each member has its own table, as far as the log shows.
     pub has_members: bool,
     /// The last limit in the log, and the highest.
     pub limit: Option<u64>,
@@ -88,7 +88,7 @@ pub struct Usage {
     unbounded: u64,
     /// Whether several members may have been taken for one.
     unproved: bool,
-    /// If starts did not see how many slots were held: when programs had how many slots of which table.
+    /// If starts did not record the held slots: when programs had how many slots of which table.
     intervals: Vec<Interval>,
     swept: Option<Bounds<u64>>,
     /// Whether there were too many.
@@ -128,7 +128,7 @@ impl Usage {
         }
     }
 
-    /// What a decision saw of a table.
+    /// The state of a table that a decision saw.
     pub fn see(&mut self, seen: &TableSeen, at: u64, step: u64) {
         self.has_members |= seen.member.is_some();
         if seen.shared {
@@ -202,7 +202,7 @@ impl Usage {
     /// How many slots of one table were held at once, at most, and for how long all of them, if programs
     /// ended then.
     fn sweep(&self, end: impl Fn(&Interval) -> u64) -> (u64, u128) {
-        // What ends at a moment ends before anything begins then.
+        // Ends at a moment precede starts at that moment.
         let mut changes: Vec<(u32, u64, bool, u64)> = Vec::with_capacity(2 * self.intervals.len());
         for run in &self.intervals {
             changes.push((run.table, run.began, true, run.slots));
@@ -232,7 +232,7 @@ impl Usage {
         let low = self.observed.max(self.largest);
         let high = self.possible.max(low);
         match self.swept {
-            // Of several members that were taken for one the sum says nothing.
+            // The sum over several members that were taken for one has no meaning.
             Some(swept) if !self.unproved => {
                 Bounds { low: low.max(swept.low), high: high.min(swept.high.max(low)) }
             }
@@ -246,15 +246,15 @@ impl Usage {
         if self.unbounded > 0 {
             return None;
         }
-        // Of one table no more are held on average than at once: a bound of an end may overlap the next start
-        // by a moment.
+        // For one table the average never exceeds the maximum: a bound of an end may overlap the next start
+        // briefly.
         let most = if self.has_members { f64::INFINITY } else { self.possible as f64 };
         let over = |slot_time: u128| (slot_time as f64 / span.max(1) as f64).min(most);
         Some(Bounds { low: over(self.slot_time.0), high: over(self.slot_time.1) })
     }
 
-    /// For which share of the time no slot was free, at most; none where the log tells no limit, or each
-    /// member has one of its own.
+    /// The maximum share of the time without a free slot; none if the log has no limit, or each member has
+    /// its own.
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn full_share(&self, span: u64) -> Option<f64> {
         let is_swept = self.unobserved == 0 || self.swept.is_some();

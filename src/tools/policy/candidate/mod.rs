@@ -44,13 +44,13 @@ use crate::{
 /// A policy with what is to be judged of it.
 pub(super) struct Candidate {
     proposals: Vec<Proposal>,
-    /// What it would replace.
+    /// The file that it would replace.
     old: Result<Policy, Faults>,
     new: Result<Policy, Faults>,
     tests: OnceCell<Vec<TestResult>>,
 }
 
-/// What people are shown of a candidate before it is put in place.
+/// The output about a candidate before it is put in place.
 pub(super) struct Review {
     /// Why it may not be put in place, in a few words.
     pub(super) obstacle: Option<String>,
@@ -93,12 +93,12 @@ impl Candidate {
         self.new.as_ref().err().into_iter().flatten()
     }
 
-    /// Its warnings, where it has no faults.
+    /// Its warnings, if it has no faults.
     pub(super) fn warnings(&self) -> &[Diagnostic] {
         self.new.as_ref().map(Policy::warnings).unwrap_or_default()
     }
 
-    /// How each of its tests went, where it has no faults.
+    /// How each of its tests went, if it has no faults.
     pub(super) fn tests(&self) -> &[TestResult] {
         self.tests.get_or_init(|| {
             let play = |policy| rehearse(policy, Timestamp::now());
@@ -155,25 +155,25 @@ impl Candidate {
         Ok(Review { obstacle: self.obstacle(), forgets: !forgotten.is_empty() })
     }
 
-    /// What is wrong with it, or doubtful and was not so before, each with its line.
+    /// Its faults and new warnings, each with its line.
     fn complaints(&self) -> Vec<String> {
         let known = self.old.as_ref().map_or(&[][..], Policy::warnings);
         let is_new = |warning: &&Diagnostic| !known.iter().any(|known| is_same(known, warning));
         let warnings = self.warnings().iter().filter(is_new).map(with_lines);
         let faults = self.faults().map(with_lines);
         let remain = (self.new.is_err() && self.is_sound())
-            .then(|| "These faults are there already, in other files.".to_owned());
+            .then(|| "These faults already exist in other files.".to_owned());
         faults.chain(remain).chain(warnings).chain(self.failed_tests().map(str::to_owned)).collect()
     }
 
-    /// What would be different: in the policy, and for those who run now.
+    /// The changes: in the policy, and for running programs.
     fn changes(&self, situation: &Situation) -> String {
         let Ok(new) = &self.new else { return String::new() };
         let nothing = Policy::default();
         let old = self.old.as_ref().unwrap_or(&nothing);
         let mut text = changes::describe(&Difference::between(old, new));
         if self.old.is_err() {
-            text.insert_str(0, "The policy as it is has faults, so that all of the new one is shown.\n");
+            text.insert_str(0, "The current policy has faults, so all of the new one is shown.\n");
         }
         let _ = write!(text, "{}", Present::of(old, situation).refused_by(new, old));
         text
@@ -183,7 +183,7 @@ impl Candidate {
 /// How one test went.
 pub(super) struct TestResult {
     json: Value,
-    /// What was expected, what came out, and what became of every rule.
+    /// The expected and the actual result, and that of every rule.
     failure: Option<String>,
 }
 
@@ -263,7 +263,7 @@ fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
     text
 }
 
-/// Where the slots are, as listings tell places apart.
+/// The table of the slots, as listings distinguish tables.
 fn place(file: &ListedFile) -> (Option<&Path>, Option<&str>) {
     (file.path(), file.table())
 }
@@ -289,7 +289,7 @@ struct Present<'s> {
 }
 
 impl<'s> Present<'s> {
-    /// Those who hold slots of a policy.
+    /// The holders of a policy's slots.
     fn of(policy: &Policy, situation: &'s Situation) -> Self {
         let repositories = repositories::wanted(policy, situation, &[]).unwrap_or_default();
         let surveys = repositories.iter().flat_map(|repository| &repository.files).map(ListedFile::survey);
@@ -397,7 +397,7 @@ impl Running {
     }
 }
 
-/// What follows the command in a command line; before it there may be an interpreter.
+/// The arguments after the command; an interpreter may precede it.
 fn arguments(words: Vec<OsString>, command: &OsStr) -> Vec<OsString> {
     let is_it = |word: &OsString| Path::new(word).file_name() == Path::new(command).file_name();
     let at = words.iter().position(is_it).unwrap_or_default();

@@ -31,7 +31,7 @@ use crate::{
     text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
 };
 
-/// What is done with what was edited.
+/// The choice after editing.
 #[derive(Clone, Copy)]
 enum Next {
     EditAgain,
@@ -48,11 +48,11 @@ pub(super) fn run(arguments: &EditArguments, situation: Situation) -> Result<u8,
     };
     let editor = Editor::find(&situation)?;
     let mut lock = target.location.lock(&situation)?;
-    // It may have been changed by whoever had the lock before.
+    // The previous holder of the lock may have changed it.
     let target = Rc::new(Target::of_path(target.path(), &situation)?);
     if let Some(left) = lock.left() {
         let left = visible(left);
-        stream::complain(&format!("rungate: an earlier edit was cut off; what it had come to is in {left}"));
+        stream::complain(&format!("rungate: an earlier edit was interrupted; its text is in {left}"));
     }
     let copy = EditedCopy::of(&target, &situation)?;
     Session { target, editor, copy, situation, consent: arguments.consent }.run(&mut lock)
@@ -70,14 +70,13 @@ impl Session {
     fn run(self, lock: &mut EditLock) -> Result<u8, Error> {
         let mut line = None;
         loop {
-            // Should the lock be lost, whoever edits next is told where this is. It is not worth stopping
-            // for.
+            // If the lock is lost, the next edit says where this is. It is not worth stopping for.
             let _ = lock.note(self.copy.path());
             let ended_well = self.editor.edit(self.copy.path(), line).map_err(|error| self.kept(error))?;
             let text = self.copy.text().map_err(|error| self.kept(error))?;
             let is_unchanged = self.copy.is_original(&text);
             if !ended_well {
-                let text = format!("{} ended as if it had failed", self.editor.shown());
+                let text = format!("{} exited with an error", self.editor.shown());
                 let failed = Error::new(ExitStatus::Failure, text);
                 return Err(if is_unchanged { self.left_unchanged(failed) } else { self.kept(failed) });
             }
@@ -114,9 +113,14 @@ impl Session {
             let how = if self.consent.yes {
                 question::NOT_BY_YES
             } else {
-                "--yes puts it in place without a question"
+                "--yes puts it in place without a prompt"
             };
-            let why = review.obstacle.unwrap_or_else(|| format!("there is no terminal to ask on; {how}"));
+            let why = review.obstacle.unwrap_or_else(|| {
+                format!(
+                    "there is no terminal for the prompt; \
+                {how}"
+                )
+            });
             stream::complain(&format!("rungate: {} stays as it is: {why}", visible(self.target.path())));
             return Ok(Next::Keep);
         }
@@ -157,10 +161,10 @@ impl Session {
     }
 }
 
-// The copy that is edited: in a directory of its own that nobody else can enter. It is removed when it is
-// not needed any more, and only then.
+// The copy that is edited: in its own directory, which other users cannot enter. It is removed when it is not
+// needed any more, and only then.
 
-/// What a policy begins with.
+/// The first text of a policy.
 const EMPTY: &str = "version = 1\n";
 
 /// A copy of a file.
@@ -174,10 +178,7 @@ impl EditedCopy {
     /// A copy of the present text.
     fn of(target: &Target, situation: &Situation) -> Result<Self, Error> {
         let failed = |what: &str, errno: Errno| {
-            Error::new(
-                ExitStatus::System,
-                format!("no copy can be made to be edited: {what}: {}", errno.desc()),
-            )
+            Error::new(ExitStatus::System, format!("cannot create a copy to edit: {what}: {}", errno.desc()))
         };
         let directory = private_directory::create("rungate-policy-", situation.credentials.uid)
             .map_err(|errno| failed("mkdtemp", errno))?;
@@ -218,13 +219,13 @@ impl EditedCopy {
     }
 }
 
-// The editor: `$VISUAL`, `$EDITOR`, or the one that the system has. For root it must be a program that
-// nobody else can have written, for it does whatever root can.
+// The editor: `$VISUAL`, `$EDITOR`, or the one that the system has. For root it must be a program that no
+// other user can have written, because it can do whatever root can.
 
 /// The default.
 const USUAL: [&str; 4] = ["/usr/bin/editor", "/usr/bin/vi", "/bin/vi", "/usr/bin/nano"];
 
-/// Those that take `+LINE` before the file.
+/// Editors that accept `+LINE` before the file.
 const GO_TO_LINES: [&str; 12] = [
     "vi",
     "vim",
@@ -259,8 +260,7 @@ impl Editor {
         let word = words.next().unwrap_or_default();
         let found = Program::find_or_shim(&word, &situation.directory).map_err(|error| {
             Error::new(ExitStatus::NotFound, format!("{variable}: {error}")).advise(
-                "Nothing was changed. Name an editor that there is: EDITOR=nano rungate policy edit"
-                    .to_owned(),
+                "Nothing was changed. Name an editor that exists: EDITOR=nano rungate policy edit".to_owned(),
             )
         })?;
         let editor = Self { program: found.path, arguments: words.collect() };
@@ -279,7 +279,7 @@ impl Editor {
         Ok(Self { program: found.to_owned(), arguments: Vec::new() })
     }
 
-    /// What others can write would be run with root's rights.
+    /// A program that other users can write would run with root's rights.
     fn must_be_roots(&self, variable: &str) -> Result<(), Error> {
         let refuse = |why: String| {
             Err(Error::new(
@@ -295,7 +295,7 @@ impl Editor {
         }
     }
 
-    /// Edits a file, perhaps from a line on, and waits. Says whether the editor ended well.
+    /// Edits a file, perhaps from a line on, and waits. Returns whether the editor ended well.
     fn edit(&self, file: &Path, line: Option<usize>) -> Result<bool, Error> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);
@@ -311,7 +311,7 @@ impl Editor {
         Ok(ProgramStatus::success(&status))
     }
 
-    /// What it is called, for messages.
+    /// Its name in messages.
     fn shown(&self) -> String {
         visible(&self.program)
     }

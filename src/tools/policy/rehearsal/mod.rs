@@ -1,8 +1,8 @@
 //! Plays the tests of a policy: one user with their groups, one host, the evaluator, and the protocol of
 //! every launch over tables in memory. `policy check` prints the results.
 //!
-//! A policy in roll-out is not enforced yet, and is tested all the same: each test is played as the policy
-//! is, and again as if everything in it were enforced.
+//! A policy in roll-out is not enforced yet, but is tested: each test runs with the policy as it is, and
+//! again as if everything were enforced.
 
 mod stage;
 #[cfg(test)]
@@ -41,14 +41,14 @@ pub struct Rehearsal<'p> {
     pub scenario: &'p Scenario,
     /// Whether what came out is what was expected.
     pub passed: bool,
-    /// What was expected, in words.
+    /// The expected result, in words.
     pub expected: String,
-    /// What came out, in the same words.
+    /// The actual result, in the same words.
     pub got: String,
-    /// What became of every rule.
+    /// The result of every rule.
     pub trace: Vec<TraceEntry<'p>>,
-    /// What the test has others use of tables that the launch does not ask for: `seats [anm]`. Often that is
-    /// meant, to show that it does not count; in a test that fails it may be misspelled.
+    /// The slots in use, according to the test, of tables that the launch does not need: `seats [anm]`. Often
+    /// that is meant, to show that it does not count; in a test that fails it may be misspelled.
     pub beside: Vec<String>,
 }
 
@@ -93,7 +93,7 @@ fn unmatched<'p>() -> Ending<'p> {
     Ending::Refuse(Vec::new(), "refused, because no rule matches".into())
 }
 
-/// How a launch ends that no rule refuses; and how it would end if everything were enforced, where that is
+/// How a launch ends that no rule refuses; and how it would end if everything were enforced, if that is
 /// something else.
 fn launch<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, start: &Start<'p>) -> (Ending<'p>, Option<Ending<'p>>) {
     let hold = start.hold.resolve();
@@ -150,7 +150,7 @@ fn acquire<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, demands: Vec<Demand<'p>>,
     }
 }
 
-// What comes out of a test, for comparison and in words.
+// The result of a test, for comparison and in words.
 
 /// How a launch ends, as the policy is or as it is meant to be.
 enum Ending<'p> {
@@ -186,7 +186,7 @@ impl Taken {
 }
 
 impl Ending<'_> {
-    /// What a refusal by limits is: it may be that the launch waits.
+    /// The result of a refusal by limits: the launch may wait.
     fn of(refusal: &Refusal<'_>, cast: &FakeNames<'_>, hold: Hold) -> Self {
         let names: Vec<String> = refusal.claims().map(|refused| name(refused.claim, cast)).collect();
         let names = names.join(", ");
@@ -204,7 +204,7 @@ impl Ending<'_> {
     }
 }
 
-/// What a policy's test expects of an ending.
+/// The expectation of a policy's test.
 struct Assertion<'p> {
     policy: &'p Policy,
     scenario: &'p Scenario,
@@ -304,12 +304,12 @@ impl Assertion<'_> {
         }
     }
 
-    /// What keeps the slots, where the test asks.
+    /// What keeps the slots, if the test names it.
     fn held(&self, hold: Hold) -> String {
         self.scenario.hold.map_or_else(String::new, |_| format!(", hold {hold}"))
     }
 
-    /// What is expected, in the same words.
+    /// The expected result, in the same words.
     fn show_expected(&self) -> String {
         let by = self.scenario.by.as_ref().map_or_else(String::new, |by| format!(" by \"{by}\""));
         let hold = self.scenario.hold.map_or_else(String::new, |hold| format!(", hold {hold}"));

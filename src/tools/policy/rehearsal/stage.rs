@@ -45,7 +45,7 @@ pub(super) struct Stage<'p> {
     pub(super) now: Timestamp,
 }
 
-/// Those who are there when the launch comes, for as long as this is kept.
+/// The holders at the time of the launch, while this value lives.
 #[derive(Default)]
 pub(super) struct Others {
     holding: Vec<memory::Held>,
@@ -134,7 +134,7 @@ impl<'p> Stage<'p> {
         Ok(others)
     }
 
-    /// What others use of tables that these demands are not about.
+    /// Slots in use of tables that these demands do not need.
     pub(super) fn not_asked_for(&self, demands: &[Demand<'_>], cast: &FakeNames<'_>) -> Vec<String> {
         let held = self.scenario.held.iter().map(|held| (held.repository, held.member.as_deref()));
         let waiting = self.scenario.waiting.iter().map(|one| (one.repository, one.member.as_deref()));
@@ -150,7 +150,7 @@ impl<'p> Stage<'p> {
         held.chain(waiting).filter(|entry| !is_asked_for(*entry)).filter_map(name).collect()
     }
 
-    /// What another user who starts the command wants of a table; none if it is another member's.
+    /// The slots of another user's launch of the command in a table; none if it is another member's.
     fn claim_of(&self, person: &Person, claim: &Claim<'_>, table: &str) -> Result<Option<Claim<'p>>, String> {
         let cast = FakeNames::new(person);
         let demands = match self.decide(&cast).verdict {
@@ -216,7 +216,7 @@ pub(super) fn in_memory<'p>(demand: Demand<'p>, names: &dyn Names) -> Demand<'p>
     demand.map(|claim| Claim { location: Location::Memory(name(&claim, names)), ..claim })
 }
 
-/// What a table is called: `matlab`, `matlab-per-user [ann]`.
+/// The name of a table: `matlab`, `matlab-per-user [ann]`.
 pub(super) fn name(claim: &Claim<'_>, names: &dyn Names) -> String {
     named(&claim.repository, claim.member_name(names).as_deref())
 }
@@ -225,8 +225,7 @@ pub(super) fn named(repository: &str, member: Option<&str>) -> String {
     member.map_or_else(|| repository.to_owned(), |member| format!("{repository} [{member}]"))
 }
 
-// Those who appear in a test: one user with their groups at a time, and no database but what the test says
-// of them.
+// The users of a test: one user with groups at a time, and no database except the test's data.
 
 /// A user and the groups around them. Groups get numbers that no rule is likely to name.
 pub(super) struct FakeNames<'p> {
@@ -279,10 +278,10 @@ impl Names for FakeNames<'_> {
     }
 }
 
-// Those who run now, played as if all of them came anew, one after the other: who of them a policy would
-// refuse. They are real, the tables are in memory, and nothing is taken from anybody.
+// Simulates the restart of all running programs, one after the other: which of them a policy would refuse.
+// They are real, the tables are in memory, and nothing is taken from anybody.
 
-/// For each of them, in the order in which they came, why it would not start; nothing where it would.
+/// For each of them, in the order in which they came, why it would not start; nothing if it would.
 pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>> {
     let decisions: Vec<Decision<'_>> = launches.iter().map(|launch| decide(policy, launch)).collect();
     let demands: Vec<Vec<Demand<'_>>> =
@@ -310,7 +309,7 @@ pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>>
     decisions.iter().enumerate().map(&mut play).collect()
 }
 
-/// What is demanded, in memory. When something was last started does not matter: they run already.
+/// The demands, in memory. When something was last started does not matter: they run already.
 fn demands<'p>(decision: &Decision<'p>, names: &dyn Names) -> Vec<Demand<'p>> {
     let Verdict::Start(start) = &decision.verdict else { return Vec::new() };
     let timeless = |claim: Claim<'p>| Claim { pace: Pace::default(), ..claim };

@@ -105,14 +105,14 @@ impl Shell {
     }
 }
 
-// What may follow the words of a command line: subcommands, options and their values from the definition of
-// the command line; names of repositories, commands and users from the policy and the system; and paths. An
-// error is never reported, because the user asked rungate for nothing yet.
+// The completions of a command line: subcommands, options and their values from the definition of the command
+// line; names of repositories, commands and users from the policy and the system; and paths. An error is
+// never reported, because the user asked rungate for nothing yet.
 
 /// A word that may be next.
 struct Candidate {
     word: OsString,
-    /// For shells that show it; empty where there is none.
+    /// For shells that show it; empty if there is none.
     help: String,
 }
 
@@ -122,7 +122,7 @@ impl Candidate {
     }
 }
 
-/// What the last word may become. The first word is the program's name.
+/// The completions of the last word. The first word is the program's name.
 fn answer(words: &[OsString]) -> Vec<Candidate> {
     let Some((word, before)) = words.split_last() else { return Vec::new() };
     let mut definition = cli::command();
@@ -222,7 +222,7 @@ impl<'a> Place<'a> {
         self.command.get_arguments().filter(|argument| !argument.is_positional())
     }
 
-    /// What an operand here is for. The last one may have several words.
+    /// The kind of an operand. The last one may have several words.
     fn operand(&self) -> Option<&'a Arg> {
         let operands: Vec<&Arg> =
             self.command.get_positionals().filter(|operand| !operand.is_last_set()).collect();

@@ -32,7 +32,7 @@ use crate::{
 /// Where the repositories of a system policy are that does not say otherwise.
 const REPOSITORIES: &str = "/run/rungate";
 
-/// What makes them again at every boot, because `/run` is empty then.
+/// The file that creates them at every boot, because `/run` is empty then.
 const TMPFILES: &str = "/etc/tmpfiles.d/rungate.conf";
 
 /// Writes the policy, and says what was made and what comes next.
@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8
         (path, for_the_system(&policy)?)
     } else {
         let path = situation.own_policy().ok_or_else(|| {
-            Error::new(ExitStatus::System, "there is no place for a policy of yours").advise(
+            Error::new(ExitStatus::System, "there is no place for your own policy").advise(
                 "It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.".to_owned(),
             )
         })?;
@@ -71,7 +71,8 @@ fn not_there_yet(path: &Path) -> Result<(), Error> {
     let text = format!("{} is there already", visible(path));
     let (now, old) = (word(path), word(path.with_extension("toml.old")));
     Err(Error::new(ExitStatus::System, text).advise(format!(
-        "Nothing was made, and nothing was changed.\nTo change it: rungate policy edit\nTo start from an empty policy, first: mv {now} {old}"
+        "Nothing was created or changed.\nTo change it: rungate policy edit\nTo start from an empty policy, \
+            first: mv {now} {old}"
     )))
 }
 
@@ -79,7 +80,7 @@ fn for_the_system(policy: &FirstPolicy) -> Result<Plan, Error> {
     let mut plan = Plan::default();
     plan.directory(Path::new(REPOSITORIES), 0o1777)?;
     for name in policy.repositories() {
-        // Those that users create belong to whoever was first, who may then remove them.
+        // Those that users create belong to the first user, who may then remove them.
         plan.file(&lock_file(name), 0o666, Content::LockFile)?;
     }
     plan.directories_of(Path::new(TMPFILES), 0o755)?;
@@ -103,7 +104,8 @@ fn lock_file(name: &str) -> PathBuf {
 /// For systemd-tmpfiles(8): the directory, and the lock files that belong to root.
 fn tmpfiles(policy: &FirstPolicy) -> String {
     let mut text = format!(
-        "# The repositories of {SYSTEM_POLICY}, made again at every boot. A lock file that matters should be root's:\n\
+        "# The repositories of {SYSTEM_POLICY}, created at every boot. An important lock file should belong \
+            to root:\n\
          # in this directory the user who creates one may remove it, and then its holders are forgotten. Add a line for each.\n\
          d {REPOSITORIES} 1777 root root -\n"
     );
@@ -156,10 +158,10 @@ const SYSTEM: &str = include_str!("../../../../packaging/policy.toml");
 /// A user's own.
 const OWN: &str = include_str!("own.toml");
 
-/// What both of them say, and what is not true if a command was named.
+/// The common text, and the text without a command.
 const NOTHING_YET: &str = "Nothing is limited yet. ";
 
-/// What is in force follows this line.
+/// The policy in force follows this line.
 const VERSION: &str = "version = 1\n";
 
 /// A policy to begin with.
@@ -177,7 +179,7 @@ impl FirstPolicy {
         for (index, command) in commands.iter().enumerate() {
             let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
             if command.is_empty() || command.starts_with(['.', '-']) || !command.chars().all(is_plain) {
-                let text = format!("\"{}\" is no plain name of a command", visible(command));
+                let text = format!("\"{}\" is not a plain name of a command", visible(command));
                 return Err(Error::new(ExitStatus::Usage, text).advise(
                     "Letters, digits, \".\", \"_\" and \"-\" are. A policy can do more: write it into the file."
                         .to_owned(),
@@ -229,12 +231,12 @@ impl FirstPolicy {
     }
 }
 
-// What is to be made, step by step. A plan is only made where nothing stands in the way; should a step fail
-// all the same, the steps before it are undone.
+// The plan, step by step. A plan is made only if nothing prevents it. If a step fails nevertheless, the steps
+// before it are undone.
 
-/// What a file has in it.
+/// The content of a file.
 enum Content {
-    /// Nothing: it is there to be locked. One of root's that is there already will do.
+    /// Nothing: it is there to be locked. One of root's that exists already will do.
     LockFile,
     Text(String),
 }
@@ -251,14 +253,14 @@ struct Plan {
 }
 
 impl Plan {
-    /// A directory with exactly this mode; one that is there must be as it would be made.
+    /// A directory with exactly this mode; one that exists must be as it would be made.
     fn directory(&mut self, path: &Path, mode: u32) -> Result<(), Error> {
         match status(path)? {
             None => self.steps.push(Step::Directory { path: path.to_owned(), mode }),
             Some(there) if is_roots(&there, Kind::Directory) && there.mode == mode => {}
             Some(there) => {
                 let text = format!(
-                    "{} is there already, and is not a directory of root's with mode {mode:04o}: {}",
+                    "{} exists already, and is not a directory of root with mode {mode:04o}: {}",
                     visible(path),
                     described(&there)
                 );
@@ -268,7 +270,7 @@ impl Plan {
         Ok(())
     }
 
-    /// Those directories above a file that are missing.
+    /// The missing directories above a file.
     fn directories_of(&mut self, file: &Path, mode: u32) -> Result<(), Error> {
         let missing = |path: &&Path| matches!(regular_file::status_of_target(path), Err(Errno::ENOENT));
         let missing: Vec<&Path> = file.ancestors().skip(1).take_while(missing).collect();
@@ -288,7 +290,7 @@ impl Plan {
                 Ok(())
             }
             (Some(there), Content::LockFile) => Err(stands_in_the_way(format!(
-                "{} is there already, and is not a file of root's with mode {mode:04o}: {}",
+                "{} exists already, and is not a file of root with mode {mode:04o}: {}",
                 visible(path),
                 described(&there)
             ))),
@@ -316,7 +318,7 @@ impl Plan {
         for (done, step) in self.steps.iter().enumerate() {
             if let Err(failure) = step.make() {
                 self.steps[..done].iter().rev().for_each(Step::undo);
-                let text = format!("{} cannot be made: {failure}", visible(step.path()));
+                let text = format!("cannot create {}: {failure}", visible(step.path()));
                 return Err(Error::new(ExitStatus::System, text).advise("Nothing was made.".to_owned()));
             }
         }
@@ -358,7 +360,7 @@ fn status(path: &Path) -> Result<Option<Status>, Error> {
         Ok(status) => Ok(Some(status)),
         Err(Errno::ENOENT) => Ok(None),
         Err(errno) => {
-            let text = format!("{} cannot be looked at: lstat: {}", visible(path), errno.desc());
+            let text = format!("{} cannot be inspected: lstat: {}", visible(path), errno.desc());
             Err(Error::new(ExitStatus::System, text))
         }
     }
@@ -373,7 +375,7 @@ fn described(status: &Status) -> String {
 }
 
 fn stands_in_the_way(text: String) -> Error {
-    Error::new(ExitStatus::System, text).advise("Nothing was made, and nothing was changed.".to_owned())
+    Error::new(ExitStatus::System, text).advise("Nothing was created or changed.".to_owned())
 }
 
 #[cfg(test)]

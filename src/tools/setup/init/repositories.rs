@@ -1,6 +1,6 @@
 //! `rungate init --repositories`: the directories and lock files of the system's policy, owned by root, and
-//! what creates them again at the next boot. It can run again when the policy has changed: what is right is
-//! left alone, and what another user owns is given back to root without a holder losing a slot.
+//! what creates them again at the next boot. It can run again when the policy has changed: correct files are
+//! not changed, and files of other users are given to root without any holder losing a slot.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -30,14 +30,14 @@ use crate::{
     tools::shared::{listed_file::ListedFile, repositories::wanted},
 };
 
-/// What makes them again at every boot. The package's own file, and that of a first policy, have another
+/// The file that creates them at every boot. The package's own file, and that of a first policy, have another
 /// name.
 const TMPFILES: &str = "/etc/tmpfiles.d/rungate-repositories.conf";
 
 /// The bits of a directory in which all users can create files, and none can remove another's.
 const COMMON: u32 = 0o1777;
 
-/// What there is to make, and what was made of it.
+/// The steps, and those that are done.
 struct Making<'a> {
     situation: &'a Situation,
     policy: &'a Policy,
@@ -51,7 +51,7 @@ struct Making<'a> {
 /// Makes what is missing, and says what that was.
 pub(super) fn run(is_dry_run: bool, situation: &Situation) -> Result<u8, Error> {
     if situation.credentials.uid != 0 {
-        let text = "only root can make what is to be root's";
+        let text = "only root can create files of root";
         return Err(Error::new(ExitStatus::System, text)
             .advise("Repositories of your own policy are made when they are first used.".to_owned()));
     }
@@ -77,7 +77,7 @@ pub(super) fn run(is_dry_run: bool, situation: &Situation) -> Result<u8, Error> 
         making.repository(known)?;
     }
     making.tmpfiles()?;
-    let nothing = "Nothing to make: all of it is there, and root's.\n";
+    let nothing = "Nothing to create: all of it exists and belongs to root.\n";
     print(if making.told.is_empty() { nothing } else { &making.told })
 }
 
@@ -131,7 +131,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// A directory for lock files. One that is there keeps its mode, unless users could not do in it what
+    /// A directory for lock files. One that exists keeps its mode, unless users could not do in it what
     /// they need, or could do more.
     fn directory(&mut self, path: &Path, is_for_members: bool) -> Result<(), Error> {
         let before = match regular_file::status_of_target(path) {
@@ -163,7 +163,7 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// What is gone after the next boot is made again by systemd-tmpfiles(8).
+    /// systemd-tmpfiles(8) creates those again that the next boot removes.
     fn tmpfiles(&mut self) -> Result<(), Error> {
         let directories = self.directories.iter().filter(|(path, _)| Mount::is_gone_at_boot(path));
         let files = self.files.iter().filter(|(path, _)| Mount::is_gone_at_boot(path));
@@ -193,7 +193,7 @@ impl Making<'_> {
     }
 }
 
-/// What a directory that is there should have for a mode.
+/// The right mode of an existing directory.
 fn right_mode(status: &Status, is_for_members: bool) -> u32 {
     let mode = status.mode;
     if is_for_members || mode & 0o001 == 0 {

@@ -31,7 +31,7 @@ use crate::{
 const USUAL: &str = "/etc/rungate/shims";
 
 const NONE: &str = "rungate: there are no shims in PATH, nor in /etc/rungate/shims
-To make one for each command that the policy names: mkdir -p /etc/rungate/shims && rungate shim install /etc/rungate/shims";
+To create one for each command that the policy names: mkdir -p /etc/rungate/shims && rungate shim install /etc/rungate/shims";
 
 /// Shows the shims in these directories, or in all of `PATH` and where they usually are.
 pub(super) fn run(arguments: &ShimListArguments, situation: &Situation) -> Result<u8, Error> {
@@ -97,9 +97,9 @@ impl Listed {
         let note = if let Some(fault) = Shim::fault_of(&shim.name) {
             fault.to_owned()
         } else if executable::identity(&shim.path).is_none() {
-            "leads to a rungate that is gone".to_owned()
+            "points to a rungate that does not exist".to_owned()
         } else if leads_to_tools(&shim.path) {
-            format!("leads to {TOOLS}, which starts nothing")
+            format!("points to {TOOLS}, which starts no program")
         } else if let Some(other) = &shadowed_by {
             format!("shadowed by {}", visible(other))
         } else if found.is_err() {
@@ -107,7 +107,7 @@ impl Listed {
         } else if position.is_none() {
             "its directory is not in PATH".to_owned()
         } else if executable::identity(&shim.path) != executable::own() {
-            "leads to another rungate".to_owned()
+            "points to a different rungate".to_owned()
         } else if policy.is_empty() {
             "there is no policy, so it starts nothing".to_owned()
         } else {

@@ -56,9 +56,9 @@ fn install(arguments: &InstallArguments, situation: &Situation) -> Result<u8, Er
         }
     }
     refuse(
-        "made",
+        "created",
         &in_the_way,
-        "Nothing is ever written over. Name the commands that need one after the directory.",
+        "Existing files are never overwritten. Name the commands that need one after the directory.",
     )?;
     let target = launcher(situation)?;
     if *dry_run {
@@ -107,15 +107,15 @@ fn of_policy(situation: &Situation, directory: &Path) -> Result<Vec<OsString>, E
     if names.is_empty() {
         let why =
             if policy.is_empty() { "there is no policy" } else { "the policy names no command literally" };
-        return Err(Error::new(ExitStatus::Usage, format!("no shims made: {why}"))
-            .advise(format!("Say for which commands: rungate shim install {} NAME...", word(directory))));
+        return Err(Error::new(ExitStatus::Usage, format!("no shims created: {why}"))
+            .advise(format!("Name the commands: rungate shim install {} NAME...", word(directory))));
     }
     Ok(names.into_iter().map(OsString::from).collect())
 }
 
 fn open(situation: &Situation, directory: &Path) -> Result<ShimDirectory, Error> {
     ShimDirectory::open(situation.directory.join(directory)).map_err(|error| {
-        let advice = error.is_missing().then(|| format!("Make it first: mkdir -p {}", word(directory)));
+        let advice = error.is_missing().then(|| format!("Create it first: mkdir -p {}", word(directory)));
         failed(&error).advise(advice)
     })
 }
@@ -142,6 +142,6 @@ fn launcher(situation: &Situation) -> Result<PathBuf, Error> {
         .and_then(in_canonical_directory)
         .filter(|path| path.file_name().is_some_and(|name| name != TOOLS))
         .ok_or_else(|| {
-            Error::new(ExitStatus::System, "the launcher, rungate, cannot be found, to which shims lead")
+            Error::new(ExitStatus::System, "the launcher, rungate, to which shims point, cannot be found")
         })
 }

@@ -44,7 +44,7 @@ fn verdict(way: &WayIn, shims: &[&Shim], missed: &[&Shim]) -> String {
         let named: Vec<String> = missed.iter().take(NAMED).map(|shim| visible(&shim.name)).collect();
         let more = missed.len().saturating_sub(NAMED);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        format!("work, but for {}{more}", named.join(", "))
+        format!("work, except for {}{more}", named.join(", "))
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) struct WayIn {
     search: Option<Search>,
 }
 
-/// What a name leads to on one way.
+/// The file that a name leads to on one way.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Reach {
     Shim,
@@ -128,7 +128,7 @@ impl Way {
         }
     }
 
-    /// What the caller can type, or write, to have this directory of shims looked into first.
+    /// The commands or lines by which this directory of shims is searched first.
     pub(crate) fn remedy(self, shims: &Path) -> String {
         of(self, shims, credentials::is_root())
     }
@@ -147,13 +147,13 @@ impl WayIn {
     }
 }
 
-// What makes a way look into a directory of shims first: a line, and the file that it goes to. Root is told
-// of the system's files, everybody else of their own, where they have one.
+// The line, and its file, that makes a way search a directory of shims first. Root gets the system's files,
+// other users their own, if they have one.
 
 /// The rest of a search path, where a setting has to name all of it.
 const USUAL: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What the caller can do to have this directory looked into first.
+/// How the caller can have this directory searched first.
 fn of(way: Way, shims: &Path, is_root: bool) -> String {
     let before = format!("PATH={}:$PATH", shims.shown());
     let whole = format!("PATH={}:{USUAL}", shims.shown());
@@ -161,7 +161,7 @@ fn of(way: Way, shims: &Path, is_root: bool) -> String {
         Way::Login(shell) | Way::Ssh(shell @ (Shell::Zsh | Shell::Fish | Shell::Tcsh)) => {
             of_shell(shell, shims, is_root)
         }
-        // Debian's ends early where nobody types.
+        // Debian's ends early in non-interactive shells.
         Way::Ssh(Shell::Bash) if !is_root => prepend(&before, "~/.bashrc"),
         Way::Ssh(Shell::Sh | Shell::Bash) | Way::Su => for_root(is_root, append(&whole, "/etc/environment")),
         Way::Desktop if is_root => append(&whole, "/etc/environment"),
@@ -206,7 +206,7 @@ fn of_shell(shell: Shell, shims: &Path, is_root: bool) -> String {
     append(&line, if is_root { system } else { own })
 }
 
-/// The file that a shell reads of several: the first that is there.
+/// The file that a shell reads of several: the first that exists.
 fn first(files: &[&'static str], otherwise: &'static str) -> &'static str {
     let home = env::var_os("HOME").map(PathBuf::from);
     let is_there = |file: &&&str| {
@@ -233,8 +233,8 @@ fn for_root(is_root: bool, remedy: String) -> String {
     if is_root { remedy } else { format!("as root: {remedy}") }
 }
 
-// The shells of this host, each asked what `PATH` it has: started as it would be, it reads its startup files
-// and tells.
+// The shells of this host, each with its `PATH`: started as in real use, it reads its startup files and
+// prints it.
 
 /// A shell that people have.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -271,14 +271,14 @@ impl Shell {
     /// What it has at login.
     fn path_after_login(self) -> Option<OsString> {
         let mut command = self.command(&login_path())?;
-        // All of them know by the dash that somebody logs in; tcsh takes no other word beside -l.
+        // The dash tells all of them that it is a login; tcsh takes no other option beside -l.
         answer(command.arg0(format!("-{}", self.name())))
     }
 
     /// What it has where sshd starts it for one command.
     fn path_over_ssh(self) -> Option<OsString> {
         let mut command = self.command(&ssh_path())?;
-        // By these bash knows, and reads the startup files of shells that somebody types to.
+        // With these, bash reads the startup files of interactive shells.
         answer(command.env("SSH_CLIENT", "127.0.0.1 1 22").env("SSH_CONNECTION", "127.0.0.1 1 127.0.0.1 22"))
     }
 
@@ -289,8 +289,8 @@ impl Shell {
     }
 }
 
-// What is set on this host for those who come without a shell of their own, and for shells before their
-// startup files: read where login, PAM, cron, sudo, the desktop and systemd read it.
+// The settings of this host for sessions without a shell, and for shells before their startup files: from the
+// files of login, PAM, cron, sudo, the desktop and systemd.
 
 /// What Debian's login gives to users.
 const LOGIN: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
@@ -298,7 +298,7 @@ const LOGIN: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
 /// What Debian's sshd gives to users.
 const SSH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/games";
 
-/// What cron gives to its jobs.
+/// The PATH that cron gives to its jobs.
 const CRON: &str = "/usr/bin:/bin";
 
 /// What systemd gives to its services.
@@ -338,13 +338,13 @@ fn path(way: Way) -> Option<OsString> {
     }
 }
 
-/// What a login shell finds.
+/// The result of a login shell.
 fn login_path() -> OsString {
     let set = of_pam().or_else(|| in_file("/etc/login.defs", "ENV_PATH"));
     set.unwrap_or_else(|| LOGIN.into())
 }
 
-/// What a shell finds that sshd starts.
+/// The result of a shell that sshd starts.
 fn ssh_path() -> OsString {
     of_pam().unwrap_or_else(|| SSH.into())
 }
@@ -360,7 +360,7 @@ fn cron_path() -> OsString {
     own().or_else(system).unwrap_or_else(|| CRON.into())
 }
 
-/// sudo tells it to root only; other callers must give a password, or are reported.
+/// sudo shows it only to root; other callers must give a password, or are reported.
 fn sudo_path() -> Option<OsString> {
     let is_root = credentials::is_root();
     is_root.then(|| said("sudo", &["-V"], b"Value to override user's $PATH with: "))?
@@ -369,7 +369,7 @@ fn sudo_path() -> Option<OsString> {
 /// In a session it is there to be seen; outside of one, what the session will begin with.
 fn desktop_path() -> Option<OsString> {
     let is_root = credentials::is_root();
-    // Root has come to be root in the session of somebody else.
+    // Root became root in the session of another user.
     if !is_root && ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some()) {
         return env::var_os("PATH");
     }
@@ -399,7 +399,7 @@ fn user_unit_path() -> Option<OsString> {
     (!credentials::is_root()).then(running).flatten().or_else(generated).or_else(|| Some(SYSTEMD.into()))
 }
 
-/// What a program of the system prints after these words on a line.
+/// The output of a program after these words on a line.
 fn said(program: &str, words: &[&str], before: &[u8]) -> Option<OsString> {
     let output = Command::new(program).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
     line_after(&output.ok()?.stdout, before)
@@ -429,13 +429,13 @@ fn unquoted(text: &[u8]) -> &[u8] {
     between(b"\"").or_else(|| between(b"'")).unwrap_or(text)
 }
 
-// A question to a shell. What its startup files print besides the answer is passed over, and one that does
-// not answer in time is left alone.
+// A question to a shell. Other output of its startup files is ignored, and a shell that does not answer in
+// time is abandoned.
 
 /// How long a shell may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What the line begins with that tells.
+/// The beginning of the line with the answer.
 const MARK: &[u8] = b"rungate finds PATH=";
 
 /// The question, as each of these shells understands it.
@@ -444,8 +444,8 @@ const QUESTION: &str = r#"printf '\nrungate finds PATH=%s\n' "$PATH""#;
 /// A user and a group who own nothing.
 const NOBODY: u32 = 65_534;
 
-/// A program that is to start as in a new session of the caller's; of root's, as in one of a user who has no
-/// startup files.
+/// A program that starts as in a new session of the caller; for root, as in one of a user without startup
+/// files.
 fn prepared(program: &Path, path: &OsStr) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", path).env("TERM", "dumb").stdin(Stdio::null()).stderr(Stdio::null());
@@ -459,12 +459,12 @@ fn prepared(program: &Path, path: &OsStr) -> Command {
     command
 }
 
-/// What a shell that is asked the question answers, if it does so in time.
+/// The answer of a shell, if it comes in time.
 fn answer(shell: &mut Command) -> Option<OsString> {
     let mut child = shell.stdout(Stdio::piped()).spawn().ok()?;
     let output = child.stdout.take()?;
     let (tell, told) = mpsc::channel();
-    // What the startup files left running may keep the pipe open for ever, so nobody waits for this thread.
+    // Processes of the startup files may keep the pipe open for ever, so this thread is not joined.
     thread::spawn(move || {
         let mut lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
         let marked = lines.find_map(|line| line.strip_prefix(MARK).map(<[u8]>::to_owned));

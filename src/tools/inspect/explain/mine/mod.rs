@@ -158,7 +158,7 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
         self.tables.iter().filter_map(|table| Some((&table.file, table.survey.as_ref().ok()?)))
     }
 
-    /// Tables that cannot be looked at, each with the reason.
+    /// Tables that cannot be checked, each with the reason.
     fn unseen(&self) -> impl Iterator<Item = (String, String)> {
         let tables = self
             .tables
@@ -223,7 +223,7 @@ fn limits<'a>(personal: &'a Personal<'_>, tables: &[Table], uid: u32) -> Vec<Lim
     limits
 }
 
-/// What is found in the table of a claim: one that does not exist was never used.
+/// The state of a claim's table: one that does not exist was never used.
 fn survey(claim: &Claim<'_>, tables: &[Table]) -> Result<TableSnapshot, String> {
     let is_it = |table: &&Table| match &claim.location {
         Location::File(file) => table.file.path() == Some(&file.path),
@@ -252,7 +252,7 @@ fn verdict(personal: &Personal<'_>) -> Option<(&'static str, String)> {
     denied.or_else(|| personal.exempt.map(|rule| ("nothing is limited", title(rule))))
 }
 
-// How long launches waited for repositories, as far as the log tells.
+// How long launches waited for repositories, as far as the log shows.
 
 /// How far back the log counts: what was long ago says little about today.
 const DAYS: u32 = 30;
@@ -268,7 +268,7 @@ struct Past {
 /// The waits for one repository.
 #[derive(Default)]
 struct Waits {
-    /// Of those that started.
+    /// For launches that started.
     took: Distribution,
     /// How many gave up.
     gave_up: u64,
@@ -277,7 +277,7 @@ struct Waits {
 impl Past {
     const DAYS: u32 = DAYS;
 
-    /// What the log of the policy tells.
+    /// The facts in the policy's log.
     fn of_policy(situation: &Situation) -> Self {
         let tables = match situation.load_silently() {
             Ok(policy) => Reading { is_by_host: false, single: single_tables(&policy) },
