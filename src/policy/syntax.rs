@@ -52,7 +52,7 @@ fn tree<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
         };
         let fault = match first {
             Some(first) => Fault::DuplicateKey { name: name.to_owned(), first: At::new(file, first) },
-            None => Fault::Syntax { reason: "this key is here twice".into() },
+            None => Fault::Syntax { reason: "this key occurs twice".into() },
         };
         findings.fault(At::new(file, span), fault);
     }

@@ -143,7 +143,7 @@ impl Ledger {
         mut holding: Holding,
     ) -> Result<Option<OwnedFd>, (Box<Holding>, String)> {
         let written = self.write_down(number, &mut holding);
-        let written = written.map_err(|failure| format!("it cannot write down what it gives: {failure}"));
+        let written = written.map_err(|failure| format!("it cannot save its state: {failure}"));
         // Told only once it is certain that its end will be seen.
         let watched = written.and_then(|end| {
             self.watch(number, &holding).map(|()| end).map_err(|failure| failure.to_string())
