@@ -328,7 +328,7 @@ impl fmt::Display for Fault {
             }
             Fault::NotCaptured { repository, name } => write!(
                 f,
-                "{} has a file for each {{{}}}, which this rule does not capture",
+                "{} needs {{{}}}, which this rule does not capture",
                 quoted(repository),
                 name.shown()
             ),
