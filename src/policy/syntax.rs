@@ -1,5 +1,5 @@
-//! From text to its nodes. What is not TOML is reported; the rest is kept, so that the next fault can be found
-//! too.
+//! From text to its nodes. What is not TOML is reported; the rest is kept, so that the next fault can be
+//! found too.
 
 use std::ops::Range;
 
