@@ -16,6 +16,8 @@ const FEW: usize = 24;
 pub(super) fn walk(text: &str) -> Option<Nodes> {
     u32::try_from(text.len()).ok()?;
     let mut nodes = Nodes::default();
+    // About what a long policy needs, so that nothing is copied to a larger place.
+    nodes.list.reserve(text.len() / 12);
     nodes.add(0, Key::default(), Kind::Section, 0..0);
     let mut walk = Walk { text, at: 0, nodes, current: 0, marks: 0, indices: HashMap::new() };
     loop {
