@@ -73,7 +73,7 @@ const EXAMPLES: [(&str, [&str; 2]); 29] = [
         ],
     ),
     ("policy log", ["rungate policy log", "rungate policy log | head -4"]),
-    ("policy undo", ["rungate policy undo", "rungate policy undo 2 --yes"]),
+    ("policy undo", ["rungate policy undo --yes", "rungate policy undo --yes 2"]),
     ("policy schema", ["rungate policy schema > policy.schema.json", "rungate policy schema | less"]),
     ("policy show", ["rungate policy show", "rungate policy show --policy policy.toml"]),
     ("report", ["rungate report --since 30d", "rungate report --html use.html ws1.jsonl ws2.jsonl"]),

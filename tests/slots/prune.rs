@@ -1,11 +1,9 @@
 //! `rungate prune`: removes lock files of members that have no use any more, as rungate-prune(1) says.
 
 use std::fs::{self, File};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::{Duration, SystemTime};
 
-use crate::support::{Ending, Running, Site, Test};
+use crate::support::{Ending, Running, Site, Test, eventually};
 
 const POLICY: &str = r#"
     [repository.job]
@@ -111,35 +109,35 @@ fn what_is_waited_for_stays() {
     drop((holder, waiter));
 }
 
-/// A launch that comes at the same moment starts over with a new file: never one too many.
+/// A launch that comes at the same moment starts over with a new file: never one too many. Each job makes its file old
+/// before it ends, so that the next prune finds it so; launches go on until files were removed among them.
 #[test]
 fn storm_of_launches_beside_prune() {
     let site = site();
     let work = site.path("work");
-    let work = work.to_str().expect("a plain path");
-    site.script("job", &format!("mkdir {work}/in 2>/dev/null || echo two >>{work}/bad\nrmdir {work}/in\n"));
-    let launcher = site.rungate().to_str().expect("a plain path").to_owned();
-    let loops = format!("for i in $(seq 15); do {launcher} run -q -- job x || exit; done");
-    let all: Vec<Running> =
-        (0..6).map(|_| site.test().program("/bin/sh").args(["-c", &loops]).background()).collect();
-    let (is_over, removed) = (AtomicBool::new(false), AtomicBool::new(false));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                age(&site, "x.lock");
-                let outcome = site.test().args(["prune"]).outcome();
-                assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""));
-                removed.fetch_or(!outcome.stdout.is_empty(), Ordering::Relaxed);
-            }
-        });
-        for mut one in all {
-            assert_eq!(one.end().ending, Ending::Status(0));
-        }
-        is_over.store(true, Ordering::Relaxed);
-    });
-    assert!(!site.path("work/bad").exists(), "two jobs ran at once");
-    assert!(
-        removed.load(Ordering::Relaxed),
-        "nothing was removed while launches came: the storm shows nothing"
+    let (work, lock) = (work.display(), site.repository("x.lock"));
+    site.script(
+        "job",
+        &format!(
+            "mkdir {work}/in 2>/dev/null || echo two >>{work}/bad\n\
+             touch -c -d '2 days ago' {}\nrmdir {work}/in\n",
+            lock.display()
+        ),
     );
+    let launcher = site.rungate().display();
+    let loops = format!("until [ -e {work}/over ]; do {launcher} run -q -- job x || exit; done");
+    let all: Vec<Running> =
+        (0..2).map(|_| site.test().program("/bin/sh").args(["-c", &loops]).background()).collect();
+    let mut removed = 0;
+    eventually("files were removed while launches came", || {
+        let outcome = site.test().args(["prune"]).outcome();
+        assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""));
+        removed += usize::from(!outcome.stdout.is_empty());
+        (removed >= 2).then_some(())
+    });
+    site.write("work/over", "");
+    for mut one in all {
+        assert_eq!(one.end().ending, Ending::Status(0));
+    }
+    assert!(!site.path("work/bad").exists(), "two jobs ran at once");
 }
