@@ -35,7 +35,7 @@ const END: u8 = 4;
 const LATER: u8 = 5;
 
 /// How often what nobody wants may happen.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Plan {
     /// The first host's key vanishes although its lease lives.
     vanishings: u8,
@@ -215,7 +215,7 @@ impl Etcd {
                     Key::Slot(..) => self.slot = is_there.then_some((host, self.revision)),
                     Key::Host(_) => self.keys[host] = Some(self.revision),
                     Key::Written(_) => self.written[host] = self.revision,
-                    key => panic!("{key:?}"),
+                    _ => panic!("a key that no transaction of the model writes"),
                 }
             }
         }
@@ -554,7 +554,7 @@ fn nobody_is_given_a_slot_whose_program_runs() {
     }
     for plan in plans {
         let (states, broken) = explore(Without::Nothing, plan);
-        assert_eq!(broken, None, "{plan:?}, after {states} states");
+        assert_eq!((plan, broken), (plan, None), "after {states} states");
     }
 }
 
@@ -576,6 +576,6 @@ fn each_condition_of_the_site_is_missed() {
         (Without::Saved, cut, Broken::TwoPrograms),
     ] {
         let (_, broken) = explore(without, plan);
-        assert_eq!(broken, Some(expected), "{without:?}");
+        assert_eq!((without, broken), (without, Some(expected)));
     }
 }
