@@ -1,3 +1,5 @@
+//! What the walk accepts, held against what `toml` makes of the same text.
+
 use std::{fmt::Write as _, fs, path::Path};
 
 use proptest::{
@@ -55,12 +57,18 @@ fn tell(item: Item<'_>, depth: usize, told: &mut String) {
     let what = match item.kind() {
         _ if item.is_table() => "table".to_owned(),
         _ if item.is_list() => "list".to_owned(),
-        _ if item.is_number() => format!("number {:?}", item.digits().parse::<i64>().ok()),
+        _ if item.is_number() => {
+            item.digits().parse::<i64>().map_or("a number".into(), |number| number.to_string())
+        }
         Kind::Moment => format!("moment {}", item.digits()),
-        kind => item.text().map_or_else(|| format!("{kind:?}"), |text| format!("text {text:?}")),
+        Kind::True => "true".to_owned(),
+        Kind::False => "false".to_owned(),
+        Kind::Float => "float".to_owned(),
+        _ => format!("text <{}>", item.text().expect("a text")),
     };
     let (key, key_span, span) = (item.key(), item.key_span(), item.span());
-    let _ = writeln!(told, "{:depth$}{key:?} {key_span:?} {span:?} {what}", "");
+    let _ = write!(told, "{:depth$}<{key}> {} {}", "", key_span.start, key_span.end);
+    let _ = writeln!(told, " {} {} {what}", span.start, span.end);
     let mut items: Vec<Item<'_>> = item.items().collect();
     items.sort_by_key(|item| item.key_span().start);
     for item in items {
@@ -72,7 +80,7 @@ fn tell(item: Item<'_>, depth: usize, told: &mut String) {
 fn compare(text: &str) -> bool {
     let Some(nodes) = Nodes::walk(text) else { return false };
     let (tree, errors) = DeTable::parse_recoverable(text);
-    assert!(errors.is_empty(), "{errors:?} in\n{text}");
+    assert!(errors.is_empty(), "{} in\n{text}", errors[0]);
     assert_eq!(seen(&nodes, text), seen(&Nodes::of_tree(tree.get_ref(), text), text), "in\n{text}");
     true
 }
@@ -107,6 +115,35 @@ fn large_tables_know_their_keys() {
     for twice in [0, 5, 50, 99] {
         assert!(!compare(&entries(&mut (0..100).chain([twice]))), "{twice}");
     }
+}
+
+#[test]
+fn what_is_there_twice_is_refused() {
+    for twice in [
+        "a = 1\na = 2",
+        "a = 1\n'a' = 2",
+        "a = 1\n\"\\u0061\" = 2",
+        "a.b = 1\na = 2",
+        "a = 1\na.b = 2",
+        "a.b = 1\na.b = 2",
+        "a = {}\na.b = 1",
+        "x = { a = 1, a = 2 }",
+        "x = { a.b = 1, a = 2 }",
+        "x = [{ a = 1, a = 2 }]",
+        "[a]\nb.c = 1\nb = 2",
+        "[a]\nb.c = 1\n[a.b]",
+        "[a]\n[a]",
+        "[a.b]\n[a]\nb = 1",
+        "[a.b]\n[a]\n[a.b]",
+        "[[a]]\n[a]",
+        "[a]\n[[a]]",
+        "a = []\n[[a]]",
+        "a.b = 1\n[a]",
+        "[[a]]\nb = 1\n[a.b]",
+    ] {
+        assert!(DeTable::parse(twice).is_err() && !compare(twice), "{twice}");
+    }
+    assert!(compare("[[a]]\nb = 1\n[[a]]\nb = 1\n[a.c]\nb = 1"));
 }
 
 #[test]
