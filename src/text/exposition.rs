@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Gauge,
     /// A count: it only goes up, or starts again.
     Counter,
+    /// Counts of values by their size.
+    Histogram,
 }
 
 /// The text, family by family.
@@ -27,6 +29,7 @@ impl Exposition {
         let kind = match kind {
             Kind::Gauge => "gauge",
             Kind::Counter => "counter",
+            Kind::Histogram => "histogram",
         };
         let help = help.replace('\\', r"\\").replace('\n', r"\n");
         let _ = writeln!(self.text, "# HELP {name} {help}\n# TYPE {name} {kind}");
@@ -52,6 +55,21 @@ impl Family<'_> {
             .collect();
         let labels = if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) };
         let _ = writeln!(self.text, "{}{labels} {value}", self.name);
+    }
+
+    /// Adds the samples of a histogram: how many values exceed the bound before and not this one, how many
+    /// exceed all bounds, and what all of them add up to.
+    pub(crate) fn histogram(&mut self, counts: impl Iterator<Item = (f64, u64)>, longer: u64, sum: f64) {
+        let (name, mut total) = (self.name, 0_u64);
+        for (bound, count) in counts {
+            total = total.saturating_add(count);
+            let _ = writeln!(self.text, "{name}_bucket{{le=\"{bound}\"}} {total}");
+        }
+        total = total.saturating_add(longer);
+        let _ = writeln!(
+            self.text,
+            "{name}_bucket{{le=\"+Inf\"}} {total}\n{name}_sum {sum}\n{name}_count {total}"
+        );
     }
 }
 

@@ -66,7 +66,11 @@ fn the_first_messages() {
         inbox.add(&bytes(name));
         assert_eq!(inbox.request(LONGEST_REQUEST), Ok(Some(expected)), "{name}");
     }
-    let about = About { version: "0.1.0".to_owned(), site: None };
+    let about = About { version: "0.1.0".to_owned(), site: None, work: None };
+    // What a field that came later is not in has that field empty.
+    let mut inbox = Inbox::default();
+    inbox.add(&bytes("wire/of-itself-older.hex"));
+    assert_eq!(inbox.answer(), Ok(Some(Answer::About(about.clone()))));
     let answered = [
         ("wire/granted.hex", Answer::Granted(granted())),
         ("wire/of-itself.hex", Answer::About(about)),

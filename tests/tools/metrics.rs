@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use crate::support::{Account, Ending, Outcome, Site, needs_root, set_mode, skip};
+use crate::support::{Account, Ending, Outcome, Site, eventually, needs_root, set_mode, skip};
 
 fn site() -> Site {
     let site = Site::with_policy(
@@ -161,7 +161,8 @@ fn what_is_asked_for_is_there() {
     for file in ["rungate.rules.yml", "grafana-dashboard.json"] {
         let text = shipped(file);
         for name in text.split(|c| !is_word(c)).filter(|word| word.starts_with("rungate_")) {
-            assert!(known.contains(&format!("# TYPE {name} ")), "{file} asks for {name}");
+            let family = name.strip_suffix("_bucket").unwrap_or(name);
+            assert!(known.contains(&format!("# TYPE {family} ")), "{file} asks for {name}");
             asked += 1;
         }
     }
@@ -225,6 +226,44 @@ fn promtool_has_nothing_to_say() {
     let _running = site.test().args(["run", "--", "matlab"]).spawn();
     assert_eq!(site.test().args(["run", "--", "matlab"]).outcome().ending, Ending::Status(75));
     promtool_accepts(&site, &metrics(&site));
+}
+
+/// The agent says of itself how long its decisions take, whom it declined, and who waits and holds.
+#[test]
+fn the_agent_counts_what_it_does() {
+    needs_root!();
+    let policy = "[repository.seats]\nkeeper = \"agent\"\nlimit = 1\n\
+                  [[rule]]\nname = \"seats\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n";
+    let (site, agent) = Site::with_agent(policy);
+    agent.kill();
+    site.program("matlab");
+    site.system_file("agent.toml", "[agent]\nlaunches = 1\n");
+    set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
+    let _agent = site.agent();
+    let figure = |name: &str| -> String {
+        let text = metrics(&site);
+        promtool_accepts(&site, &text);
+        let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("no {name} in\n{text}")).to_owned()
+    };
+    let decisions = "rungate_agent_decision_duration_seconds_count";
+    assert_eq!([figure(decisions), figure("rungate_agent_launches_holding")], ["0", "0"]);
+    let _running = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let refused = site.test().user("nobody").args(["run", "--", "matlab"]).outcome();
+    assert_eq!(refused.ending, Ending::Status(75));
+    assert_eq!([figure(decisions), figure("rungate_agent_launches_holding")], ["2", "1"]);
+    assert_eq!(figure("rungate_agent_declined_total"), "0");
+    // The second launch of the same user is more than the quota.
+    let declined = site.test().user("games").args(["run", "--", "matlab"]).outcome();
+    assert_eq!(declined.ending, Ending::Status(74), "{}", declined.stderr);
+    assert_eq!(figure("rungate_agent_declined_total"), "1");
+    let in_all = "rungate_agent_decision_duration_seconds_bucket{le=\"+Inf\"}";
+    assert_eq!(figure(in_all), figure(decisions));
+    let sum: f64 = figure("rungate_agent_decision_duration_seconds_sum").parse().expect("a number");
+    assert!(sum > 0.0, "{sum}");
+    let waiting = site.test().user("nobody").args(["run", "-w", "forever", "--", "matlab"]).background();
+    eventually("it waits", || (figure("rungate_agent_launches_waiting") == "1").then_some(()));
+    drop(waiting);
 }
 
 /// With --output the file is replaced as a whole, with mode 0644, whatever the umask.

@@ -20,6 +20,7 @@ use self::{
 use super::{KINDS, LISTENER, LONGEST_WAIT, SESSION};
 use crate::{
     keeper::agent::{
+        about::{AboutWork, Latency},
         frame::{Garbage, Inbox},
         message::{Answer, Request},
     },
@@ -52,6 +53,7 @@ pub(super) struct Connections {
     changed: BTreeSet<u64>,
     /// Since when no client is accepted, because no descriptor is free.
     full: Option<Instant>,
+    decisions: Latency,
 }
 
 /// The process and the user at the other end of a connection.
@@ -103,7 +105,8 @@ impl Connections {
         poller.add(&listener, LISTENER, Interest::Read)?;
         let (all, speakers) = (BTreeMap::new(), FairQueue::default());
         let (pauses, changed) = (BTreeSet::new(), BTreeSet::new());
-        Ok(Self { poller, listener, all, speakers, quotas, pauses, changed, full: None })
+        let decisions = Latency::default();
+        Ok(Self { poller, listener, all, speakers, quotas, pauses, changed, full: None, decisions })
     }
 
     /// Accepts a waiting client, with this number.
@@ -137,7 +140,7 @@ impl Connections {
         let groups = peer.groups.clone();
         let caller = Caller { pid: peer.pid, started: peer.started, uid: peer.uid, groups };
         if let Err(quota) = self.quotas.may_connect(caller.uid) {
-            return refuse(&socket, &quota.to_string());
+            return refuse(&socket, &self.quotas.decline(quota));
         }
         let mut connection = Connection::new(socket, peer);
         connection.challenge().ok()?;
@@ -246,9 +249,31 @@ impl Connections {
         self.answer(number, &Answer::Failed(why), None);
     }
 
+    /// A launch asks for slots: the time to the first answer is measured.
+    pub(super) fn is_asked(&mut self, number: u64) {
+        if let Some(connection) = self.all.get_mut(&number) {
+            connection.asked = Some(Instant::now());
+        }
+    }
+
+    /// What was done since the agent started, and who is there now.
+    pub(super) fn work(&self) -> AboutWork {
+        let count = |number: usize| u64::try_from(number).unwrap_or(u64::MAX);
+        AboutWork {
+            decisions: self.decisions.clone(),
+            declined: self.quotas.declined(),
+            connections: count(self.all.len()),
+            waiting: count(self.quotas.waiting()),
+            holding: count(self.quotas.holding()),
+        }
+    }
+
     /// Sends an answer, with a descriptor if there is one.
     pub(super) fn answer(&mut self, number: u64, answer: &Answer, beside: Option<OwnedFd>) {
         if let Some(connection) = self.all.get_mut(&number) {
+            if let Some(asked) = connection.asked.take() {
+                self.decisions.add(asked.elapsed());
+            }
             connection.answer(answer, beside);
             self.changed.insert(number);
         }
@@ -371,6 +396,8 @@ struct Connection {
     /// The request from before the client was identified, and its length.
     early: Option<(Request, usize)>,
     rate: Rate,
+    /// Since when a launch has asked for slots without an answer.
+    asked: Option<Instant>,
     /// Whether it waits for its turn to be read.
     has_to_be_heard: bool,
     /// The events that the poller reports.
@@ -392,6 +419,7 @@ impl Connection {
             sender: None,
             early: None,
             rate: Rate::new(),
+            asked: None,
             has_to_be_heard: false,
             interest: Interest::Read,
             load: Load::default(),

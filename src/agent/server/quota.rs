@@ -1,6 +1,7 @@
 //! What each user uses of the agent, counted continuously, so that a check costs nothing. Root has no quota.
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     fmt,
     time::{Duration, Instant},
@@ -100,6 +101,7 @@ pub(in crate::agent) struct Quotas {
     users: BTreeMap<u32, Share>,
     /// The usage of all users.
     all: Share,
+    declined: Cell<u64>,
 }
 
 /// How many messages of full length may be kept for the connections of one user.
@@ -131,7 +133,29 @@ impl Quotas {
             descriptors: descriptors.saturating_sub(own),
             users: BTreeMap::new(),
             all: Share::default(),
+            declined: Cell::new(0),
         }
+    }
+
+    /// Declines a question. Says why.
+    pub(in crate::agent) fn decline(&self, quota: Quota) -> String {
+        self.declined.set(self.declined.get().saturating_add(1));
+        quota.to_string()
+    }
+
+    /// How many questions were declined.
+    pub(super) fn declined(&self) -> u64 {
+        self.declined.get()
+    }
+
+    /// How many launches wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.all.places
+    }
+
+    /// How many launches hold slots.
+    pub(super) fn holding(&self) -> usize {
+        self.all.launches
     }
 
     /// The maximum.

@@ -175,7 +175,7 @@ impl Local {
     pub(in crate::agent) fn grant(&mut self, session: u64, mut holding: Holding) -> Result<(), Box<Holding>> {
         if let Err(quota) = self.connections.quotas().may_have(&holding) {
             holding.withdraw_stamps();
-            self.fail(session, quota.to_string());
+            self.fail(session, self.connections.quotas().decline(quota));
             return Err(Box::new(holding));
         }
         let saved = &holding.saved;

@@ -282,7 +282,8 @@ impl Service {
             Request::Response(_) => return Err(Over::Garbage(Garbage::Senseless)),
             Request::About => {
                 let version = env!("CARGO_PKG_VERSION").to_owned();
-                let about = About { version, site: self.site.as_ref().map(Site::about) };
+                let work = Some(self.local.connections.work());
+                let about = About { version, site: self.site.as_ref().map(Site::about), work };
                 session.answer(Answer::About(about), None);
             }
         }
@@ -292,6 +293,7 @@ impl Service {
     /// A launch requests slots. Earlier unused ones are released, but not to another launch before this one
     /// was judged.
     fn on_take(&mut self, number: u64, take: Take) {
+        self.local.connections.is_asked(number);
         let (unused, served_as) = self.take_up_unused(number, &take);
         self.local.on(number, Event::Asks(take, unused));
         self.come_back(number);
@@ -299,7 +301,7 @@ impl Service {
         let _ = self.local.connections.set_load(number, session.load());
         session.on(match self.local.connections.quotas().may_ask(session.peer.uid) {
             Ok(()) => Event::Accepted(served_as),
-            Err(quota) => Event::Declined(Answer::Failed(quota.to_string())),
+            Err(quota) => Event::Declined(Answer::Failed(self.local.connections.quotas().decline(quota))),
         });
     }
 
@@ -383,7 +385,8 @@ impl Service {
             return self.local.on(number, Event::Granted(None, granted, None));
         }
         if let Err(quota) = self.local.has_quota_for(&request) {
-            return self.local.fail(number, quota.to_string());
+            let why = self.local.connections.quotas().decline(quota);
+            return self.local.fail(number, why);
         }
         let of_site = request.tables_of_site().next();
         if let Some(name) = of_site.filter(|_| self.site.is_none())
@@ -421,7 +424,8 @@ impl Service {
                 if blocked.waits
                     && let Err(quota) = self.local.connections.set_load(number, load)
                 {
-                    return self.local.fail(number, quota.to_string());
+                    let why = self.local.connections.quotas().decline(quota);
+                    return self.local.fail(number, why);
                 }
                 let has_begun =
                     self.site.as_ref().is_none_or(|site| site.has_begun_to_wait(&self.local, number));

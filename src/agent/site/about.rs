@@ -40,6 +40,7 @@ impl Site {
             }),
             hosts: self.about_hosts(now),
             unreadable: self.unreadable_slots().collect(),
+            requests: Some(self.client.latency()),
         }
     }
 

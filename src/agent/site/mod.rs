@@ -80,6 +80,7 @@ const TICK: Duration = Duration::from_millis(100);
 /// What the agent knows about the site.
 pub(super) struct Site {
     keys: Keys,
+    client: Client,
     host: String,
     agent: AgentId,
     endpoints: Vec<String>,
@@ -157,12 +158,13 @@ impl Site {
         .start();
         publisher::start(commands.clone(), *ttl, judge);
         let pending = Pending::start(&client, &reporter);
-        start(client, keys.clone(), *ttl, reporter.clone());
+        start(client.clone(), keys.clone(), *ttl, reporter.clone());
         tick(reporter);
         Ok(Self {
             mirror: Mirror::new(keys.clone()),
             numbers: Numbers::of(&host),
             keys,
+            client,
             host,
             agent,
             endpoints: endpoints.clone(),

@@ -10,6 +10,55 @@ wire! {
         version: String,
         /// Its state beside others; none if it shares nothing.
         site: Option<AboutSite>,
+        /// What it has done since it started; absent from an older agent.
+        work: Option<AboutWork>,
+    }
+}
+
+wire! {
+    /// What an agent has done since it started, and what it keeps now.
+    struct AboutWork {
+        /// From a launch's question to its first answer: slots, a refusal, or a place in a queue.
+        decisions: Latency,
+        /// How many questions were declined because of a quota.
+        declined: u64,
+        /// How many clients are connected.
+        connections: u64,
+        /// How many launches wait.
+        waiting: u64,
+        /// How many launches hold slots.
+        holding: u64,
+    }
+}
+
+wire! {
+    /// How long something took, each time that it was done.
+    struct Latency {
+        /// How often it took at most as long as each of [`Latency::BOUNDS`], and longer than the bound before.
+        counts: Vec<u64>,
+        /// How often it took longer than all of them.
+        longer: u64,
+        /// All of it together.
+        sum: Duration,
+    }
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self { counts: vec![0; Self::BOUNDS.len()], longer: 0, sum: Duration::ZERO }
+    }
+}
+
+impl Latency {
+    /// In microseconds. A decision takes less than the first of them, a round trip to etcd some of the middle.
+    pub const BOUNDS: [u64; 8] = [250, 1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000, 4_000_000];
+
+    /// Counts one more.
+    pub fn add(&mut self, took: Duration) {
+        let bound = Self::BOUNDS.iter().position(|bound| took <= Duration::from_micros(*bound));
+        let count = bound.and_then(|bound| self.counts.get_mut(bound)).unwrap_or(&mut self.longer);
+        *count = count.saturating_add(1);
+        self.sum = self.sum.saturating_add(took);
     }
 }
 
@@ -42,6 +91,8 @@ wire! {
         hosts: Vec<AboutHost>,
         /// The first of the slots with unreadable values: no host frees them.
         unreadable: Vec<UnreadableSlot>,
+        /// How long etcd took for its answers; absent from an older agent.
+        requests: Option<Latency>,
     }
 }
 

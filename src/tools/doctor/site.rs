@@ -286,6 +286,7 @@ fn to_json(site: &AboutSite) -> Value {
         store,
         hosts,
         unreadable,
+        requests: _,
     } = site;
     let of_trouble = |AboutTrouble { text, advice, lasts }: &AboutTrouble| json!({ "text": text, "advice": advice, "lasts": lasts.as_secs_f64() });
     json!({
@@ -365,6 +366,7 @@ mod tests {
             trouble: None,
             hosts: vec![host("lab1"), host("lab2")],
             unreadable: Vec::new(),
+            requests: None,
         }
     }
 

@@ -9,7 +9,7 @@ use std::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -21,7 +21,7 @@ use super::{
     message::{AuthenticateRequest, AuthenticateResponse, Failure},
     tls,
 };
-use crate::text::escape::visible;
+use crate::{keeper::agent::about::Latency, text::escape::visible};
 
 /// A longer answer is not read to its end.
 const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
@@ -56,6 +56,7 @@ struct Inner {
     current: AtomicUsize,
     token: Mutex<Option<String>>,
     generations: Generations,
+    latency: Mutex<Latency>,
 }
 
 impl Client {
@@ -80,7 +81,13 @@ impl Client {
             current: AtomicUsize::new(0),
             token: Mutex::new(None),
             generations: Generations::default(),
+            latency: Mutex::default(),
         })))
+    }
+
+    /// How long its answers took.
+    pub(in crate::agent::site) fn latency(&self) -> Latency {
+        self.0.latency.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The etcd that answers.
@@ -106,7 +113,7 @@ impl Client {
         question: &Q,
         is_harmless: bool,
     ) -> Result<A, EtcdError> {
-        let patience = self.0.access.patience;
+        let (patience, asked) = (self.0.access.patience, Instant::now());
         let (endpoint, response) = self.call(path, question, is_harmless, Some(patience))?;
         let trouble = |kind| EtcdError { endpoint: endpoint.clone(), kind };
         let mut text = Vec::new();
@@ -116,6 +123,7 @@ impl Client {
             .take(LONGEST_ANSWER)
             .read_to_end(&mut text)
             .map_err(|error| trouble(Kind::Broken(error.to_string())))?;
+        self.0.latency.lock().unwrap_or_else(PoisonError::into_inner).add(asked.elapsed());
         serde_json::from_slice(&text).map_err(|error| trouble(Kind::Senseless(error.to_string())))
     }
 

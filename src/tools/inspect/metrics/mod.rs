@@ -4,7 +4,7 @@
 use std::{
     io,
     path::Path,
-    time::{SystemTime, UNIX_EPOCH},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use jiff::Timestamp;
@@ -14,7 +14,10 @@ use crate::{
     judge::terms::keyword::Keeper,
     keeper::{
         Waiter,
-        agent::{self, about::AboutSite},
+        agent::{
+            self,
+            about::{AboutSite, AboutWork, Latency},
+        },
         error::KeeperError,
         file::table_snapshot::TableSnapshot,
     },
@@ -277,15 +280,42 @@ fn add_counts(exposition: &mut Exposition, counts: &Counts, policy: &Policy, log
 // The state of this host's agent, and of its connection to others. The families are there in any case;
 // samples only where the policy has the agent keep something.
 
-/// A family of one sample.
-struct Figure {
+/// A family of one sample, of what the agent tells about `T`.
+struct Figure<T> {
     name: &'static str,
     kind: Kind,
     help: &'static str,
-    value: fn(&AboutSite) -> Option<f64>,
+    value: fn(&T) -> Option<f64>,
 }
 
-const FIGURES: [Figure; 6] = [
+const WORK: [Figure<AboutWork>; 4] = [
+    Figure {
+        name: "rungate_agent_connections",
+        kind: Kind::Gauge,
+        help: "Number of clients that are connected to the agent.",
+        value: |work| Some(number(work.connections)),
+    },
+    Figure {
+        name: "rungate_agent_launches_waiting",
+        kind: Kind::Gauge,
+        help: "Number of launches of this host that wait in queues of the agent.",
+        value: |work| Some(number(work.waiting)),
+    },
+    Figure {
+        name: "rungate_agent_launches_holding",
+        kind: Kind::Gauge,
+        help: "Number of launches of this host that hold slots of the agent.",
+        value: |work| Some(number(work.holding)),
+    },
+    Figure {
+        name: "rungate_agent_declined_total",
+        kind: Kind::Counter,
+        help: "Questions that the agent declined because of a quota of [agent].",
+        value: |work| Some(number(work.declined)),
+    },
+];
+
+const FIGURES: [Figure<AboutSite>; 6] = [
     Figure {
         name: "rungate_site_connected",
         kind: Kind::Gauge,
@@ -334,11 +364,38 @@ fn add(exposition: &mut Exposition, policy: &Policy) {
         Some(Ok(about)) => up.sample(&[("version", Some(&about.version))], 1),
         Some(Err(_)) => up.sample(&[], 0),
     }
-    let site = about.and_then(Result::ok).and_then(|about| about.site);
+    let about = about.and_then(Result::ok);
+    let work = about.as_ref().and_then(|about| about.work.as_ref());
+    for Figure { name, kind, help, value } in WORK {
+        let mut family = exposition.family(name, kind, help);
+        if let Some(value) = work.and_then(value) {
+            family.sample(&[], value);
+        }
+    }
+    let site = about.as_ref().and_then(|about| about.site.as_ref());
     for Figure { name, kind, help, value } in FIGURES {
         let mut family = exposition.family(name, kind, help);
-        if let Some(value) = site.as_ref().and_then(value) {
+        if let Some(value) = site.and_then(value) {
             family.sample(&[], value);
+        }
+    }
+    let latencies = [
+        (
+            "rungate_agent_decision_duration_seconds",
+            "From a launch's question to the agent's first answer.",
+            work.map(|work| &work.decisions),
+        ),
+        (
+            "rungate_agent_etcd_request_duration_seconds",
+            "How long etcd took for its answers to the agent.",
+            site.and_then(|site| site.requests.as_ref()),
+        ),
+    ];
+    for (name, help, latency) in latencies {
+        let mut family = exposition.family(name, Kind::Histogram, help);
+        if let Some(Latency { counts, longer, sum }) = latency {
+            let bounds = Latency::BOUNDS.iter().map(|bound| Duration::from_micros(*bound).as_secs_f64());
+            family.histogram(bounds.zip(counts.iter().copied()), *longer, sum.as_secs_f64());
         }
     }
 }
