@@ -54,7 +54,7 @@ impl<'p> Judged<'p> {
     fn new(policy: &'p Policy, facts: &EvalContext<'_>) -> Self {
         let mut judged = Judged {
             policy,
-            outcomes: vec![Outcome::Disabled; policy.rules().len()],
+            outcomes: vec![Outcome::Unknown; policy.rules().len()],
             failure: None,
             costly: None,
         };
@@ -62,7 +62,7 @@ impl<'p> Judged<'p> {
         let mut members: HashMap<usize, usize> = HashMap::new();
         for &index in policy.sequence() {
             let rule = &policy.rules()[index];
-            if let Some(family) = rule.family.filter(|_| rule.enabled) {
+            if let Some(family) = rule.family {
                 *members.entry(family).or_default() += 1;
             }
             let before = rule.family.and_then(|family| first.get(&family).copied());
@@ -83,9 +83,6 @@ impl<'p> Judged<'p> {
     }
 
     fn outcome(&mut self, rule: &'p Rule, before: Option<usize>, facts: &EvalContext<'_>) -> Outcome {
-        if !rule.enabled {
-            return Outcome::Disabled;
-        }
         let delegation = self.policy.layers()[rule.layer].delegation();
         let is_strange = |delegation: &Delegation| matches!(delegation.is_for_user(facts), Ok(false));
         if delegation
@@ -120,9 +117,9 @@ impl<'p> Judged<'p> {
     }
 
     /// The rules that count and do this, in the order of the files.
-    fn counting(&self, action: Action) -> Vec<usize> {
+    fn counting(&self, does: impl Fn(Action) -> bool) -> Vec<usize> {
         let rules = self.policy.rules();
-        (0..rules.len()).filter(|&index| rules[index].action() == action && self.counts(index)).collect()
+        (0..rules.len()).filter(|&index| does(rules[index].action()) && self.counts(index)).collect()
     }
 
     fn layer(&self, rule: &Rule) -> &'p Layer {
@@ -132,7 +129,7 @@ impl<'p> Judged<'p> {
     fn verdict(&mut self, facts: &EvalContext<'_>) -> Verdict<'p> {
         let rules = self.policy.rules();
         let mut would_refuse = Vec::new();
-        for index in self.counting(Action::Deny) {
+        for index in self.counting(|action| action == Action::Deny) {
             let rule = &rules[index];
             if rule.enforce.unwrap_or(self.layer(rule).enforce) {
                 return Verdict::Denied { rule, matches: what_matches(rule, facts) };
@@ -176,8 +173,8 @@ impl<'p> Judged<'p> {
         would_refuse: Vec<Unenforced<'p>>,
     ) -> Result<Start<'p>, (&'p Rule, LookupError)> {
         let rules = self.policy.rules();
-        let exempting = self.counting(Action::Exempt);
-        let limiting = self.counting(Action::Limit);
+        let exempting = self.counting(|action| action == Action::Exempt);
+        let limiting = self.counting(Action::acquires);
         // A rule that exempts, or admits beyond the limit, does so in its own layer and earlier ones. It does
         // not undo what users add for themselves on top of the system's policy.
         let exempts = |by: usize, rule: &Rule, repository: Option<usize>| {

@@ -24,13 +24,13 @@ pub fn personal<'p>(policy: &'p Policy, request: &Request<'_>) -> Result<Persona
     let mut personal = Personal::default();
     let mut rules = Vec::new();
     let mut spared: Vec<usize> = Vec::new();
-    for rule in policy.rules().iter().filter(|rule| rule.enabled) {
+    for rule in policy.rules() {
         if !is_for_person(rule, policy.layers()[rule.layer].delegation(), &facts)? {
             continue;
         }
         let is_for_everything = rule.selectors.selectors().all(Selector::is_personal);
         match rule.action() {
-            Action::Limit => rules.push(rule),
+            Action::Limit | Action::Count => rules.push(rule),
             Action::Deny if is_for_everything => personal.denied = personal.denied.or(Some(rule)),
             Action::Exempt if is_for_everything => match &rule.from {
                 Some(from) => spared.extend(from),

@@ -78,8 +78,6 @@ pub enum Outcome {
     Counts,
     /// It counts as the first of the rules that share its `first_of`.
     CountsFirstOf(usize),
-    /// `enabled = false`
-    Disabled,
     /// This selector does not match.
     No(Selector),
     /// Its file is delegated for other users.
@@ -111,7 +109,7 @@ impl TraceEntry<'_> {
     pub fn matches(&self) -> bool {
         !matches!(
             self.outcome,
-            Outcome::Disabled | Outcome::No(_) | Outcome::NotDelegated | Outcome::Excepted(_)
+            Outcome::No(_) | Outcome::NotDelegated | Outcome::Excepted(_)
         )
     }
 
@@ -139,7 +137,6 @@ impl fmt::Display for Description<'_> {
                 write!(f, "counts (first of {count})")?;
                 show_captured(&self.entry.captured, f)
             }
-            Outcome::Disabled => f.write_str("no: enabled = false"),
             Outcome::No(selector) => {
                 f.write_str("no: ")?;
                 show_selector(*selector, &rule.selectors.shown(*selector), f)

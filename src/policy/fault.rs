@@ -460,7 +460,7 @@ impl fmt::Display for Fault {
                 write!(f, "no slot is called {}{}", quoted(name), suggestion(nearest.as_ref()))
             }
             Fault::BeyondNames { repository } => {
-                write!(f, "admit = \"always\": no name beyond the last of repository {}", quoted(repository))
+                write!(f, "action = \"count\": no name beyond the last of repository {}", quoted(repository))
             }
             Fault::BadDelegate { name } => write!(
                 f,

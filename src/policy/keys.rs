@@ -9,7 +9,7 @@ use super::{
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
     log::LogEvents,
     repository::REPOSITORY,
-    rule::{Action, Admission, IfUnclear},
+    rule::{Action, IfUnclear},
     scenario::Expectation,
     selector,
 };
@@ -165,16 +165,10 @@ const RULE_KEYS: &[Key] = &[
         "Families whose rules are spread over drop-ins.",
     ),
     key(
-        "enabled",
-        Shape::Flag,
-        "false: the rule never counts.",
-        "Rules that are prepared for an event or a new licence.",
-    ),
-    key(
         "action",
         Shape::OneOf(Action::words),
-        "What the rule does; default: \"limit\".",
-        "Denials and exemptions.",
+        "What the rule does: limit (default), count but never refuse, deny, or exempt.",
+        "Operators and backups that count and are never refused; denials; exemptions.",
     ),
     key(
         "message",
@@ -193,12 +187,6 @@ const RULE_KEYS: &[Key] = &[
         Shape::Claims(&CLAIM),
         "Slots that a launch must get before it starts.",
         "Every rule that limits.",
-    ),
-    key(
-        "admit",
-        Shape::OneOf(Admission::words),
-        "\"always\": start beyond the limit if necessary.",
-        "Operators and backups that must never be refused, and whose slots count for the others.",
     ),
     key(
         "from",

@@ -258,7 +258,7 @@ impl Policy {
 
     /// The names of the commands in it: those that rules name literally, and those with a program.
     pub fn command_names(&self) -> BTreeSet<&str> {
-        let rules = self.rules.iter().filter(|rule| rule.enabled).flat_map(Rule::literal_commands);
+        let rules = self.rules.iter().flat_map(Rule::literal_commands);
         rules.chain(self.executables.keys().map(String::as_str)).collect()
     }
 

@@ -20,6 +20,8 @@ pub enum Action {
     /// It acquires its claims.
     #[default]
     Limit,
+    /// It takes what it acquires, beyond the limits if there is no room.
+    Count,
     /// It refuses the launch.
     Deny,
     /// It lets the launch start with no slot, or with none of the repositories it names.
@@ -28,22 +30,14 @@ pub enum Action {
 
 impl Keyword for Action {
     const WORDS: &'static [(&'static str, Self)] =
-        &[("limit", Action::Limit), ("deny", Action::Deny), ("exempt", Action::Exempt)];
+        &[("limit", Action::Limit), ("count", Action::Count), ("deny", Action::Deny), ("exempt", Action::Exempt)];
 }
 
-/// Whether limits apply to the launches of a rule.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(super) enum Admission {
-    /// They do.
-    #[default]
-    Limited,
-    /// They are counted, never refused.
-    Always,
-}
-
-impl Keyword for Admission {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("limited", Admission::Limited), ("always", Admission::Always)];
+impl Action {
+    /// Whether a rule that does this acquires slots.
+    pub(crate) fn acquires(self) -> bool {
+        matches!(self, Action::Limit | Action::Count)
+    }
 }
 
 /// What becomes of a launch whose command line names no number where `slots_from` looks for one.
@@ -75,7 +69,6 @@ pub struct Rule {
     pub(crate) family: Option<usize>,
     pub(super) first_of: Option<String>,
     pub(super) order: i64,
-    pub(crate) enabled: bool,
     pub(super) action: Action,
     pub(super) message: Option<String>,
     /// The contact, if it names one.
@@ -83,7 +76,6 @@ pub struct Rule {
     /// The contact of its layer.
     pub(super) default_contact: Option<Arc<str>>,
     pub(crate) acquire: Vec<Acquisition>,
-    pub(super) admit: Admission,
     /// The repositories that an exempt rule exempts from, by index; `None` is from everything.
     pub(crate) from: Option<Vec<usize>>,
     pub(crate) enforce: Option<bool>,
@@ -124,11 +116,6 @@ impl Rule {
         }
     }
 
-    /// Whether it counts at all.
-    pub fn is_enabled(&self) -> bool {
-        self.enabled
-    }
-
     /// Whether it may be for a command, as far as that is known without its globs.
     pub(super) fn may_be_for(&self, command: &Invocation<'_>) -> bool {
         let commands = self.selectors.commands.as_ref();
@@ -162,7 +149,7 @@ impl Rule {
 
     /// Whether its launches are counted and never refused.
     pub(crate) fn is_always_admitted(&self) -> bool {
-        self.admit == Admission::Always
+        self.action == Action::Count
     }
 
     /// The names of commands that are neither paths nor patterns: those that can have a shim.

@@ -78,7 +78,7 @@ fn judge(site: &Site, groups: Option<&[&'static str]>, words: &[&str], expected:
     }
 }
 
-/// All that match and are `enabled`. … every claim of every one of them is taken.
+/// All that match. … every claim of every one of them is taken.
 #[test]
 fn every_rule_that_matches_counts() {
     let both = r#"
@@ -98,7 +98,7 @@ fn every_rule_that_matches_counts() {
         acquire  = ["full"]
     "#;
     case(both, &[], &Holds(&["a", "b"]));
-    case(&both.replace("commands = [\"t*\"]", "enabled = false"), &[], &Holds(&["a"]));
+    case(&both.replace("commands = [\"t*\"]", "commands = [\"x*\"]"), &[], &Holds(&["a"]));
     case(&both.replace("commands = [\"other\"]", ""), &[], &Status(75));
 }
 

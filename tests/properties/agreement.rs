@@ -171,7 +171,7 @@ proptest! {
     fn explain_tells_what_run_does(
         repositories in vec(repositories(), 3),
         demands in demands(),
-        rule in select(vec!["", "", "", "admit = \"always\"", "enforce = false"]),
+        rule in select(vec!["", "", "", "action = \"count\"", "enforce = false"]),
         np in select(vec!["1", "2", "3"]),
     ) {
         let site = Site::with_policy(&policy(&repositories, &demands, rule));

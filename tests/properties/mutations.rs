@@ -125,11 +125,10 @@ acquire = ["job"]
 name = "free"
 first_of = "f"
 acquire = [{ repository = "matlab", ceiling = "97%", slots = 0, slots_from = { after = "-np", most = 16 } }]
-admit = "always"
+action = "count"
 enforce = false
 [[rule]]
 name = "no"
-enabled = false
 action = "deny"
 [[rule]]
 name = "exempt"

@@ -118,7 +118,7 @@ fn rule() -> impl Strategy<Value = String> {
         vec(select(claims.to_vec()), 0..3),
         select(captures.to_vec()),
         lines(vec![
-            any_line(&["admit = \"always\""]),
+            any_line(&["action = \"count\""]),
             any_line(&["wait = \"5m\"", "wait = \"forever\""]),
             any_line(&["hold = \"tree\"", "hold = \"descriptor\""]),
             any_line(&["enforce = false", "enforce = true"]),
@@ -131,7 +131,7 @@ fn rule() -> impl Strategy<Value = String> {
         let captures = if claims.contains(&"\"project\"") { captures } else { "" };
         // There is no name beyond the last.
         let has_names = claims.iter().any(|claim| claim.contains("gpu"));
-        let rest = if has_names { rest.replace("admit = \"always\"\n", "") } else { rest };
+        let rest = if has_names { rest.replace("action = \"count\"\n", "") } else { rest };
         let rest: Vec<&str> =
             rest.lines().filter(|line| !claims.is_empty() || !line.starts_with("wait")).collect();
         format!("{groups}{captures}acquire = [{}]\n{}\n", claims.join(", "), rest.join("\n"))
@@ -148,7 +148,7 @@ fn rule() -> impl Strategy<Value = String> {
         (1, exempt.prop_map(|line| line + "\n").boxed()),
     ]);
     let except = option::of(lines(selectors()).prop_map(|keys| keys.replace('\n', ", ")));
-    let rest = lines(vec![any_line(&["order = -1", "order = 7"]), any_line(&["enabled = false"])]);
+    let rest = any_line(&["order = -1", "order = 7"]).prop_map(|line| line + "\n");
     (0..10_000u32, action, lines(selectors()), except, rest).prop_map(
         |(number, action, selectors, except, rest)| {
             let except =

@@ -202,7 +202,7 @@ pub(crate) fn nobody_is_admitted_beyond_the_last_name() {
         name     = "always a licence"
         commands = ["train"]
         acquire  = ["licences"]
-        admit    = "always"
+        action   = "count"
         "#,
     );
     let (device, running) = start(&train(&site));

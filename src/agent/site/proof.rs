@@ -181,7 +181,7 @@ mod tests {
         assert_eq!(of(&[taking(&[6], Some(5), &[(1, 3)])]).0, [6, 4]);
     }
 
-    /// "admit = always": beyond the limit if need be, and nobody has to be waited for.
+    /// `action = "count"`: beyond the limit if need be, and nobody has to be waited for.
     #[test]
     fn who_is_admitted_in_any_case_needs_no_room() {
         assert_eq!(of(&[taking(&[9], None, &[(1, 8)])]), (vec![9], Vec::new()));

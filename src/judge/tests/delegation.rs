@@ -129,7 +129,7 @@ fn it_has_the_defaults_of_the_system_and_families_of_its_own() {
 fn it_loosens_nothing_whoever_starts_the_launch() {
     let by_root = |text: &str| cad(text).by_root();
     by_root("[[rule]]\naction = \"exempt\"\n").faults(["loosens"]);
-    by_root("[[rule]]\nadmit = \"always\"\nacquire = []\n").faults(["loosens"]);
+    by_root("[[rule]]\naction = \"count\"\nacquire = []\n").faults(["loosens"]);
     by_root("[[rule]]\nenforce = false\nacquire = []\n").faults(["loosens"]);
     by_root("[repository.x]\nlimit = 1\nenforce = false\n[[rule]]\nacquire = [\"x\"]\n").faults(["loosens"]);
 }

@@ -57,7 +57,7 @@ fn only_the_systems_policy_names_the_agent() {
 fn what_is_added_may_only_tighten() {
     let loosens = |text: &str| under(SYSTEM).own(text).faults(["loosens"]);
     loosens("[[rule]]\naction = \"exempt\"\n");
-    loosens("[[rule]]\nadmit = \"always\"\nacquire = [\"matlab\"]\n");
+    loosens("[[rule]]\naction = \"count\"\nacquire = [\"matlab\"]\n");
     loosens("[[rule]]\nenforce = false\nacquire = [\"matlab\"]\n");
     loosens("[defaults]\nenforce = false\n");
     loosens("[repository.a]\nlimit = 1\nenforce = false\n");
@@ -100,7 +100,7 @@ fn what_is_added_leaves_alone_what_the_system_keeps_in_the_same_file() {
 #[test]
 fn root_may_also_loosen() {
     under(SYSTEM).given("[[rule]]\nname = \"free\"\naction = \"exempt\"\n").by_root().gives("exempt by free");
-    let given = "[[rule]]\nname = \"all\"\nadmit = \"always\"\nacquire = [\"matlab\"]\n";
+    let given = "[[rule]]\nname = \"all\"\naction = \"count\"\nacquire = [\"matlab\"]\n";
     under(SYSTEM).given(given).by_root().gives("1 of 50 matlab always");
 }
 

@@ -49,12 +49,6 @@ fn where_no_rule_matches_the_program_starts_or_is_refused_as_unmatched_says() {
 }
 
 #[test]
-fn a_rule_that_is_not_enabled_never_counts() {
-    let policy = "[[rule]]\naction = \"deny\"\nenabled = false\n";
-    under(policy).gives("free").traces(["no: enabled = false"]);
-}
-
-#[test]
 fn an_exception_always_wins_over_inclusion() {
     let policy = r#"
         [[rule]]
@@ -178,7 +172,7 @@ fn an_alternative_from_which_a_launch_is_exempt_can_always_be_had() {
 }
 
 #[test]
-fn admit_always_counts_and_never_refuses_whatever_other_rules_want() {
+fn a_rule_that_counts_takes_its_slots_and_never_refuses_whatever_other_rules_want() {
     let policy = format!(
         r#"{SEATS}
         [[rule]]
@@ -187,7 +181,7 @@ fn admit_always_counts_and_never_refuses_whatever_other_rules_want() {
         [[rule]]
         name = "services"
         users = ["bob"]
-        admit = "always"
+        action = "count"
         acquire = ["matlab"]
         "#
     );

@@ -97,17 +97,14 @@ impl<'p> Printing<'p, '_> {
         }
         text.set_some("first_of", rule.first_of.as_deref().map(string));
         text.set_some("order", Some(rule.order).filter(|order| *order != 0));
-        text.set_some("enabled", Some(rule.enabled).filter(|enabled| !enabled));
-        if rule.action == Action::Limit {
-            text.set("acquire", list(rule.acquire.iter().map(|acquisition| self.acquisition(acquisition))));
-        } else {
+        if rule.action != Action::Limit {
             text.set("action", string(rule.action.word()));
+        }
+        if rule.action.acquires() {
+            text.set("acquire", list(rule.acquire.iter().map(|acquisition| self.acquisition(acquisition))));
         }
         let names = |from: &Vec<usize>| list(from.iter().map(|index| string(self.names.of(*index))));
         text.set_some("from", rule.from.as_ref().map(names));
-        if rule.is_always_admitted() {
-            text.set("admit", string(rule.admit.word()));
-        }
         text.set_some("enforce", rule.enforce);
         text.set_some("wait", rule.wait.map(|wait| string(&wait.to_string())));
         text.set_some("hold", rule.hold.map(|hold| string(hold.word())));

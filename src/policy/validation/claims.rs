@@ -10,7 +10,7 @@ use crate::{
         fault::Fault,
         limit::Limit,
         repository::{Charge, Repository, keeping::MOST_AT_SITE},
-        rule::{Admission, ClaimTerms, Slots, SlotsFrom},
+        rule::{Action, ClaimTerms, Slots, SlotsFrom},
         selector::Selectors,
         warning::Warning,
         written::WrittenClaim,
@@ -50,11 +50,11 @@ impl<'w> Reading<'_, 'w> {
         self.check_numbers(claim, least, &self.repositories[repository]);
         self.check_site(claim, slots, &self.repositories[repository]);
         self.check_shared(claim, slots, &self.repositories[repository]);
-        if let Some(admit) = self.written.admit.filter(|admit| admit.value == Admission::Always)
+        if let Some(action) = self.written.action.filter(|action| action.value == Action::Count)
             && self.repositories[repository].names.most().is_some()
         {
             let repository = claim.repository.value.to_owned();
-            self.fault(admit.at, Fault::BeyondNames { repository });
+            self.fault(action.at, Fault::BeyondNames { repository });
         }
         if let (Some(wait), Some(longest)) = (claim.wait, self.repositories[repository].settings.max_wait)
             && wait.value > longest

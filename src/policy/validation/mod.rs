@@ -155,9 +155,6 @@ fn advise(
     let mut weak: Vec<Weak<'_>> = Vec::new();
     for (position, &index) in sequence.iter().enumerate() {
         let rule = &rules[index];
-        if !rule.enabled {
-            continue;
-        }
         if rule.except.iter().any(|except| except.cover(&rule.selectors)) {
             let because = "an exception matches everything that its selectors match".to_owned();
             advice.push((places[index], Warning::NeverMatches { because }));
@@ -167,7 +164,7 @@ fn advise(
             let other = &rules[**other];
             // Delegated rules apply only to some users, whatever their selectors are.
             let is_for_all = layers[other.layer].kind != LayerKind::Delegated || other.layer == rule.layer;
-            is_for_all && other.enabled && other.except.is_empty() && other.selectors.cover(&rule.selectors)
+            is_for_all && other.except.is_empty() && other.selectors.cover(&rule.selectors)
         };
         let before = &sequence[..position];
         let sibling = before
@@ -179,7 +176,7 @@ fn advise(
             advice.push((places[index], Warning::Shadowed { by, first: places[other] }));
             continue;
         }
-        if rule.action() == Action::Limit
+        if rule.action().acquires()
             && let Some(&other) =
                 sequence.iter().filter(|&&other| overrules(&rules[other], rule)).find(always)
         {
@@ -230,7 +227,7 @@ fn overrules(other: &Rule, rule: &Rule) -> bool {
     match other.action() {
         Action::Exempt => counts_alone && other.from.is_none(),
         Action::Deny => counts_alone && other.enforce != Some(false),
-        Action::Limit => false,
+        Action::Limit | Action::Count => false,
     }
 }
 

@@ -17,7 +17,7 @@ use crate::policy::{
     place::{At, Place, Written},
     quick_hash::QuickHash,
     repository::Repository,
-    rule::{Acquisition, Action, Admission, ClaimTerms, Rule},
+    rule::{Acquisition, Action, ClaimTerms, Rule},
     selector::Selectors,
     times::Idle,
     warning::Warning,
@@ -178,13 +178,11 @@ impl<'w> Reading<'_, 'w> {
             family,
             first_of: written.first_of.map(|family| family.value.to_owned()),
             order: value(written.order).unwrap_or_default(),
-            enabled: value(written.enabled).unwrap_or(true),
             action,
             message: written.message.map(|message| message.value.to_owned()),
             contact: written.contact.map(|contact| contact.value.to_owned()),
             default_contact: self.book.layers[self.file.layer].contact.clone(),
             acquire,
-            admit: value(written.admit).unwrap_or_default(),
             from: written
                 .from
                 .as_ref()
@@ -199,7 +197,7 @@ impl<'w> Reading<'_, 'w> {
     /// Keys that exclude each other.
     fn check_keys(&self, action: Action) {
         let written = self.written;
-        if action == Action::Limit {
+        if action.acquires() {
             if !written.acquires {
                 self.fault(written.at, Fault::NothingToDo);
             }
@@ -215,7 +213,6 @@ impl<'w> Reading<'_, 'w> {
         let other = if action == Action::Deny { "action = \"deny\"" } else { "action = \"exempt\"" };
         let beside = [
             ("acquire", written.acquire.as_ref().map(|acquire| acquire.at)),
-            ("admit", written.admit.map(|admit| admit.at)),
             ("wait", written.wait.map(|wait| wait.at)),
             ("hold", written.hold.map(|hold| hold.at)),
             ("from", written.from.as_ref().filter(|_| action == Action::Deny).map(|from| from.at)),
@@ -243,11 +240,13 @@ impl<'w> Reading<'_, 'w> {
             return;
         }
         let written = self.written;
-        if let (Action::Exempt, Some(action)) = (action, written.action) {
-            self.fault(action.at, Fault::Loosens { what: "an exempt rule" });
-        }
-        if let Some(Written { value: Admission::Always, at }) = written.admit {
-            self.fault(at, Fault::Loosens { what: "admit = \"always\"" });
+        let loosens = match action {
+            Action::Limit | Action::Deny => None,
+            Action::Count => Some("action = \"count\""),
+            Action::Exempt => Some("an exempt rule"),
+        };
+        if let (Some(what), Some(action)) = (loosens, written.action) {
+            self.fault(action.at, Fault::Loosens { what });
         }
         if let Some(Written { value: false, at }) = written.enforce {
             self.fault(at, Fault::Loosens { what: "enforce = false" });

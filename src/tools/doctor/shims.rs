@@ -124,7 +124,7 @@ fn leads_to_tools(link: &Path) -> bool {
 fn without_shims(shims: &[Shim], examination: &Context) -> Vec<Finding> {
     let (Some(policy), Some(first)) = (examination.policy(), shims.first()) else { return Vec::new() };
     let directory = first.path.parent().unwrap_or(Path::new(SYSTEM));
-    let limiting = policy.rules().iter().filter(|rule| rule.is_enabled() && rule.action() != Action::Exempt);
+    let limiting = policy.rules().iter().filter(|rule| rule.action() != Action::Exempt);
     let limited: BTreeSet<&str> = limiting.flat_map(Rule::literal_commands).collect();
     let is_here = |name: &str| {
         let program = |name: &_| policy.executable(name);
