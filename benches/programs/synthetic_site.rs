@@ -227,8 +227,9 @@ fn write_end(log: &mut impl Write, micros: u64, running: &Running) {
 }
 
 fn write_policy(directory: &Path, seats: &[usize]) {
-    let mut text = "[defaults]\ntime_zone = \"UTC\"\n\n[log]\nto = \"/var/log/rungate/log.jsonl\"\nevents = \"all\"\nreplay = true\n"
-        .to_owned();
+    let mut text =
+        "[defaults]\ntime_zone = \"UTC\"\n\n[log]\nto = \"/var/log/rungate/log.jsonl\"\nreplay = true\n"
+            .to_owned();
     for ((name, ..), seats) in COMMANDS.iter().zip(seats) {
         text += &format!(
             "\n[repository.{name}]\nlimit = {seats}\n\n[[rule]]\nname = \"{name} seats\"\ncommands = [\"{name}\"]\nacquire = [\"{name}\"]\n"

@@ -107,10 +107,7 @@ pub struct TraceEntry<'p> {
 impl TraceEntry<'_> {
     /// Whether the rule matches, so that it has a say or is only shadowed or exempted from.
     pub fn matches(&self) -> bool {
-        !matches!(
-            self.outcome,
-            Outcome::No(_) | Outcome::NotDelegated | Outcome::Excepted(_)
-        )
+        !matches!(self.outcome, Outcome::No(_) | Outcome::NotDelegated | Outcome::Excepted(_))
     }
 
     /// The outcome in words: `counts (first of 2)`, `no: groups (students)`.

@@ -28,7 +28,7 @@ use crate::{
         terms::{claim::Claim, names::Member, runs::Runs},
     },
     keeper::{EvictionOutcome, Overdue, occupancy::Occupancy},
-    policy::{LayerKind, Log, LogEvents, LogTarget, Policy, Rule},
+    policy::{LayerKind, Log, LogTarget, Policy, Rule},
     sys::{child::Ending, failure::errno_of, signals},
     text::stream,
 };
@@ -243,7 +243,7 @@ pub(crate) fn sink(log: &Log, host: &OsStr) -> Sink {
             LogTarget::Syslog => Target::Syslog,
             LogTarget::File(file) => Target::File(file.path(host)),
         },
-        everything: log.events == LogEvents::All,
+        everything: log.has_every_event(),
         replay: log.replay,
     }
 }

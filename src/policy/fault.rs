@@ -164,6 +164,7 @@ impl fmt::Display for Fault {
             Fault::Empty => f.write_str(
                 "is empty, perhaps because a write was interrupted; to limit nothing, write: version = 1",
             ),
+            Fault::BadMode { text } => write!(f, "{} is not a file mode; write \"0666\"", quoted(text)),
             Fault::NotText { what } => write!(f, "{what}; save it as UTF-8"),
             Fault::Syntax { reason } => write!(f, "{}", reason.shown()),
             Fault::DuplicateKey { name, .. } => write!(f, "{} is defined a second time", quoted(name)),
@@ -226,7 +227,6 @@ impl fmt::Display for Fault {
                 "{} is not a contact; write one line of at most 200 characters, such as \"help@example.org\"",
                 quoted(text)
             ),
-            Fault::BadMode { text } => write!(f, "{} is not a file mode; write \"0666\"", quoted(text)),
             Fault::BadShare { key, text } => write!(
                 f,
                 "{} is not valid for {}; write a number of slots, or \"60%\"",
@@ -440,10 +440,10 @@ impl fmt::Display for Fault {
                 )
             }
             Fault::KeptForEverybody { when: true } => {
-                write!(f, "\"when\" alone reserves slots for all users; add \"for\" or \"hosts\"")
+                write!(f, "\"when\" alone reserves slots for all users; add \"users\" or \"hosts\"")
             }
             Fault::KeptForEverybody { when: false } => {
-                write!(f, "this reserves slots for all users; add \"for\" or \"hosts\"")
+                write!(f, "this reserves slots for all users; add \"users\" or \"hosts\"")
             }
             Fault::ReservedAboveLimit { reserved, limit } => {
                 write!(f, "{reserved} slots are reserved of a limit of {limit}")

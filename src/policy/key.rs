@@ -110,6 +110,8 @@ pub(super) enum Shape {
         least: i64,
         most: i64,
     },
+    /// A file mode: `"0666"`.
+    Mode,
     /// A length of time: `"1h30m"`.
     Duration,
     /// A length of time, or `"forever"`.
@@ -120,8 +122,6 @@ pub(super) enum Shape {
     Slots {
         least: i64,
     },
-    /// A file mode: `"0666"`.
-    Mode,
     OneOf(fn() -> Vec<&'static str>),
     /// One of a few words or a capture, or a list of them.
     Per(fn() -> Vec<&'static str>),

@@ -7,7 +7,6 @@ use super::{
     keyword::{Hold, Keyword},
     layer::Unmatched,
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
-    log::LogEvents,
     repository::REPOSITORY,
     rule::{Action, IfUnclear},
     scenario::Expectation,
@@ -113,7 +112,7 @@ pub(super) static DEFAULTS: Keys = Keys {
             "create_mode",
             Shape::Mode,
             "File mode of repositories that are created, regardless of the umask.",
-            "Lock files that users of one group share, and no others.",
+            "Users without root who share lock files by a policy of their own: \"0660\".",
         ),
         key(
             "keeper",
@@ -319,15 +318,9 @@ pub(super) static LOG: Keys = Keys {
             "Every log: a file for history and report, journald for everything else.",
         ),
         key(
-            "events",
-            Shape::OneOf(LogEvents::words),
-            "Which events are logged.",
-            "Hosts with too many starts to log them all.",
-        ),
-        key(
             "replay",
             Shape::Flag,
-            "Log the facts that decisions used.",
+            "Log every event, with the facts that decisions used.",
             "Admins who try a new policy on the past with policy check --from or simulate.",
         ),
     ]],
@@ -354,22 +347,15 @@ pub(super) static HOLDER: Keys = Keys {
 const PERSON_KEYS: &[Key] = &[
     key(
         "user",
-        Shape::Text,
-        "The user who starts the command; default: \"user\".",
-        "Tests of rules for users.",
+        Shape::TextOrNumber,
+        "The user who starts the command: a name, or a uid; default: \"user\", with uid 1000.",
+        "Tests of rules for users, or for ranges of uids.",
     ),
     key(
-        "uid",
-        Shape::Number { least: 0, most: u32::MAX as i64 - 1 },
-        "The number of the user; default: 1000, and 0 for root.",
-        "Tests of rules with ranges of uids.",
-    ),
-    key("groups", Shape::TextsOrNumbers, "The groups of the user.", "Tests of rules for groups."),
-    key(
-        "netgroups",
-        Shape::Texts,
-        "The netgroups of the user on this host.",
-        "Tests of rules with +netgroups.",
+        "groups",
+        Shape::TextsOrNumbers,
+        "The groups of the user, and with a plus sign the netgroups: \"+lab\".",
+        "Tests of rules for groups.",
     ),
 ];
 
@@ -440,13 +426,13 @@ const TEST_KEYS: &[Key] = &[
 pub(super) static EXPECTED_CLAIM: Keys = Keys {
     what: "an expected claim",
     groups: &[&[
-        key("repository", Shape::Text, "The repository.", "Every claim.").required(),
         key(
-            "member",
+            "repository",
             Shape::Text,
-            "The member of the repository, as the user of a per-user one.",
-            "Tests of repositories with per.",
-        ),
+            "The repository, with the member: \"matlab\", or \"matlab-per-user [ann]\".",
+            "Every claim.",
+        )
+        .required(),
         key(
             "slots",
             Shape::Slots { least: 1 },

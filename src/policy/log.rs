@@ -9,7 +9,6 @@ use std::{
 
 use super::{
     fault::Fault,
-    keyword::Keyword,
     path_syntax::Directory,
     template::{PathTemplate, Placeholder},
 };
@@ -19,9 +18,16 @@ use super::{
 pub struct Log {
     /// Where events go.
     pub to: LogTarget,
-    pub events: LogEvents,
     /// Whether they record the facts of a decision.
     pub replay: bool,
+}
+
+impl Log {
+    /// Whether it has every event: reports and replays need them, and read files. Other logs have launches that
+    /// did not start, and holders that were ended.
+    pub fn has_every_event(&self) -> bool {
+        self.replay || matches!(self.to, LogTarget::File(_))
+    }
 }
 
 /// Where events go.
@@ -38,20 +44,6 @@ pub enum LogTarget {
 /// The path of a log, with `{host}` where each host writes its own.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct LogFile(PathTemplate);
-
-/// Which events are logged.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub enum LogEvents {
-    /// Events of launches that did not start, and of holders that were ended.
-    #[default]
-    Refusals,
-    All,
-}
-
-impl Keyword for LogEvents {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("refusals", LogEvents::Refusals), ("all", LogEvents::All)];
-}
 
 impl LogTarget {
     /// The words beside a path.

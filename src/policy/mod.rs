@@ -71,7 +71,7 @@ pub use delegation::Delegation;
 pub use difference::{Change, Detail, Difference, KeyChange, LayerName, Turn};
 pub use layer::{Layer, LayerKind, SYSTEM_POLICY};
 pub use limit::{HIGHEST_LIMIT, Limit};
-pub use log::{Log, LogEvents, LogFile, LogTarget};
+pub use log::{Log, LogFile, LogTarget};
 pub(crate) use pattern::{Pattern, Subject};
 pub use printed::PartKind;
 pub use repository::{Charge, Repository, Reservation};

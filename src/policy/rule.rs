@@ -29,8 +29,12 @@ pub enum Action {
 }
 
 impl Keyword for Action {
-    const WORDS: &'static [(&'static str, Self)] =
-        &[("limit", Action::Limit), ("count", Action::Count), ("deny", Action::Deny), ("exempt", Action::Exempt)];
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("limit", Action::Limit),
+        ("count", Action::Count),
+        ("deny", Action::Deny),
+        ("exempt", Action::Exempt),
+    ];
 }
 
 impl Action {

@@ -46,6 +46,7 @@ pub(crate) struct Person {
     pub(crate) uid: u32,
     /// Names, or numbers of groups without a name.
     pub(crate) groups: Vec<String>,
+    /// With their plus signs.
     pub(crate) netgroups: Vec<String>,
 }
 

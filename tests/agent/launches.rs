@@ -131,8 +131,7 @@ fn who_waits_for_an_agent_in_vain_is_refused_when_the_wait_is_over() {
 #[test]
 fn a_launch_may_start_without_the_agent_where_the_policy_says_so() {
     needs_root!();
-    let (site, agent) =
-        seats(1, "unreachable = \"start\"\n[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"");
+    let (site, agent) = seats(1, "unreachable = \"start\"\n[log]\nto = \"$DIR/work/log.jsonl\"");
     let launch = site.test().args(["run", "--", "matlab"]);
     // Where the machine stands still the agent is silent for a while, and then these start without it.
     let _running = eventually("one has the slot", || {

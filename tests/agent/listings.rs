@@ -99,7 +99,7 @@ fn the_policy_is_shown_as_it_is() {
 #[test]
 fn whoever_looks_writes_down_when_the_agent_has_seen_an_end() {
     needs_root!();
-    let log = "\n[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\nreplay = true";
+    let log = "\n[log]\nto = \"$DIR/work/log.jsonl\"\nreplay = true";
     for more in [log.to_owned(), format!("hold = \"descriptor\"{log}")] {
         let (site, _agent) = seats(1, &more);
         let running = site.test().user("root").args(["run", "--", "matlab"]).spawn();

@@ -9,7 +9,7 @@ use crate::support::{Ending, Running, Site, eventually, needs_root, set_mode};
 
 /// One seat that is held, and one launch that waits for it.
 fn begin(unreachable: &str) -> (Site, Running, Running, Running) {
-    let more = "[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"";
+    let more = "[log]\nto = \"$DIR/work/log.jsonl\"";
     let (site, agent) = seats(1, &format!("unreachable = \"{unreachable}\"\n{more}"));
     let launch = site.test().args(["run", "--", "matlab"]);
     // Where the machine stands still the agent is silent for a while, and then these start without it.

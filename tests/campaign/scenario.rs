@@ -107,7 +107,7 @@ impl Stage {
         let Scenario { keys, selectors, .. } = scenario;
         let site = Site::with_policy(&format!(
             r#"
-            log = {{ to = "$DIR/work/log.jsonl", events = "all" }}
+            log = {{ to = "$DIR/work/log.jsonl" }}
 
             [repository.first]
             limit = 1

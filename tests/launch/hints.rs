@@ -239,7 +239,7 @@ fn too_soon_names_the_day_and_who_can_let_it_start(pasted: &Pasted) {
 
 /// What can never be available, what no rule allows, a policy that is missing and one with a fault.
 fn hints_of_other_refusals_work_when_pasted(pasted: &Pasted) {
-    let text = "[repository.kept]\nlimit = 1\nreserve = [{ for = [\"nobody\"], slots = 1 }]\n\
+    let text = "[repository.kept]\nlimit = 1\nreserve = [{ users = [\"nobody\"], slots = 1 }]\n\
                 [[rule]]\ncommands = [\"cat\"]\nacquire = [\"kept\"]\n\
                 [[rule]]\ncommands = [\"matlab\"]\nacquire = [{ repository = \"seats\", slots_from = { after = \"-np\" } }]\n";
     let site = seats(text);
@@ -476,7 +476,7 @@ const ELSEWHERE: [(&str, &str); 23] = [
     ("rungate init COMMAND", "a word has to be filled in"),
     ("rungate explain -- COMMAND", "a word has to be filled in"),
     ("rungate history FILE", "a word has to be filled in"),
-    ("rungate simulate POLICY LOG", "a word has to be filled in"),
+    ("rungate simulate", "report executes it"),
     ("rungate shim install ", "a word has to be filled in"),
     ("rungate policy install --name ", "policy_install executes it"),
     ("rungate policy edit", "policy_edit executes it"),

@@ -11,7 +11,6 @@ fn site(keys: &str) -> Site {
         r#"
         [log]
         to     = "$DIR/work/log.jsonl"
-        events = "all"
 
         [repository.job]
         limit = 1

@@ -55,8 +55,7 @@ fn the_difference_is_one_of_rules_and_limits() {
         .stdout(
             r#"
             + log
-                to      "syslog"
-                events  "refusals"
+                to  "syslog"
             ~ repository matlab (new.toml:6)
                 limit  50 -> 40
                 hold   not set -> "tree"

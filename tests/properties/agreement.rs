@@ -100,7 +100,7 @@ fn policy(repositories: &[Repository], demands: &[String], rule: &str) -> String
         let when = if settings.contains("limits") { ", when = [\"00:00-24:00\"]" } else { "" };
         match reserve {
             0 => {}
-            1 => text += &format!("reserve = [{{ for = [\"nobody-of-that-name\"], slots = 1{when} }}]\n"),
+            1 => text += &format!("reserve = [{{ users = [\"nobody-of-that-name\"], slots = 1{when} }}]\n"),
             _ => {
                 text +=
                     &format!("reserve = [{{ hosts = [\"no-host\"], slots = \"67%\", lend = 1{when} }}]\n");

@@ -80,7 +80,6 @@ users = ["root"]
 [[test]]
 name = "t"
 user = "ann"
-uid = 2000
 groups = ["cad", 2001]
 command = "matlab"
 arguments = ["-batch"]
@@ -94,7 +93,7 @@ by = "rule 2"
 name = "u"
 command = "mex"
 expect = "start"
-claims = ["a", { repository = "each", member = "ann", slots = 1, limit = 2 }]
+claims = ["a", { repository = "each [ann]", slots = 1, limit = 2 }]
 # next file
 [repository.a]
 limit = 7

@@ -34,13 +34,12 @@ users = ["%cad"]
 commands = ["@matlab", "cad-*"]
 [log]
 to = "/var/log/{host}.log"
-events = "all"
 replay = true
 [command.matlab]
 exec = "/opt/matlab"
 [repository.matlab]
 limit = 50
-reserve = [{ for = ["%cad"], slots = 10, lend = 6 }, { hosts = ["lab*"], when = ["22:00-06:00"], slots = "20%" }]
+reserve = [{ users = ["%cad"], slots = 10, lend = 6 }, { hosts = ["lab*"], when = ["22:00-06:00"], slots = "20%" }]
 limits = [{ when = ["Sat,Sun"], limit = 40 }]
 nested = "take"
 wait = "2h"
@@ -137,10 +136,8 @@ action = "exempt"
 from = ["matlab"]
 [[test]]
 name = "t"
-user = "ann"
-uid = 2000
-groups = ["cad", 2001]
-netgroups = ["lab"]
+user = 2000
+groups = ["cad", 2001, "+lab"]
 command = "matlab"
 path = "/opt/matlab"
 arguments = ["-batch"]
@@ -149,7 +146,7 @@ directory = "/proj/apollo"
 environment = { PROJECT = "apollo" }
 time = "2026-11-20 14:02"
 cpus = 4
-use = { matlab = 3, "person [ann]" = [{ user = "ann", uid = 2000, groups = ["cad"], netgroups = ["lab"], slots = 2 }] }
+use = { matlab = 3, "person [ann]" = [{ user = "ann", groups = ["cad", "+lab"], slots = 2 }] }
 waiting = { matlab = 2 }
 expect = "wait"
 wait = "1h"
@@ -159,7 +156,7 @@ name = "u"
 command = "free"
 expect = "would-refuse"
 by = "free"
-claims = ["matlab", { repository = "person", member = "ann", slots = 1, limit = 2 }]
+claims = ["matlab", { repository = "person [ann]", slots = 1, limit = 2 }]
 "#;
 
 /// Pieces of the language and of what does not belong there.

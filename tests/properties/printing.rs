@@ -180,10 +180,10 @@ fn repositories() -> impl Strategy<Value = String> {
     let seats = [
         common(),
         vec![any_line(&[
-            "reserve = [{ for = [\"%cad\"], slots = 3, lend = 2 }]",
-            "reserve = [{ for = [\"ann\", \"%sim\"], slots = 1 }, { for = [\"+lab\"], slots = 2, lend = 2 }]",
-            "reserve = [{ hosts = [\"ws*\"], slots = \"20%\" }, { for = [\"%cad\"], hosts = [\"lab\"], slots = 1 }]",
-            "reserve = [{ for = [\"@folk\"], when = [\"Mon-Fri 08:00-18:00\"], slots = \"50%\", lend = 1 }]",
+            "reserve = [{ users = [\"%cad\"], slots = 3, lend = 2 }]",
+            "reserve = [{ users = [\"ann\", \"%sim\"], slots = 1 }, { users = [\"+lab\"], slots = 2, lend = 2 }]",
+            "reserve = [{ hosts = [\"ws*\"], slots = \"20%\" }, { users = [\"%cad\"], hosts = [\"lab\"], slots = 1 }]",
+            "reserve = [{ users = [\"@folk\"], when = [\"Mon-Fri 08:00-18:00\"], slots = \"50%\", lend = 1 }]",
         ])],
         vec![any_line(&[
             "limits = [{ when = [\"22:00-06:00\"], limit = 6 }, { when = [\"Fri 18:00..Sun 20:00\"], limit = \"1/cpu\" }]",
@@ -233,7 +233,7 @@ fn repositories() -> impl Strategy<Value = String> {
         common(),
         vec![
             any_line(&["limit = 2", "limit = \"3/cpu\""]),
-            any_line(&["per = \"host\"", "reserve = [{ for = [\"%cad\"], slots = \"50%\", lend = 1 }]"]),
+            any_line(&["per = \"host\"", "reserve = [{ users = [\"%cad\"], slots = \"50%\", lend = 1 }]"]),
             any_line(&[
                 "out_of_order = [\"b\"]",
                 "out_of_order = { ws17 = [\"a\", \"c\"], \"ws*\" = [\"a\"], lab = [\"b\"] }",

@@ -47,7 +47,7 @@ fn an_agent_that_never_reaches_the_site_says_so() {
 fn a_launch_may_start_without_the_site_where_the_policy_says_so() {
     needs_etcd!();
     let settings = format!("version = 1\n[site]\nendpoints = [\"http://127.0.0.1:1\"]\nttl = \"{TTL}\"\n");
-    let more = "unreachable = \"start\"\n[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"";
+    let more = "unreachable = \"start\"\n[log]\nto = \"$DIR/work/log.jsonl\"";
     let host = Host::new("lab1", &seats(1, more), &settings);
     let _running = host.test().args(["run", "--", "matlab"]).spawn();
     let log = std::fs::read_to_string(host.site.path("work/log.jsonl")).expect("the log");

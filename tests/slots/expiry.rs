@@ -268,7 +268,7 @@ pub(crate) fn only_the_longest_overdue_holder_is_ended() {
 #[test]
 pub(crate) fn a_holder_of_a_slot_that_the_launch_may_not_take_is_spared() {
     needs_root!();
-    let site = site(2, &format!("reserve = [{{ for = [\"games\"], slots = 1 }}]\n{OVERDUE}"));
+    let site = site(2, &format!("reserve = [{{ users = [\"games\"], slots = 1 }}]\n{OVERDUE}"));
     let test = |user| job(&site).user(user).through(["env", "--default-signal"]);
     let mut kept = test("games").spawn();
     some_time_after(&kept);

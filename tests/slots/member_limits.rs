@@ -217,7 +217,7 @@ fn who_waits_at_noon(site: &Site, noon: &Noon) -> bool {
 
         [repository.kept]
         limit   = 2
-        reserve = [{ for = ["nobody-of-that-name"], when = ["11:00-12:00"], slots = "50%" }]
+        reserve = [{ users = ["nobody-of-that-name"], when = ["11:00-12:00"], slots = "50%" }]
 
         [[rule]]
         name     = "seats"
@@ -285,7 +285,7 @@ pub(crate) fn a_share_is_one_of_the_limit_of_the_member() {
 
         [repository.beds]
         limit   = 5
-        reserve = [{ for = ["%power"], slots = "50%" }]
+        reserve = [{ users = ["%power"], slots = "50%" }]
 
         [[rule]]
         name     = "half of the seats"
@@ -330,7 +330,7 @@ pub(crate) fn slots_are_kept_for_hosts() {
         r#"
         [repository.seats]
         limit   = 3
-        reserve = [{ hosts = ["lab*"], slots = 1 }, { for = ["%power"], hosts = ["lab*"], slots = 1, lend = 1 }]
+        reserve = [{ hosts = ["lab*"], slots = 1 }, { users = ["%power"], hosts = ["lab*"], slots = 1, lend = 1 }]
 
         [[rule]]
         name     = "seats"

@@ -128,7 +128,7 @@ pub(crate) fn a_host_has_what_is_out_of_order_there_and_a_lower_limit_the_first_
         limit        = 4
         limits       = { dgx3 = 2 }
         out_of_order = { dgx2 = ["0"], "dgx*" = ["3"] }
-        reserve      = [{ for = ["nobody-of-that-name"], slots = 2 }]
+        reserve      = [{ users = ["nobody-of-that-name"], slots = 2 }]
 
         [[rule]]
         name     = "a device for each"

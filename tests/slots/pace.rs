@@ -290,7 +290,7 @@ fn what_can_never_be_had_is_not_in_the_way_of_what_comes_too_soon() {
 
         [repository.spare]
         limit = 1
-        reserve = [{ for = ["nobody-of-that-name"], slots = 1 }]
+        reserve = [{ users = ["nobody-of-that-name"], slots = 1 }]
 
         [[rule]]
         commands = ["true"]

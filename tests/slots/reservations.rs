@@ -11,7 +11,7 @@ use crate::support::{
 const POLICY: &str = r#"
     [repository.seats]
     limit   = 12
-    reserve = [{ for = ["%audio"], slots = 5, lend = 2 }]
+    reserve = [{ users = ["%audio"], slots = 5, lend = 2 }]
 
     [[rule]]
     name     = "twelve seats"
@@ -166,7 +166,7 @@ pub(crate) fn listings_show_what_is_kept_idle() {
 #[test]
 pub(crate) fn what_is_kept_as_a_whole_is_for_nobody_else() {
     needs_root!();
-    let site = Site::with_seats(2, "reserve = [{ for = [\"%audio\"], slots = 2 }]", &["matlab"]);
+    let site = Site::with_seats(2, "reserve = [{ users = [\"%audio\"], slots = 2 }]", &["matlab"]);
     matlab(&site, STRANGER)
         .stderr(
             "
@@ -265,7 +265,7 @@ pub(crate) fn an_own_policy_on_the_same_file_by_another_name_takes_nothing_that_
     needs_root!();
     let site = Site::new();
     site.program("matlab");
-    site.system_policy(&seats(3, "reserve = [{ for = [\"%audio\"], slots = 2 }]", &["matlab"]));
+    site.system_policy(&seats(3, "reserve = [{ users = [\"%audio\"], slots = 2 }]", &["matlab"]));
     let stranger = site.test().user(STRANGER);
     let file = site.repository("seats.lock");
     for path in [format!("/proc/self/root{}", file.display()), file.display().to_string()] {
@@ -276,7 +276,7 @@ pub(crate) fn an_own_policy_on_the_same_file_by_another_name_takes_nothing_that_
                 [repository.mine]
                 path    = "{path}"
                 limit   = 3
-                reserve = [{{ for = ["{STRANGER}"], slots = 2 }}]
+                reserve = [{{ users = ["{STRANGER}"], slots = 2 }}]
 
                 [[rule]]
                 name     = "mine"
@@ -300,7 +300,7 @@ fn reservations_fit_into_every_limit() {
     let check = |limits: [u32; 4], kept: [u32; 3]| {
         let [usual, others @ ..] = limits;
         let others = others.map(|limit| format!("{{ users = [{limit}], limit = {limit} }}")).join(", ");
-        let kept = kept.map(|slots| format!("{{ for = [4711], slots = {slots} }}")).join(", ");
+        let kept = kept.map(|slots| format!("{{ users = [4711], slots = {slots} }}")).join(", ");
         site.write(
             "checked.toml",
             &format!("version = 1\n[repository.seats]\nlimit = {usual}\nper = \"user\"\nlimits = [{others}]\nreserve = [{kept}]\n[[rule]]\nacquire = [\"seats\"]\n"),

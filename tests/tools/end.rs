@@ -300,7 +300,6 @@ fn the_log_says_who_ended_whom() {
         "
         [log]
         to     = \"$DIR/work/log.jsonl\"
-        events = \"all\"
 
         [repository.seats]
         limit = 1

@@ -121,10 +121,7 @@ fn every_example_works() {
     site.directory_over_run();
     fs::create_dir_all(site.path("system-run/lock")).expect("a directory");
     fs::create_dir_all(site.path("etc/bash_completion.d")).expect("a directory");
-    site.system_file(
-        "policy.toml",
-        &format!("{POLICY}[log]\nto = \"/run/lock/log.jsonl\"\nevents = \"all\"\n"),
-    );
+    site.system_file("policy.toml", &format!("{POLICY}[log]\nto = \"/run/lock/log.jsonl\"\n"));
     for name in ["policy.toml", "next.toml", "old.toml"] {
         site.write(format!("work/{name}"), POLICY);
     }

@@ -57,7 +57,7 @@ fn members_are_shown_where_the_log_tells_them() {
         commands = ["matlab"]
         acquire  = ["all", "each"]
     "#;
-    let log = "[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\nreplay = ";
+    let log = "[log]\nto = \"$DIR/work/log.jsonl\"\nreplay = ";
     let site = Site::with_policy(&format!("{log}true\n{rest}"));
     site.program("matlab");
     let _running = site.test().args(["run", "--", "matlab"]).spawn();
@@ -94,7 +94,7 @@ fn lines_that_are_no_events_are_counted() {
 /// The log that the policy names, where none is given; and where it names none, that is said.
 #[test]
 fn the_log_of_the_policy_is_the_one_that_is_meant() {
-    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\n");
     log_of(&site, &[started(7)]);
     site.test().args(["history"]).stdout("TIME[..]\n[time] started root   7 sync[..]\n").status(0);
     site.policy("[log]\nto = \"off\"\n");
@@ -105,7 +105,7 @@ fn the_log_of_the_policy_is_the_one_that_is_meant() {
 /// Anybody who may append to a log can write any number into it.
 #[test]
 fn forged_numbers_stop_nobody() {
-    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\n");
     let mut events = Vec::new();
     for (pid, seconds) in (1..).zip([1e300, -1e300, 1e19, -1.0, 1e18, f64::MIN_POSITIVE, 20.0]) {
         for forged in [seconds, 30.0] {
@@ -146,7 +146,7 @@ fn forged_numbers_stop_nobody() {
 /// A line that others made as long as they liked costs no memory: it is skipped, and that is said.
 #[test]
 fn a_line_without_end_is_skipped() {
-    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\n");
     log_of(&site, &[started(7)]);
     let path = site.path("work/log.jsonl");
     let event = std::fs::read(&path).expect("the log");
@@ -224,7 +224,7 @@ fn what_is_asked_for_is_what_is_shown() {
 /// An event of now is younger than an hour, and of today but for the moments around midnight.
 #[test]
 fn a_length_of_time_is_one_before_now() {
-    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\n");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     let event = |pid: u64, ago: u64| {
         format!(
@@ -316,7 +316,7 @@ fn the_journal_is_read() {
         return skip("systemd-journald is not installed");
     }
     let site = Site::with_policy(
-        "[log]\nto = \"journald\"\nevents = \"all\"\n[repository.one]\nlimit = 1\n[[rule]]\nname = \"r\"\ncommands = [\"matlab\"]\nacquire = [\"one\"]\n",
+        "[log]\nto = \"journald\"\nreplay = true\n[repository.one]\nlimit = 1\n[[rule]]\nname = \"r\"\ncommands = [\"matlab\"]\nacquire = [\"one\"]\n",
     );
     site.program("matlab");
     // A /run and a /var/log/journal of its own, which end with it.
@@ -348,7 +348,6 @@ fn events_are_followed_over_rotations() {
         "
         [log]
         to     = \"$DIR/work/log.jsonl\"
-        events = \"all\"
 
         [repository.seats]
         limit = 1
@@ -419,7 +418,7 @@ fn events_are_followed_over_rotations() {
 /// Of a log that does not exist yet, and of one that cannot be followed.
 #[test]
 fn what_can_be_followed_is_said() {
-    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\n");
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\n");
     let mut waiting = site.test().args(["history", "--follow"]).background();
     assert!(waiting.read_line().starts_with("TIME"));
     log_of(&site, &[started(7)]);

@@ -154,7 +154,6 @@ fn colour_is_for_terminals_and_never_for_scripts() {
         r#"
         [log]
         to     = "$DIR/log.jsonl"
-        events = "all"
         [repository.seats]
         limit = 1
         [repository.unused]
@@ -231,7 +230,6 @@ fn explain_without_a_command_shows_what_is_mine() {
         r#"
         [log]
         to     = "$DIR/log.jsonl"
-        events = "all"
 
         [repository.seats]
         limit = 3

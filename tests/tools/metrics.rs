@@ -11,11 +11,10 @@ fn site() -> Site {
         r#"
         [log]
         to     = "$DIR/work/log.jsonl"
-        events = "all"
 
         [repository.seats]
         limit   = 2
-        reserve = [{ for = ["%adm"], slots = 1 }]
+        reserve = [{ users = ["%adm"], slots = 1 }]
 
         [repository.per-directory]
         per   = "directory"

@@ -79,13 +79,12 @@ fn what_was_kept_and_lent_is_told() {
         "
         [log]
         to     = \"$DIR/work/log.jsonl\"
-        events = \"all\"
         replay = true
 
         [repository.seats]
         limit   = 5
         hold    = \"supervisor\"
-        reserve = [{ for = [\"root\"], slots = 4, lend = 2 }]
+        reserve = [{ users = [\"root\"], slots = 4, lend = 2 }]
 
         [[rule]]
         acquire = [\"seats\"]
@@ -167,7 +166,15 @@ fn it_begins_with_the_answer() {
         "{said}"
     );
     assert!(lines[3].starts_with("matlab ") && lines[4].starts_with("stata "), "{said}");
-    assert!(said.contains("\nmatlab: 1 more seat would have let 99% start at once.\n  rungate simulate POLICY LOG --limit matlab=3..4\n"), "{said}");
+    assert!(
+        said.contains("\nmatlab: 1 more seat would have let 99% start at once.\n  rungate simulate "),
+        "{said}"
+    );
+    // The command that shows why works as it is.
+    let why = lines.iter().find_map(|line| line.strip_prefix("  rungate ")).expect("a command");
+    assert!(why.ends_with(" --limit matlab=3..4"), "{why}");
+    let shown = site.test().args(why.split(' ')).outcome();
+    assert!(shown.stdout.contains("4 seats start 99% at once"), "{why}: {}{}", shown.stdout, shown.stderr);
     assert!(said.contains("\nstata: 4 of 5 seats were never in use.\n"), "{said}");
     assert!(said.contains("No launch waited.") && !said.contains("Waits by weekday"), "{said}");
     // A user's own group is none to be listed.
@@ -261,7 +268,7 @@ fn a_members_limit_is_not_the_repositorys() {
 fn an_empty_log_has_a_report_too() {
     let site = Site::new();
     site.write("work/log.jsonl", "");
-    let said = "The log has no launch. Refusals are in it where the policy has a [log] section, and starts with events = ";
+    let said = "The log has no launch. Launches are in it where the policy has a [log] section; ";
     for options in [&["--html", "-"][..], &[]] {
         let outcome = report(&site, options).outcome();
         assert_eq!(outcome.ending, Ending::Status(0));
@@ -365,7 +372,7 @@ fn a_report_adds_up() {
         json!({ "count": 20, "p50": 100.0, "p95": 190.0, "p99": 200.0, "longest": 200.0 })
     );
     let suggestion = &disk["suggestions"][0];
-    assert_eq!(suggestion["setting"], "expire_after = \"6m20s\"");
+    assert_eq!(suggestion["setting"], "expire_after = \"7m\"");
     assert_eq!(suggestion["evidence"], "95% of 20 runs took up to 3m10s, the longest 3m20s");
 }
 

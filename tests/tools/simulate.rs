@@ -12,7 +12,7 @@ use crate::support::{Ending, Site, Test, needs_root};
 
 /// A policy that logs everything for a replay, with these repositories and rules.
 fn policy(rest: &str) -> String {
-    format!("[log]\nto = \"$DIR/work/log.jsonl\"\nevents = \"all\"\nreplay = true\n\n{rest}")
+    format!("[log]\nto = \"$DIR/work/log.jsonl\"\nreplay = true\n\n{rest}")
 }
 
 fn simulate(site: &Site, policy: &str, options: &[&str]) -> Test {
@@ -370,7 +370,7 @@ fn what_cannot_be_played_is_said() {
         .stderr(
             "
             rungate: the log has no launch
-            Starts are in it where the policy says: [log] events = \"all\", replay = true
+            Starts are in it where the policy says: [log] replay = true
             ",
         )
         .status(64);

@@ -17,7 +17,6 @@ fn seats(hold: &str, keeper: &str, replay: bool, limit: u32) -> String {
         "
         [log]
         to     = \"$DIR/work/log.jsonl\"
-        events = \"all\"
         replay = {replay}
 
         [repository.seats]

@@ -689,7 +689,7 @@ pub(crate) fn a_launch_that_arrives_in_the_middle_of_a_hand_over_misses_nothing(
 pub(crate) fn whoever_may_not_use_a_reserved_slot_does_not_hold_up_its_owner() {
     needs_root!();
     let site = Site::new();
-    site.system_policy(&seats(3, "reserve = [{ for = [\"games\"], slots = 1 }]", &["matlab"]));
+    site.system_policy(&seats(3, "reserve = [{ users = [\"games\"], slots = 1 }]", &["matlab"]));
     site.program("matlab");
     let matlab = |user| site.test().user(user).args(["run", "--wait", "forever", "--", "matlab"]);
     let first = matlab("backup").spawn();

@@ -242,7 +242,7 @@ fn reserve_keeps_the_first_slots_for_its_members_and_lends_the_last_of_them() {
     let policy = r#"
         [repository.a]
         limit = 50
-        reserve = [{ for = ["%cad"], slots = 10, lend = 6 }, { for = ["%sim"], slots = 5 }]
+        reserve = [{ users = ["%cad"], slots = 10, lend = 6 }, { users = ["%sim"], slots = 5 }]
         [[rule]]
         acquire = ["a"]
     "#;

@@ -71,7 +71,7 @@ fn what_is_added_leaves_alone_what_the_system_keeps_in_the_same_file() {
     let system = r#"
         [repository.seats]
         limit = 10
-        reserve = [{ for = ["%cad"], slots = 4 }]
+        reserve = [{ users = ["%cad"], slots = 4 }]
         [[rule]]
         acquire = ["seats"]
     "#;
@@ -79,7 +79,7 @@ fn what_is_added_leaves_alone_what_the_system_keeps_in_the_same_file() {
         [repository.mine]
         path = "/run/rungate/seats.lock"
         limit = 8
-        reserve = [{ for = ["ann"], slots = 4 }]
+        reserve = [{ users = ["ann"], slots = 4 }]
         [[rule]]
         acquire = ["mine"]
     "#;

@@ -12,7 +12,7 @@ use crate::{
         Policy,
         keyword::Keyword,
         layer::{Layer, LayerKind},
-        log::{Log, LogEvents, LogTarget},
+        log::{Log, LogTarget},
         place::Place,
         repository::{Repository, Reservation, limits, pace},
         rule::{Acquisition, Action, ClaimTerms, Rule, Slots, SlotsFrom},
@@ -162,15 +162,14 @@ impl<'p> Printing<'p, '_> {
 fn defaults(layer: &Layer) -> Table {
     let mut text = Table::default();
     if layer.keeper == Keeper::File {
+        text.set("create_mode", string(&format!("{:04o}", layer.create_mode())));
         text.set("directory", string(&layer.directory.text()));
     }
     text.set("unmatched", string(layer.unmatched.word()));
     text.set("enforce", layer.enforce);
     text.set_some("wait", layer.wait.map(|wait| string(&wait.to_string())));
     text.set_some("hold", layer.hold.map(|hold| string(hold.word())));
-    if layer.keeper == Keeper::File {
-        text.set("create_mode", string(&format!("{:04o}", layer.create_mode())));
-    }
+    if layer.keeper == Keeper::File {}
     text.set_some("keeper", layer.keeper.unless_default().map(string));
     text.set_some("contact", layer.contact.as_deref().map(string));
     text.set_some("time_zone", layer.zone_name.as_deref().map(string));
@@ -186,7 +185,6 @@ fn print_log(log: &Log) -> Table {
         LogTarget::File(path) => path.text().to_owned(),
     };
     text.set("to", string(&to));
-    text.set("events", string(LogEvents::word(log.events)));
     text.set_some("replay", log.replay.then_some(true));
     text
 }

@@ -44,7 +44,7 @@ pub(super) fn part<'p>(scenario: &'p Scenario, names: &RepositoryNames) -> Part<
     keys.set("cpus", cpus);
     keys.set("use", inline_table(held.iter().map(|held| print_held(held, names))));
     let waiting = waiting.iter().map(|Waiting { repository, member, launches }| {
-        (table_of(*repository, member.as_deref(), names), launches.to_string())
+        (key(&table_of(*repository, member.as_deref(), names)), launches.to_string())
     });
     keys.set("waiting", inline_table(waiting));
     keys.set("expect", string(expect.word()));
@@ -58,13 +58,9 @@ pub(super) fn part<'p>(scenario: &'p Scenario, names: &RepositoryNames) -> Part<
 
 fn print_person(person: &Person) -> Vec<(&'static str, String)> {
     let Person { user, uid, groups, netgroups } = person;
-    let texts = |texts: &[String]| list(texts.iter().map(|text| string(text)));
-    vec![
-        ("user", string(user)),
-        ("uid", uid.to_string()),
-        ("groups", texts(groups)),
-        ("netgroups", texts(netgroups)),
-    ]
+    let is_usual = *uid == if user == "root" { 0 } else { 1000 };
+    let user = if is_usual { string(user) } else { uid.to_string() };
+    vec![("user", user), ("groups", list(groups.iter().chain(netgroups).map(|group| string(group))))]
 }
 
 fn print_held(Held { repository, member, by }: &Held, names: &RepositoryNames) -> (String, String) {
@@ -75,13 +71,13 @@ fn print_held(Held { repository, member, by }: &Held, names: &RepositoryNames) -
         Holders::Alike(slots) => slots.to_string(),
         Holders::These(holders) => list(holders.iter().map(holder)),
     };
-    (table_of(*repository, member.as_deref(), names), by)
+    (key(&table_of(*repository, member.as_deref(), names)), by)
 }
 
-/// `matlab`, or `matlab-per-user [ann]`, as a key.
+/// `matlab`, or `matlab-per-user [ann]`.
 fn table_of(repository: usize, member: Option<&str>, names: &RepositoryNames) -> String {
     let name = names.of(repository);
-    key(&member.map_or_else(|| name.to_owned(), |member| format!("{name} [{member}]")))
+    member.map_or_else(|| name.to_owned(), |member| format!("{name} [{member}]"))
 }
 
 fn print_claim(claim: &ExpectedClaim, names: &RepositoryNames) -> String {
@@ -90,10 +86,10 @@ fn print_claim(claim: &ExpectedClaim, names: &RepositoryNames) -> String {
         Slots::Number(number) => number.to_string(),
         Slots::All => string("all"),
     });
-    let keys = [("repository", Some(string(names.of(*repository))))].into_iter().chain([
-        ("member", member.as_deref().map(string)),
+    let keys = [
+        ("repository", Some(string(&table_of(*repository, member.as_deref(), names)))),
         ("slots", slots),
         ("limit", limit.map(|limit| limit.to_string())),
-    ]);
-    inline_table(keys.filter_map(|(key, value)| Some((key, value?))))
+    ];
+    inline_table(keys.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }

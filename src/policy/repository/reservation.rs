@@ -6,7 +6,7 @@ use crate::{
         aliases::{Aliases, WrittenList},
         eval_context::{EvalContext, any},
         fault::Fault,
-        key::{Keys, Shape, Together, key},
+        key::{Keys, Together, key},
         limit::{HIGHEST_LIMIT, Limit, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE, Share},
         names::LookupError,
         place::{At, Written},
@@ -19,12 +19,7 @@ use crate::{
 pub(in crate::policy) static RESERVE: Keys = Keys {
     what: "a reservation",
     groups: &[&[
-        key(
-            "for",
-            Shape::TextsOrNumbers,
-            "Users for whom the slots are kept, as in `users`.",
-            "Reservations for people.",
-        ),
+        Principal::KEY,
         HostEntry::KEY,
         Window::KEY,
         key(
@@ -41,7 +36,7 @@ pub(in crate::policy) static RESERVE: Keys = Keys {
             "Reservations that should not leave seats empty.",
         ),
     ]],
-    together: &[Together::Some("for", "hosts")],
+    together: &[Together::Some("users", "hosts")],
 };
 
 /// Slots that are kept for some.
@@ -81,7 +76,7 @@ pub(in crate::policy) struct WrittenReservation<'a> {
 impl<'a> WrittenReservation<'a> {
     pub(in crate::policy) fn read(section: &Section<'a>) -> Option<Self> {
         let entries = |key: &'static str| section.get(key).map(WrittenList::read);
-        let (principals, hosts) = (entries("for"), entries(HostEntry::KEY.name));
+        let (principals, hosts) = (entries(Principal::KEY.name), entries(HostEntry::KEY.name));
         let when = section.get(Window::KEY.name);
         if principals.is_none() && hosts.is_none() {
             let at = when.as_ref().map_or(section.at, |when| when.at);
@@ -195,8 +190,11 @@ impl Reservation {
             (!entries.is_empty()).then(|| (key, texts()))
         }
         let Reservation { principals, hosts, when, slots, lend, shown: _ } = self;
-        let selectors =
-            [texts("for", principals), texts(HostEntry::KEY.name, hosts), texts(Window::KEY.name, when)];
+        let selectors = [
+            texts(Principal::KEY.name, principals),
+            texts(HostEntry::KEY.name, hosts),
+            texts(Window::KEY.name, when),
+        ];
         let numbers = [("slots", slots.printed()), ("lend", lend.to_string())];
         inline_table(selectors.into_iter().flatten().chain(numbers))
     }

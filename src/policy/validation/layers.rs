@@ -11,7 +11,7 @@ use crate::{
         fault::Fault,
         findings::Findings,
         layer::{Layer, LayerKind, SYSTEM_DIRECTORY, Unmatched},
-        log::{Log, LogEvents, LogTarget},
+        log::{Log, LogTarget},
         path_syntax::Directory,
         place::Written,
         repository::keeping::check_defaults,
@@ -141,17 +141,12 @@ fn read_directory(written: Written<&str>, findings: &Findings) -> Directory {
 /// caller's own policy do not.
 fn log(logs: &[&WrittenLog], once: &Once<'_>, kind: LayerKind) -> Option<Log> {
     let to = value(once.of_cloned("to", logs.iter().map(|log| log.to.clone())));
-    let events: Option<LogEvents> = value(once.of("events", logs.iter().map(|log| log.events)));
     let replay: Option<bool> = value(once.of("replay", logs.iter().map(|log| log.replay)));
-    if to.is_none() && events.is_none() && replay.is_none() {
+    if to.is_none() && replay.is_none() {
         return None;
     }
     let usual = if kind == LayerKind::System { LogTarget::Journald } else { LogTarget::Off };
-    Some(Log {
-        to: to.unwrap_or(usual),
-        events: events.unwrap_or_default(),
-        replay: replay.unwrap_or_default(),
-    })
+    Some(Log { to: to.unwrap_or(usual), replay: replay.unwrap_or_default() })
 }
 
 struct Once<'f> {

@@ -14,7 +14,9 @@ use crate::policy::{
     spelling::nearest,
     times::parse_time,
     warning::Warning,
-    written::{WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario},
+    written::{
+        WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario, WrittenUser,
+    },
 };
 
 /// Every test is checked, and kept where all rules are.
@@ -47,12 +49,12 @@ impl Reading<'_, '_> {
     fn scenario(&self, place: Place) -> Option<Scenario> {
         let written = self.written;
         let held = written.held.iter().filter_map(|(name, by)| {
-            let (repository, member) = self.repository(*name, None)?;
+            let (repository, member) = self.repository(*name)?;
             Some(Held { repository, member, by: holders(by) })
         });
         let held = held.collect();
         let waiting = written.waiting.iter().filter_map(|(name, launches)| {
-            let (repository, member) = self.repository(*name, None)?;
+            let (repository, member) = self.repository(*name)?;
             Some(Waiting { repository, member, launches: *launches })
         });
         let waiting = waiting.collect();
@@ -128,19 +130,18 @@ impl Reading<'_, '_> {
     }
 
     fn claim(&self, written: &WrittenExpectedClaim<'_>) -> Option<ExpectedClaim> {
-        let (repository, member) = self.repository(written.repository, written.member)?;
+        let (repository, member) = self.repository(written.repository)?;
         Some(ExpectedClaim { repository, member, slots: written.slots, limit: written.limit })
     }
 
     /// The repository of `matlab` or `matlab-per-user [ann]`, and the member.
-    fn repository(&self, name: Written<&str>, member: Option<&str>) -> Option<(usize, Option<String>)> {
+    fn repository(&self, name: Written<&str>) -> Option<(usize, Option<String>)> {
         let bracketed = name.value.strip_suffix(']').and_then(|name| name.split_once('['));
-        let (repository, in_brackets) = match bracketed {
+        let (repository, member) = match bracketed {
             Some((repository, member)) => (repository.trim_end(), Some(member)),
             None => (name.value, None),
         };
         let index = self.book.mentioned(Written { value: repository, at: name.at })?;
-        let member = in_brackets.or(member);
         let is_one = self.repositories.get(index).is_some_and(|known| known.placeholders().next().is_none());
         if member.is_some() && is_one {
             self.book.warn(name.at, || Warning::NoMembers { repository: repository.to_owned() });
@@ -164,14 +165,14 @@ fn holders(written: &WrittenHolders<'_>) -> Holders {
 }
 
 fn person(written: &WrittenPerson<'_>) -> Person {
-    let user = text(written.user, "user");
-    let netgroups = written.netgroups.iter().flat_map(|netgroups| &netgroups.value);
-    Person {
-        user: user.to_owned(),
-        uid: written.uid.map_or(if user == "root" { 0 } else { 1000 }, |uid| uid.value),
-        groups: written.groups().iter().map(|group| group.value.to_string()).collect(),
-        netgroups: netgroups.map(|netgroup| netgroup.value.to_owned()).collect(),
-    }
+    let (user, uid) = match written.user {
+        None => ("user", 1000),
+        Some(WrittenUser::Name(name)) => (name, if name == "root" { 0 } else { 1000 }),
+        Some(WrittenUser::Uid(uid)) => ("user", uid),
+    };
+    let (netgroups, groups) =
+        written.groups().iter().map(|group| group.value.to_string()).partition(|name| name.starts_with('+'));
+    Person { user: user.to_owned(), uid, groups, netgroups }
 }
 
 fn text<'w>(written: Option<Written<&'w str>>, otherwise: &'w str) -> &'w str {

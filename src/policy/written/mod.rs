@@ -14,14 +14,14 @@ pub(super) use defaults::WrittenDefaults;
 pub(super) use repository::WrittenRepository;
 pub(super) use rule::WrittenRule;
 pub(super) use scenario::{
-    WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario,
+    WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario, WrittenUser,
 };
 
 use super::{
     aliases::WrittenList,
     fault::Fault,
     keys::{COMMAND, DEFAULTS, LOG},
-    log::{LogEvents, LogTarget},
+    log::LogTarget,
     place::Written,
     reader::{Section, Value},
     repository::REPOSITORY,
@@ -53,7 +53,6 @@ pub(super) struct WrittenCommand<'a> {
 
 pub(super) struct WrittenLog {
     pub(super) to: Option<Written<LogTarget>>,
-    pub(super) events: Option<Written<LogEvents>>,
     pub(super) replay: Option<Written<bool>>,
 }
 
@@ -111,10 +110,6 @@ impl WrittenLog {
             };
             target.map(|value| Written { value, at: text.at })
         };
-        WrittenLog {
-            to: section.get("to").and_then(target),
-            events: section.choice("events"),
-            replay: section.flag("replay"),
-        }
+        WrittenLog { to: section.get("to").and_then(target), replay: section.flag("replay") }
     }
 }

@@ -36,10 +36,13 @@ pub(in crate::policy) struct WrittenScenario<'a> {
 
 /// A user who starts a command.
 pub(in crate::policy) struct WrittenPerson<'a> {
-    pub(in crate::policy) user: Option<Written<&'a str>>,
-    pub(in crate::policy) uid: Option<Written<u32>>,
+    pub(in crate::policy) user: Option<WrittenUser<'a>>,
     pub(in crate::policy) groups: Option<WrittenList<'a>>,
-    pub(in crate::policy) netgroups: Option<Written<Vec<Written<&'a str>>>>,
+}
+
+pub(in crate::policy) enum WrittenUser<'a> {
+    Name(&'a str),
+    Uid(u32),
 }
 
 /// Who holds slots.
@@ -56,7 +59,6 @@ pub(in crate::policy) struct WrittenHolder<'a> {
 pub(in crate::policy) struct WrittenExpectedClaim<'a> {
     /// The name, perhaps with the member in brackets.
     pub(in crate::policy) repository: Written<&'a str>,
-    pub(in crate::policy) member: Option<&'a str>,
     pub(in crate::policy) slots: Option<Slots>,
     pub(in crate::policy) limit: Option<u32>,
 }
@@ -103,10 +105,11 @@ impl<'a> WrittenScenario<'a> {
 impl<'a> WrittenPerson<'a> {
     fn read(section: &Section<'a>) -> Self {
         WrittenPerson {
-            user: section.text("user"),
-            uid: section.count("uid", 0, u32::MAX - 1),
+            user: section.get("user").and_then(|value| match value.is_number() {
+                true => value.count(0, u32::MAX - 1).map(|uid| WrittenUser::Uid(uid.value)),
+                false => value.text().map(|name| WrittenUser::Name(name.value)),
+            }),
             groups: section.get("groups").filter(Value::has_elements).and_then(WrittenList::read),
-            netgroups: section.texts("netgroups"),
         }
     }
 
@@ -140,12 +143,11 @@ impl<'a> WrittenExpectedClaim<'a> {
     fn read(value: Value<'a>) -> Option<Self> {
         if let Some(name) = value.as_text() {
             let repository = Written { value: name, at: value.at };
-            return Some(WrittenExpectedClaim { repository, member: None, slots: None, limit: None });
+            return Some(WrittenExpectedClaim { repository, slots: None, limit: None });
         }
         let section = value.section(&EXPECTED_CLAIM)?;
         Some(WrittenExpectedClaim {
             repository: section.require("repository")?.text()?,
-            member: section.text("member").map(|member| member.value),
             slots: section.get("slots").and_then(|value| slots(value, 1)).map(|slots| slots.value),
             limit: section.count("limit", 0, HIGHEST_LIMIT).map(|limit| limit.value),
         })

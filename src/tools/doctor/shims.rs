@@ -144,7 +144,15 @@ fn without_shims(shims: &[Shim], examination: &Context) -> Vec<Finding> {
     };
     let mut findings = Vec::new();
     if !urgent.is_empty() {
-        let text = format!("the policy limits {}, which starts unlimited without a shim", told(&urgent));
+        let text = match urgent.as_slice() {
+            [one] => {
+                format!("{} is limited but has no shim: started by its name, it is not counted", one.shown())
+            }
+            _ => format!(
+                "{} are limited but have no shim: started by name, they are not counted",
+                told(&urgent)
+            ),
+        };
         findings.push(Finding::warning("no-shim", text).mend(install(&urgent)));
     }
     if !others.is_empty() {

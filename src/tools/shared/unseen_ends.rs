@@ -20,7 +20,7 @@ use crate::{
         journal::sink,
         log::event::{Event, Kind, micros},
     },
-    policy::{LogEvents, LogTarget, Policy},
+    policy::{LogTarget, Policy},
     sys::{process::Process, replaced_file},
     text::json,
     tools::logs::records::Reader,
@@ -55,7 +55,7 @@ struct Open {
 /// Looks for launches of this host that have ended, and writes that down in each log that is to be replayed.
 /// Where a log cannot be read or written nothing is lost but the bounds.
 pub(crate) fn look(policy: &Policy, host: &OsStr) {
-    for (_, log) in policy.logs().filter(|(_, log)| log.replay && log.events == LogEvents::All) {
+    for (_, log) in policy.logs().filter(|(_, log)| log.replay) {
         if let LogTarget::File(file) = &log.to {
             let path = file.path(host);
             let _ = look_into(&path, host, |event| sink(log, host).write(event));

@@ -22,7 +22,7 @@ use crate::{
         file::table_snapshot::TableSnapshot,
     },
     launch::situation::Situation,
-    policy::{Log, LogEvents, Policy, Repository},
+    policy::{Log, Policy, Repository},
     sys::{failure::errno_of, replaced_file},
     text::{
         error::Error,
@@ -270,7 +270,7 @@ fn add_counts(exposition: &mut Exposition, counts: &Counts, policy: &Policy, log
         "Overdue holders in the log that were ended or had just exited.",
         |of| of.expired,
     );
-    if log.events == LogEvents::All {
+    if log.has_every_event() {
         family("rungate_starts_total", "Programs in the log that were started with a slot.", |of| {
             of.cell.started()
         });

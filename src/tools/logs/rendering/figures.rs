@@ -444,6 +444,7 @@ fn list<K: Clone + Ord>(
     sorted.sort_unstable_by_key(|(key, of)| {
         (Reverse(of.cell.refused + of.would_refuse), Reverse(of.cell.launches), key.clone())
     });
+    let is_refused = sorted.first().is_some_and(|(_, of)| of.cell.refused + of.would_refuse > 0);
     sorted.truncate(LISTED);
     let row = |(key, of): &(K, &Party)| {
         let cell = &of.cell;
@@ -459,6 +460,8 @@ fn list<K: Clone + Ord>(
     };
     let says = match all {
         0 => String::new(),
+        all if !is_refused && all > LISTED => format!("Those with most launches, of {}.", count(all as u64)),
+        _ if !is_refused => String::new(),
         all if all > LISTED => format!("Those who were refused most, of {}.", count(all as u64)),
         _ => "Those who were refused most come first.".to_owned(),
     };

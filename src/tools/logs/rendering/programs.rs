@@ -3,7 +3,10 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
-    text::figures::{count, percent, share, wait},
+    text::{
+        escape::word,
+        figures::{count, percent, share, wait},
+    },
     tools::logs::statistics::{
         counts::{Counts, Repository},
         suggestions::{Suggestion, suggestions},
@@ -46,6 +49,8 @@ pub struct Program<'c> {
     pub suggestions: Vec<Suggestion>,
     /// The result of a simulation.
     pub outcome: Option<Outcome>,
+    /// How a simulation of this log begins.
+    simulate: &'c str,
 }
 
 /// The programs of a log, the worst first, and how many there are beyond those.
@@ -53,6 +58,7 @@ pub fn programs<'c>(
     counts: &'c Counts,
     limits: &BTreeMap<String, u64>,
     outcomes: &BTreeMap<String, Outcome>,
+    simulate: &'c str,
 ) -> (Vec<Program<'c>>, usize) {
     let used = counts
         .repositories
@@ -81,6 +87,7 @@ pub fn programs<'c>(
             full: of.usage.full_share(span),
             suggestions: suggestions(of),
             outcome: outcomes.get(name).cloned(),
+            simulate,
         }
     };
     (all.into_iter().map(program).collect(), more)
@@ -89,7 +96,7 @@ pub fn programs<'c>(
 /// Programs whose launches too often did not start at once, so that a simulation may say what would help: the
 /// worst first.
 pub fn in_trouble(counts: &Counts) -> Vec<(&str, u64)> {
-    let (all, _) = programs(counts, &BTreeMap::new(), &BTreeMap::new());
+    let (all, _) = programs(counts, &BTreeMap::new(), &BTreeMap::new(), "");
     let is_in_trouble =
         |program: &&Program<'_>| share(program.of.cell.at_once, program.of.cell.launches) < GOOD;
     all.iter().filter(is_in_trouble).filter_map(|program| Some((program.name, program.seats?))).collect()
@@ -107,9 +114,8 @@ impl Program<'_> {
             );
         };
         let whose = if self.of.usage.has_members { " for each" } else { "" };
-        let command = |highest: u64| {
-            Some(format!("rungate simulate POLICY LOG --limit {}={seats}..{highest}", self.name))
-        };
+        let command =
+            |highest: u64| Some(format!("{} --limit {}={seats}..{highest}", self.simulate, word(self.name)));
         match &self.outcome {
             Some(Outcome::Enough(enough)) => {
                 let more = enough.saturating_sub(seats);

@@ -27,13 +27,13 @@ use crate::{
     cli::ReportArguments,
     judge::terms::names::Names,
     launch::situation::Situation,
-    policy::{Limit, Policy, Repository, Rule},
+    policy::{LayerKind, Limit, Policy, Repository, Rule},
     sys::{replaced_file, terminal},
     text::{
         clock::{Clock, age},
         columns::answer,
         error::Error,
-        escape::visible,
+        escape::{visible, word},
         exit_status::ExitStatus,
         figures::count,
         json,
@@ -77,7 +77,8 @@ pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<
     let (traffic, counts) = recording.finish_counted();
     let outcomes =
         traffic.map(|traffic| of(&traffic, &counts, &accounts, &policy, &load)).unwrap_or_default();
-    let (programs, more) = programs(&counts, &limits(&policy), &outcomes);
+    let simulate = simulation(arguments, named, &policy);
+    let (programs, more) = programs(&counts, &limits(&policy), &outcomes, &simulate);
     let user = |uid: u32| accounts.user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string());
     let group = |gid: u32| accounts.group_name(gid).ok().flatten().unwrap_or_else(|| gid.to_string());
     let message = |name: &str| -> Option<String> {
@@ -118,7 +119,24 @@ pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<
     Ok(ExitStatus::Success as u8)
 }
 
-/// Where the log has no launch.
+/// How a command begins that simulates the same log under the same policy.
+fn simulation(arguments: &ReportArguments, named: Option<&Path>, policy: &Policy) -> String {
+    let mut words = vec!["rungate simulate".to_owned()];
+    let is_of_system = policy.layers().iter().any(|layer| layer.kind() == LayerKind::System);
+    match named {
+        Some(path) if arguments.files.is_empty() => {
+            words.extend([format!("--policy {}", word(path)), word(path)])
+        }
+        Some(path) => words.push(word(path)),
+        None if is_of_system => words.push("/etc/rungate".to_owned()),
+        None => words.push("POLICY".to_owned()),
+    }
+    words.extend(arguments.files.iter().map(word));
+    words.extend(arguments.accounts.iter().map(|directory| format!("--accounts {}", word(directory))));
+    words.join(" ")
+}
+
+/// Where the log tells of no launch.
 fn nothing(arguments: &ReportArguments) -> String {
     let span = if arguments.span.since.is_some() || arguments.span.until.is_some() {
         " in this span of time"
@@ -126,7 +144,7 @@ fn nothing(arguments: &ReportArguments) -> String {
         ""
     };
     format!(
-        "The log has no launch{span}. Refusals are in it where the policy has a [log] section, and starts with events = \"all\"."
+        "The log has no launch{span}. Launches are in it where the policy has a [log] section; in the journal and syslog refusals only, unless replay = true."
     )
 }
 

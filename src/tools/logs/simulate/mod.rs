@@ -126,9 +126,8 @@ fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments
     let recording = Recording::new(reading, policy.hours());
     let traffic = read(situation, &arguments.files, &arguments.span, recording)?;
     if traffic.launches.is_empty() {
-        return Err(Error::new(ExitStatus::Usage, "the log has no launch").advise(
-            "Starts are in it where the policy says: [log] events = \"all\", replay = true".to_owned(),
-        ));
+        return Err(Error::new(ExitStatus::Usage, "the log has no launch")
+            .advise("Starts are in it where the policy says: [log] replay = true".to_owned()));
     }
     Ok(traffic)
 }

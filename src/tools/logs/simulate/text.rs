@@ -86,9 +86,10 @@ fn head(material: &Material<'_>, now: &Tally) -> String {
     let moment = |micros: u64| std::time::UNIX_EPOCH + std::time::Duration::from_micros(micros);
     let users: std::collections::BTreeSet<u32> = traffic.kinds.iter().map(|kind| kind.uid).collect();
     format!(
-        "{} launches of {} users, {} to {}, under {}\n",
+        "{} launches of {} user{}, {} to {}, under {}\n",
         count(now.all.launches),
         count(users.len() as u64),
+        if users.len() == 1 { "" } else { "s" },
         clock.day_and_time(moment(traffic.begin())),
         clock.day_and_time(moment(traffic.end)),
         visible(&material.arguments.tried),
@@ -181,16 +182,18 @@ fn drawn(draws: &[Tally]) -> String {
     let (least, most) = (refused.clone().min().unwrap_or(0), refused.max().unwrap_or(0));
     let waits = draws.iter().map(|draw| draw.waits.percentile(95.0));
     let (shortest, longest) = (waits.clone().min().unwrap_or(0), waits.max().unwrap_or(0));
+    let range =
+        |least: String, most: String| if least == most { least } else { format!("{least} to {most}") };
+    let refused = range(count(least), count(most));
+    let waited = match longest {
+        0 => String::new(),
+        _ => format!(", and 95% wait no longer than {}", range(wait(shortest), wait(longest))),
+    };
     format!(
-        "{} did not run in the log: each gets the duration of a run of the same user and command.\nIn {} \
-            draws {} to {} \
-         are refused, and 95% wait no longer than {} to {}.\n",
+        "{} did not run in the log: their durations are drawn from those of the same user and command.\n\
+         In {} draws {refused} are refused{waited}.\n",
         count(now.drawn),
         draws.len(),
-        count(least),
-        count(most),
-        wait(shortest),
-        wait(longest),
     )
 }
 

@@ -97,13 +97,15 @@ fn shown(micros: u64) -> String {
     age(Duration::from_micros(micros))
 }
 
-/// Rounds up to what a person would write: two units at most, and a minute at least.
+/// Rounds up to what a person would write. The figures are no more exact than that.
 fn rounded(micros: u64) -> Duration {
     let seconds = micros.div_ceil(1_000_000).max(60);
     let unit = match seconds {
-        0..=600 => 1,
-        601..=86_400 => 60,
-        86_401..=604_800 => 3600,
+        0..=600 => 60,
+        601..=3600 => 5 * 60,
+        3601..=21_600 => 30 * 60,
+        21_601..=86_400 => 3600,
+        86_401..=604_800 => 6 * 3600,
         _ => 86_400,
     };
     Duration::from_secs(seconds.div_ceil(unit) * unit)
@@ -124,10 +126,10 @@ mod tests {
         let minutes = |runs: u64| of((1..=runs).map(|run| run * MINUTE));
         assert_eq!(expire_after(&minutes(19)), None);
         let suggestion = expire_after(&minutes(20)).expect("a suggestion");
-        assert_eq!(suggestion.setting, "expire_after = \"38m\"");
+        assert_eq!(suggestion.setting, "expire_after = \"40m\"");
         assert_eq!(suggestion.evidence, "95% of 20 runs took up to 19m00s, the longest 20m00s");
         let long = expire_after(&of((0..20).map(|run| if run == 0 { 100 * MINUTE } else { MINUTE })));
-        assert_eq!(long.expect("a suggestion").setting, "expire_after = \"1h50m\"");
+        assert_eq!(long.expect("a suggestion").setting, "expire_after = \"2h\"");
     }
 
     #[test]
@@ -143,13 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn a_suggested_time_has_two_units_at_most() {
+    fn a_suggested_time_is_no_more_exact_than_the_figures() {
         let shown = |seconds: u64| show_duration(rounded(seconds * 1_000_000));
         let (minute, hour, day) = (60, 3600, 86_400);
         let cases = [
             (1, "1m"),
-            (6 * minute + 20, "6m20s"),
-            (10 * minute + 1, "11m"),
+            (6 * minute + 20, "7m"),
+            (10 * minute + 1, "15m"),
+            (5 * hour + 12 * minute, "5h30m"),
             (23 * hour + 59 * minute + 1, "1d"),
             (29 * hour + 1, "1d6h"),
             (7 * day - 1, "1w"),

@@ -274,7 +274,7 @@ impl Names for FakeNames<'_> {
     }
 
     fn in_netgroup(&self, netgroup: &str, _host: &str, _user: &str) -> Result<bool, LookupError> {
-        Ok(self.person.netgroups.iter().any(|known| known == netgroup))
+        Ok(self.person.netgroups.iter().any(|known| known.strip_prefix('+') == Some(netgroup)))
     }
 }
 

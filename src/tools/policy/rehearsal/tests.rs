@@ -8,7 +8,7 @@ const POLICY: &str = r#"
 time_zone = "UTC"
 [repository.matlab]
 limit = 50
-reserve = [{ for = ["%cad"], slots = 10, lend = 6 }]
+reserve = [{ users = ["%cad"], slots = 10, lend = 6 }]
 [repository.matlab-per-group]
 per = "group"
 limit = 10
@@ -88,7 +88,7 @@ fn a_test_says_which_claims_a_launch_takes() {
 
 #[test]
 fn a_test_says_who_refuses() {
-    let outside = "command = \"matlab\"\nnetgroups = [\"outside\"]\n";
+    let outside = "command = \"matlab\"\ngroups = [\"+outside\"]\n";
     let got = "refused by \"contractors\", which matches netgroup \"outside\"";
     play(&format!("{outside}expect = \"refuse\""), true, got);
     play(&format!("{outside}expect = \"refuse\"\nby = \"contractors\""), true, got);
@@ -187,7 +187,7 @@ fn what_was_expected_is_said_in_full() {
     says("\"matlab\"", "starts with matlab");
     says("{ repository = \"matlab\", slots = 3 }", "starts with 3 of matlab");
     says(
-        "{ repository = \"matlab-per-group\", member = \"cad\", limit = 6 }",
+        "{ repository = \"matlab-per-group [cad]\", limit = 6 }",
         "starts with some of 6 matlab-per-group [cad]",
     );
     says("{ repository = \"matlab\", slots = \"all\", limit = 6 }", "starts with all of 6 matlab");
