@@ -89,7 +89,7 @@ fn by_length(site: &Site) -> Vec<Row> {
     let [ten, hundred, thousand, one, eight] = sides;
     vec![
         Row::new("100 rules, two repositories".into(), &hundred, &ten, 1.05),
-        Row::new("1,000 rules (3,000 patterns), two repositories".into(), &thousand, &ten, 1.35),
+        Row::new("1,000 rules (3,000 patterns), two repositories".into(), &thousand, &ten, 1.5),
         Row::new("eight repositories".into(), &eight, &one, 1.25),
     ]
 }

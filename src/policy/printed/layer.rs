@@ -169,7 +169,6 @@ fn defaults(layer: &Layer) -> Table {
     text.set("enforce", layer.enforce);
     text.set_some("wait", layer.wait.map(|wait| string(&wait.to_string())));
     text.set_some("hold", layer.hold.map(|hold| string(hold.word())));
-    if layer.keeper == Keeper::File {}
     text.set_some("keeper", layer.keeper.unless_default().map(string));
     text.set_some("contact", layer.contact.as_deref().map(string));
     text.set_some("time_zone", layer.zone_name.as_deref().map(string));

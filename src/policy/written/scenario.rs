@@ -105,9 +105,12 @@ impl<'a> WrittenScenario<'a> {
 impl<'a> WrittenPerson<'a> {
     fn read(section: &Section<'a>) -> Self {
         WrittenPerson {
-            user: section.get("user").and_then(|value| match value.is_number() {
-                true => value.count(0, u32::MAX - 1).map(|uid| WrittenUser::Uid(uid.value)),
-                false => value.text().map(|name| WrittenUser::Name(name.value)),
+            user: section.get("user").and_then(|value| {
+                if value.is_number() {
+                    value.count(0, u32::MAX - 1).map(|uid| WrittenUser::Uid(uid.value))
+                } else {
+                    value.text().map(|name| WrittenUser::Name(name.value))
+                }
             }),
             groups: section.get("groups").filter(Value::has_elements).and_then(WrittenList::read),
         }

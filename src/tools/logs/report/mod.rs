@@ -125,7 +125,7 @@ fn simulation(arguments: &ReportArguments, named: Option<&Path>, policy: &Policy
     let is_of_system = policy.layers().iter().any(|layer| layer.kind() == LayerKind::System);
     match named {
         Some(path) if arguments.files.is_empty() => {
-            words.extend([format!("--policy {}", word(path)), word(path)])
+            words.extend([format!("--policy {}", word(path)), word(path)]);
         }
         Some(path) => words.push(word(path)),
         None if is_of_system => words.push("/etc/rungate".to_owned()),
