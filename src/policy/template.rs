@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::partition_key::PartitionKey;
+use super::partition_key::{PartitionKey, Per};
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Placeholder {
@@ -93,6 +93,33 @@ pub(crate) struct Name {
     /// Whether each value but the last is followed by a separator: otherwise values are next to each other,
     /// or the text between them could be part of one.
     pub(super) is_ended: bool,
+}
+
+impl<'a> PartitionKey<'a> {
+    /// What differs between its members.
+    pub(in crate::policy) fn placeholder(self) -> Placeholder {
+        match self {
+            PartitionKey::Each(Per::User) => Placeholder::Uid,
+            PartitionKey::Each(Per::Group) => Placeholder::Gid,
+            PartitionKey::Each(Per::Host) => Placeholder::Host,
+            PartitionKey::Each(Per::Command) => Placeholder::Command,
+            PartitionKey::Each(Per::Directory) => Placeholder::Directory,
+            PartitionKey::Captured(name) => Placeholder::Captured(name.to_owned()),
+        }
+    }
+
+    /// The entry for a placeholder, where there is one.
+    pub(in crate::policy) fn of(placeholder: &'a Placeholder) -> Option<Self> {
+        match placeholder {
+            Placeholder::User | Placeholder::Uid => Some(PartitionKey::Each(Per::User)),
+            Placeholder::Group | Placeholder::Gid => Some(PartitionKey::Each(Per::Group)),
+            Placeholder::Host => Some(PartitionKey::Each(Per::Host)),
+            Placeholder::Command => Some(PartitionKey::Each(Per::Command)),
+            Placeholder::Directory => Some(PartitionKey::Each(Per::Directory)),
+            Placeholder::Captured(name) => Some(PartitionKey::Captured(name.as_str())),
+            Placeholder::Argument(_) | Placeholder::Arguments | Placeholder::Environment(_) => None,
+        }
+    }
 }
 
 impl Name {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use crate::policy::{
     aliases::{WrittenEntry, WrittenList},
+    capture::name_in_braces,
     fault::Fault,
     limit::{HIGHEST_LIMIT, Limit},
     partition_key::PartitionKey,
@@ -19,6 +20,7 @@ use crate::policy::{
         sharing::WrittenSharing,
     },
     selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window},
+    template::Placeholder,
 };
 
 pub(in crate::policy) struct WrittenRepository<'a> {
@@ -155,4 +157,43 @@ pub(in crate::policy) fn limit(value: Value<'_>) -> Option<Written<Limit>> {
         return Some(Written { value: Limit::Fixed(count.value), at: count.at });
     }
     value.parsed("a number of slots, or \"2/cpu\"", Limit::parse, |_, text| Fault::BadLimit { text })
+}
+
+impl<'a> PartitionKey<'a> {
+    /// One entry, or a list of them, each once; `is_known` reports what is none here. Who wants none is told
+    /// what to do `instead`.
+    pub(in crate::policy) fn list(
+        value: Value<'a>,
+        is_known: &dyn Fn(Value<'a>, PartitionKey<'a>) -> bool,
+        instead: &'static str,
+    ) -> Option<Written<Vec<PartitionKey<'a>>>> {
+        let read = |value| Self::read(value).filter(|by| is_known(value, *by));
+        if !value.is_list() {
+            if value.as_text().is_none() {
+                value.wrong(
+                    "one of \"user\", \"group\", \"host\", \"command\", \"directory\", or a list of them",
+                );
+                return None;
+            }
+            return Some(Written { value: vec![read(value)?], at: value.at });
+        }
+        let list = value.list("a list of strings")?;
+        let mut members = Vec::new();
+        for element in &list.value {
+            let member = read(*element)?;
+            if members.contains(&member) {
+                element.fault(Fault::Repeated { word: element.as_text().unwrap_or_default().to_owned() });
+            }
+            members.push(member);
+        }
+        value.filled(members, instead)
+    }
+
+    fn read(value: Value<'a>) -> Option<Self> {
+        let is_capture = |name: &&str| matches!(Placeholder::parse(name), Ok(Placeholder::Captured(_)));
+        match value.as_text().and_then(name_in_braces).filter(is_capture) {
+            Some(name) => Some(PartitionKey::Captured(name)),
+            None => value.choice().map(|word| PartitionKey::Each(word.value)),
+        }
+    }
 }
