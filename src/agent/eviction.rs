@@ -411,7 +411,9 @@ mod tests {
     fn a_look_signals_nobody() {
         let mut holder = program();
         let look = job(&holder, Vec::new());
-        assert_eq!(carry_out(&look), Sent::Denied);
+        // Linux shows nothing of a process in the middle of its exec.
+        let seen = (0..1000).map(|_| carry_out(&look)).find(|sent| !matches!(sent, Sent::Doubted(_)));
+        assert_eq!(seen, Some(Sent::Denied));
         assert_eq!(holder.try_wait().expect("it can be waited for"), None);
         holder.kill().expect("it is ours");
         holder.wait().expect("it has ended");

@@ -54,7 +54,7 @@ const EXAMPLES: [(&str, [&str; 2]); 29] = [
     ("metrics", ["rungate metrics", "rungate metrics --output rungate.prom"]),
     ("end", ["rungate end --yes matlab ann", "rungate end --overdue --dry-run"]),
     ("reset", ["rungate reset matlab", "rungate reset /run/rungate/matlab.lock"]),
-    ("prune", ["rungate prune --dry-run", "rungate prune seats-per-user"]),
+    ("prune", ["rungate prune --dry-run", "rungate prune"]),
     ("policy", ["rungate policy check --strict policy.toml", "rungate policy edit"]),
     (
         "policy check",

@@ -84,7 +84,7 @@ fn fill(shape: &mut Value) {
 fn rule(keys: &Keys) -> Value {
     let mut rule = table(keys);
     rule["anyOf"] = json!([
-        { "required": ["acquire"], "properties": { "action": { "const": "limit" } } },
+        { "required": ["acquire"], "properties": { "action": { "enum": ["limit", "count"] } } },
         { "required": ["action"], "properties": { "action": { "enum": ["deny", "exempt"] }, "acquire": false } },
     ]);
     rule

@@ -58,7 +58,7 @@ fn who_says_what_makes_no_sense_is_told_so_and_hung_up_on() {
     for (said, answer) in [
         (&[255, 255, 255, 255][..], "too long"),
         (&[9, 0, 0, 0, 7, 1], "version 7"),
-        (&[2, 0, 0, 0, 1, 250], "no sense"),
+        (&[2, 0, 0, 0, 1, 250], "request is invalid"),
     ] {
         let mut other = UnixStream::connect(site.agent_socket()).expect("the agent accepts");
         other.set_read_timeout(Some(LONG)).expect("a time");

@@ -211,7 +211,7 @@ fn a_policy_of_the_callers_cannot_name_the_agent() {
         Site::with_policy("[repository.a]\nkeeper = \"agent\"\nlimit = 1\n[[rule]]\nacquire = [\"a\"]\n");
     site.test()
         .args(["run", "--", "true"])
-        .stderr("...\n[..] the agent goes by the system's policy alone, [..] [agent-outside-system-policy]\n...\n")
+        .stderr("...\n[..] is allowed only in the system's policy, [..] [agent-outside-system-policy]\n...\n")
         .status(78);
 }
 

@@ -223,7 +223,7 @@ fn forged_records_admit_and_end_nobody() {
     let innocent = site.test().user("games").program("/bin/cat").spawn();
     let forged = format!(
         "printf '%-255s\\n' '{{\"pid\":{0},\"start\":0,\"uid\":5,\"since\":1,\"hold\":\"descriptor\",\"boot\":\"\",\
-         \"host\":\"\",\"rule\":\"\",\"command\":\"\",\"taken\":1,\"supervisor\":{0}}}' | dd of=seats.lock bs=1 seek=8192 conv=notrunc 2>/dev/null",
+         \"host\":\"\",\"rule\":\"\",\"command\":\"\",\"taken\":1,\"supervisor\":{0}}}' | dd of=seats.lock bs=1 seek=8192 conv=notrunc,nocreat 2>/dev/null",
         innocent.pid()
     );
     site.test().user("backup").program("/bin/sh").directory("repositories").args(["-c", &forged]).status(0);

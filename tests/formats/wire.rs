@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::time::Duration;
 
 use rungate::{
     judge::terms::{keyword::Hold, span_of_time::Wait},
@@ -36,7 +37,7 @@ fn take() -> Take {
         environment: vec![("A".to_owned(), None), ("B".to_owned(), Some("b".into()))],
         held: "seats=1".into(),
         hold: Hold::Tree,
-        wait: Some(Wait::For(LONG)),
+        wait: Some(Wait::For(Duration::from_secs(60))),
         may_end: true,
         is_again: false,
     }

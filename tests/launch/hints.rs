@@ -465,7 +465,12 @@ const SCENES: [Scene; 10] = [
 ];
 
 /// What begins like a hint in the sources and no scene pastes: how it begins, and why not.
-const ELSEWHERE: [(&str, &str); 23] = [
+const ELSEWHERE: [(&str, &str); 28] = [
+    ("rungate acquire --path ", "pasted by slots::by_descriptor, in the shell that opens the descriptor"),
+    ("rungate policy log", "executed by policy::install, after each change"),
+    ("rungate explain -- cargo test", "of init --for agents: tools::init reads it"),
+    ("rungate explain --as board-job", "of init --for ci: tools::init reads it"),
+    ("rungate run --as board-job", "of init --for ci: tools::init reads it"),
     ("rungate is ", "prose"),
     ("rungate finds ", "prose"),
     ("rungate itself ", "prose"),

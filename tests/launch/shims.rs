@@ -592,7 +592,7 @@ fn install_makes_none_where_one_cannot_be() {
     let long = "x".repeat(300);
     site.test()
         .args(["shim", "install", ".", "matlab", &long])
-        .stderr(&format!("rungate: no shims created:\n  $DIR/work/./{long} cannot be looked at\n[..]\n"))
+        .stderr(&format!("rungate: no shims created:\n  $DIR/work/./{long} cannot be inspected\n[..]\n"))
         .status(1);
     assert_eq!(fs::read_dir(site.path("work")).expect("the directory").count(), 0);
 }

@@ -263,7 +263,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
 fn every_documented_default_has_a_test() {
     let looked_at: Vec<&str> =
         ROWS.iter().map(|row| row.0).chain(ELSEWHERE.iter().map(|row| row.0)).collect();
-    for entry in POLICY.split("\n.It Cm ").skip(1) {
+    // The list of all keys at its end is written from the code, and says less.
+    let described = POLICY.split("\n.Sh KEYS").next().expect("the sections before");
+    for entry in described.split("\n.It Cm ").skip(1) {
         let (head, _) = entry.split_once('\n').expect("a line");
         let entry = entry.split("\n.El").next().expect("an entry").replace('\n', " ");
         if WORDS.iter().any(|word| entry.contains(word)) {

@@ -126,7 +126,7 @@ fn quick_start() {
             "
             rungate: sleep: not started: the limit is reached
               sleepers  1 of 1 used
-                  rule \"one sleeper at a time\", {}:15
+                  rule \"one sleeper at a time\", {}:16
                   PID {} {} sleep, since [time] ([age])
             Close one of yours, or wait in the queue: rungate run --wait 30m --policy {} -- sleep 0
             To see why: rungate explain --policy {} -- sleep 0

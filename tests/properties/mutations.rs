@@ -54,6 +54,13 @@ limits = [{ users = ["%cad", "@people"], hosts = ["ws*"], limit = 4 }, { when = 
 per = "user"
 limit = 3
 limits = { ann = 8, "%cad" = 6, "5000-5999" = 1, "@people" = 2 }
+[repository.tokens]
+limit = 100
+[repository.shared]
+keeper = "agent"
+limit = 3
+shared_by = ["user", "host"]
+linger = "90s"
 [repository.group]
 per = "group"
 limit = 10
@@ -123,7 +130,7 @@ acquire = ["job"]
 [[rule]]
 name = "free"
 first_of = "f"
-acquire = [{ repository = "matlab", ceiling = "97%", slots = 0, slots_from = { after = "-np", most = 16 } }]
+acquire = [{ repository = "matlab", ceiling = "97%", slots = 0, slots_from = { after = "-np", most = 16, unclear = "refuse" } }, { repository = "tokens", slots_from = { after = ["cpus", "gpus"], absent = 1, table = { 1 = 50, 2 = 59 } } }]
 action = "count"
 enforce = false
 [[rule]]

@@ -113,7 +113,7 @@ fn what_is_wrong_with_the_host_is_told() {
     // Nothing is wrong with a CN before authentication is on.
     starts(&Host::new("lab1", &seats(1, ""), &of(&shows(&named))));
     admit(&etcd, "rungate", &prefix);
-    is_told(&of(&shows(&named)), &["CommonName", "make one without"]);
+    is_told(&of(&shows(&named)), &["CommonName", "create one without"]);
     is_told(&of(&shows(&good)), &["\"user\" and \"password_file\" of [site]"]);
     let password = authority.certificate().with_file_name("password");
     let with_password = shows(&good) + &user("rungate", &password);

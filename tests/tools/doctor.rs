@@ -252,9 +252,9 @@ fn what_a_boot_takes_away_is_made_again() {
     doctor(&site, "boot")
         .stdout(
             "
-            warning  boot          to be made again: /run/rungate and 1 lock file
-              warning  nothing makes /run/rungate/seats.lock again: after the next boot its
-                       first user will own it, and can remove it
+            warning  boot          needed after each boot: /run/rungate and 1 lock file
+              warning  nothing creates /run/rungate/seats.lock at boot: after the next boot
+                       its first user will own it, and can remove it
                          rungate init --repositories
 
             1 warning.
@@ -321,7 +321,8 @@ fn something_ends_overdue_holders() {
             "
             warning  expiry        seats after 2h
               warning  rungate-overdue.service failed (exit-code, status 78; last run
-                       today): overdue holders continue until a launch of root, or of their own user, needs the slot
+                       today): overdue holders continue until a launch of root, or of their
+                       own user, needs the slot
                          journalctl -u rungate-overdue.service
 
             1 warning.
@@ -605,7 +606,8 @@ fn without_a_policy_there_is_nothing_to_mend() {
         ok       repositories  none in lock files
         ok       programs      the policy names no command literally
         ok       agent         not needed: lock files keep all slots
-        ok       site          none: limits apply to this host, or to hosts that share a directory
+        ok       site          none: limits apply to this host, or to hosts that share a
+                               directory
 
         Nothing to fix; 1 note with -v.
         ",

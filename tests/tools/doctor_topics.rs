@@ -140,7 +140,7 @@ fn databases_of_names_are_there_and_answer() {
     assert_eq!(findings(&names), ["ok look-up", "ok look-up"]);
 
     sources("passwd: files\ngroup: files [NOTFOUND=continue] nowhere\n");
-    let missing = "warning name-service-missing: Install the package that has libnss_nowhere.so.2, or take nowhere out of /etc/nsswitch.conf.";
+    let missing = "warning name-service-missing: Install the package that has libnss_nowhere.so.2, or remove nowhere from /etc/nsswitch.conf.";
     assert_eq!(findings(&names), [missing, "ok look-up", "ok look-up"]);
     sources("passwd: files nowhere\ngroup: files\n");
     assert_eq!(findings(&names), [missing, "ok look-up", "ok look-up"]);

@@ -215,7 +215,7 @@ fn what_stands_in_the_way_stops_everything() {
     let untouched = |in_the_way: &str| {
         let outcome = init.outcome();
         assert_eq!(outcome.ending, Ending::Status(71), "{}", outcome.stderr);
-        let expected = format!("rungate: {in_the_way}\nNothing was made");
+        let expected = format!("rungate: {in_the_way}\nNothing was created");
         assert!(outcome.stderr.starts_with(&expected), "{}", outcome.stderr);
         assert!(!site.path("etc/rungate").exists() && !site.path("etc/tmpfiles.d").exists());
     };

@@ -34,7 +34,8 @@ wire! {
 wire! {
     /// How long something took, each time that it was done.
     struct Latency {
-        /// How often it took at most as long as each of [`Latency::BOUNDS`], and longer than the bound before.
+        /// How often it took longer than the bound before and at most as long as each of
+        /// [`Latency::BOUNDS`].
         counts: Vec<u64>,
         /// How often it took longer than all of them.
         longer: u64,
@@ -50,7 +51,8 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// In microseconds. A decision takes less than the first of them, a round trip to etcd some of the middle.
+    /// In microseconds. A decision takes less than the first, a round trip to etcd as long as those in the
+    /// middle.
     pub const BOUNDS: [u64; 8] = [250, 1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000, 4_000_000];
 
     /// Counts one more.
