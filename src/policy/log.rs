@@ -23,8 +23,8 @@ pub struct Log {
 }
 
 impl Log {
-    /// Whether it has every event: reports and replays need them, and read files. Other logs have launches that
-    /// did not start, and holders that were ended.
+    /// Whether it has every event: reports and replays need them, and read files. Other logs have refusals,
+    /// and holders that were ended.
     pub fn has_every_event(&self) -> bool {
         self.replay || matches!(self.to, LogTarget::File(_))
     }

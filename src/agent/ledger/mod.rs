@@ -259,7 +259,7 @@ impl Ledger {
         let lingering = if has_run { holding.lingering() } else { None };
         self.state.forget(number, holding.saved.hold);
         if let Some(lingering) = lingering {
-            // That it could not be written down costs at most a slot that is free with the agent's next start.
+            // A failed write costs at most a slot that is free with the agent's next start.
             let _ = self.state.write(number, &lingering.saved);
             let covered = self.lingering.iter().filter(|(_, other)| lingering.covers(other));
             // Whoever starts a short program again and again leaves one, and not thousands.

@@ -272,7 +272,7 @@ fn a_reservation_may_be_for_whoever_is_on_some_hosts() {
     "#;
     zones(["users"], policy, &[(1, 10), (11, 50)]);
     zones(["users"], &policy.replace("ws17", "ws18"), &[(11, 50)]);
-    let both = policy.replace("hosts", "for = [\"%cad\"], hosts");
+    let both = policy.replace("hosts", "users = [\"%cad\"], hosts");
     zones(["users"], &both, &[(11, 50)]);
     zones(["cad"], &both, &[(1, 10), (11, 50)]);
     zones(["cad"], &both.replace("ws17", "ws18"), &[(11, 50)]);
