@@ -58,29 +58,6 @@ fn values(schema: &Value) -> BTreeSet<String> {
 /// What keeps mandoc from taking a bracket for punctuation.
 const NO_PUNCTUATION: &str = "\\&";
 
-/// Text of mdoc: no line is longer than 80 bytes, and none begins with a macro.
-fn text(about: &str) -> String {
-    let mut lines = String::new();
-    for sentence in about.split_inclusive(". ") {
-        let mut line = String::new();
-        for word in sentence.split_whitespace() {
-            if line.len() + word.len() + 1 > 79 {
-                lines += &format!("{line}\n");
-                line.clear();
-            }
-            let blank = if line.is_empty() { "" } else { " " };
-            let word = if line.is_empty() && word.starts_with(['.', '\'']) {
-                format!("\\&{word}")
-            } else {
-                word.to_owned()
-            };
-            line += &format!("{blank}{word}");
-        }
-        lines += &format!("{line}\n");
-    }
-    lines.replace('`', "\\(aq")
-}
-
 /// The keys of one table and of those below it. A table with the same keys as one before is left out.
 fn tables(title: &str, schema: &Value, seen: &mut BTreeSet<String>, page: &mut String) {
     let Some(properties) = schema["properties"].as_object() else { return };
@@ -94,15 +71,17 @@ fn tables(title: &str, schema: &Value, seen: &mut BTreeSet<String>, page: &mut S
         let required = schema["required"].as_array();
         required.is_some_and(|required| required.iter().any(|key| key == name))
     };
-    let _ = writeln!(page, ".Ss {title}{NO_PUNCTUATION}\n.Bl -tag -width Ds -compact");
+    let widest = names.iter().max_by_key(|name| name.len()).expect("a table has keys");
+    let _ =
+        writeln!(page, ".Pp\n.Sy {title}{NO_PUNCTUATION}\n.Bl -column \"{widest}\" -offset indent -compact");
     let mut below = String::new();
     for (name, key) in properties {
         let description = key["description"].as_str().expect("each key has a description");
-        let (about, _) = description.split_once(" Needed by: ").expect("and says who needs it");
+        assert!(description.contains(" Needed by: "), "{name} says who needs it");
         let values: Vec<String> = values(key).into_iter().collect();
         let values = values.join(" | ").replace('"', "\\(dq").replace(')', &format!("){NO_PUNCTUATION}"));
         let needed = if required(name) { ", required" } else { "" };
-        let _ = write!(page, ".It Cm {name} No = {values}{needed}\n{}", text(about));
+        let _ = writeln!(page, ".It Cm {name} Ta {values}{needed}");
         inner(title, name, key, seen, &mut below);
     }
     *page += ".El\n";
