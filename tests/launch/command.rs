@@ -17,7 +17,7 @@ const POLICY: &str = r#"
     acquire  = ["seats"]
 "#;
 
-/// Standard output carries only what was asked for; success is silent.
+/// Standard output has only what was requested; success is silent.
 #[test]
 pub(crate) fn success_is_silent() {
     let site = Site::with_policy(POLICY);

@@ -253,7 +253,7 @@ pub(crate) fn set_user_id() {
     assert_eq!(site.held("seats.lock"), []);
 }
 
-/// "Standard output carries only what was asked for": help and the version are asked for.
+/// "Standard output has only what was requested": help and the version are requested.
 #[test]
 pub(crate) fn success() {
     Test::new().args(["--version"]).stdout("rungate [..]\n").status(0);

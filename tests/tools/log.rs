@@ -494,7 +494,7 @@ fn the_journal_gets_named_fields() {
     assert!(!journal.next().contains("secret"));
 }
 
-/// "Default: the journal in the system's policy, where it runs; nothing in any other."
+/// "Default: in the system's policy the journal, if it runs; in any other policy nothing."
 #[test]
 fn without_a_target_the_systems_policy_logs_to_the_journal() {
     needs_root!();

@@ -79,7 +79,7 @@ pub(crate) fn whoever_has_waited_is_refused_when_something_is_full_that_is_never
     assert_eq!(site.line("heavy.lock"), []);
 }
 
-/// "Once the time for one is over the launch is refused, unless it waits for another instead."
+/// "When the time for one repository is over, the launch is refused, unless another repository can still serve it."
 #[test]
 pub(crate) fn of_alternatives_one_is_waited_for_longer_than_the_other() {
     let repositories = "[repository.a]\nlimit = 1\nwait = \"1ms\"\nmax_wait = \"1ms\"\n[repository.b]\nlimit = 1\nwait = \"forever\"\n";
