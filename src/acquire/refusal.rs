@@ -26,7 +26,7 @@ use crate::{
         table::{Keepers, Table, TableId},
     },
     sys::process,
-    text::exit_status::ExitStatus,
+    text::error::ExitStatus,
 };
 
 /// A launch that does not start.

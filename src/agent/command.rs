@@ -9,7 +9,10 @@ use crate::{
     agent,
     cli::{AgentArguments, complaint},
     launch::situation::SystemNames,
-    text::{error::Error, exit_status::ExitStatus, print::print},
+    text::{
+        error::{Error, ExitStatus},
+        stream::print,
+    },
 };
 
 /// Serves with these arguments.

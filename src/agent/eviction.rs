@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{alive::Alive, ledger::holding::Holding};
+use super::ledger::holding::{Alive, Holding};
 use crate::{
     acquire,
     judge::terms::{
@@ -28,13 +28,12 @@ use crate::{
         table::TableId,
     },
     sys::{
+        descriptor::Fifo,
         failure::{Errno, Failure},
-        fifo::Fifo,
         poller::Bell,
         process::{self, PidFd, Process},
         signals::Signal,
         stamp::FileId,
-        user_namespace,
     },
 };
 
@@ -357,7 +356,7 @@ impl Job {
 
 /// Whether a process is in a user namespace of this user's, where all users are theirs.
 fn is_within(process: &PidFd, user: u32) -> bool {
-    user != 0 && user_namespace::owner_of_foreign(process.pid()) == Ok(Some(user))
+    user != 0 && process::owner_of_foreign(process.pid()) == Ok(Some(user))
 }
 
 /// Why nothing may be ended for what a process holds.

@@ -6,7 +6,6 @@
 //! a launch needs, as a `request`. If that needs neither a disk nor a name service, the one thread judges
 //! with the policy that they have read.
 
-mod alive;
 pub(crate) mod command;
 mod eviction;
 mod judge;

@@ -9,10 +9,9 @@ use clap::{
 
 use super::CommandLine;
 use crate::text::{
-    error::Error,
+    error::{Error, ExitStatus},
     escape::{visible, visible_lines, word},
-    exit_status::ExitStatus,
-    print::print,
+    stream::print,
 };
 
 /// Prints the help that was asked for, or the error of a command line that cannot be read.

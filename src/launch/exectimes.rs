@@ -4,13 +4,11 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
+    fmt::Display,
     ops::RangeInclusive,
     path::{Path, PathBuf},
 };
 
-use super::refusals::exectimes::{
-    USAGE, cannot_execute, cannot_lock, cannot_open, cannot_start, cannot_write, no_number,
-};
 use super::{
     program::Program,
     start::{Command, start},
@@ -19,6 +17,7 @@ use crate::{
     acquire::{
         acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
+        refusal::{Full, Reason, Refusal},
         without_waiting::acquire,
     },
     judge::terms::{
@@ -43,7 +42,7 @@ use crate::{
         executable,
         process::own_pid,
     },
-    text::{exit_status::ExitStatus, stream},
+    text::{error::ExitStatus, escape::visible, stream},
 };
 #[cfg(feature = "tools")]
 use crate::{cli::ExectimesArguments, text::error::Error};
@@ -61,7 +60,7 @@ pub(crate) fn main(arguments: &[OsString]) -> u8 {
     match act(arguments) {
         Ok(()) => ExitStatus::Success as u8,
         Err(Failed::Usage) => {
-            let _ = stream::print(&format!("{USAGE}\n"));
+            let _ = stream::write_out(&format!("{USAGE}\n"));
             failure
         }
         Err(Failed::Provenance(reason)) => {
@@ -92,7 +91,7 @@ fn held(path: &Path) -> Result<Occupancy, Failed> {
 }
 
 fn print(text: &str) -> Result<(), Failed> {
-    stream::print(text).map_err(|error| Failed::Provenance(cannot_write(error)))
+    stream::write_out(text).map_err(|error| Failed::Provenance(cannot_write(error)))
 }
 
 fn list(path: &Path) -> Result<(), Failed> {
@@ -168,4 +167,46 @@ fn keeps_slot(claim: &Claim<'_>, asker: &AcquireContext<'_>) -> Result<bool, Kee
     let own = occupancy.spans().iter().filter(|span| span.pid == Some(own_pid()));
     let own: u64 = own.map(|span| span.slots.end() + 1 - span.slots.start()).sum();
     Ok(is_whole && own > 0 && occupancy.held() - own < claim.amount.limit)
+}
+
+// The messages of exectimes, in the words of the original.
+
+pub(crate) const USAGE: &str = "Usage: exectimes lock-file max-instances command";
+
+/// MAX is not a number, which the original would take for 0.
+pub(crate) fn no_number(most: &OsStr) -> String {
+    format!("exectimes: max-instances is a number from 0 to 4294967295, not \"{}\"\n{USAGE}", visible(most))
+}
+
+/// The lock file cannot be checked.
+pub(crate) fn cannot_open(error: impl Display) -> String {
+    format!("Failed to open file: {error}")
+}
+
+/// Its locks cannot be checked or taken.
+pub(crate) fn cannot_lock(error: impl Display) -> String {
+    format!("Failed to lock file: {error}")
+}
+
+/// The answer cannot be printed.
+pub(crate) fn cannot_write(error: impl Display) -> String {
+    format!("Failed to write: {error}")
+}
+
+/// The program cannot be started.
+pub(crate) fn cannot_execute(error: impl Display) -> String {
+    format!("exec failed: {error}")
+}
+
+/// Waiting launches have a claim to free slots. If that is the reason, the original's message would be wrong
+/// without it.
+pub(crate) fn cannot_start(refusal: &Refusal<'_>, limit: u32) -> String {
+    let full = refusal.claims().find_map(|refused| match &refused.reason {
+        Reason::Full(full) => Some(full),
+        Reason::Never | Reason::TooSoon { .. } => None,
+    });
+    let used = full.map_or(0, Full::used);
+    let waiting = full.filter(|_| used < u64::from(limit)).map_or(0, Full::waiting);
+    let waiting = if waiting > 0 { format!(", {waiting} waiting") } else { String::new() };
+    format!("Cannot start, {used} instances already running{waiting}")
 }

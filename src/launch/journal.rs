@@ -12,8 +12,7 @@ use std::{
 
 use super::{
     log::{
-        circumstances::{Circumstances, TableSeen},
-        event::{Event, HAD_LEFT, Kind, micros},
+        event::{Circumstances, Event, HAD_LEFT, Kind, TableSeen, micros},
         sink::{Sink, Target},
     },
     run::launch_spec::{LaunchSpec, rules},

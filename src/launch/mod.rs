@@ -3,7 +3,6 @@
 //! program gets working directory, umask, descriptors, signal mask and dispositions, arguments and
 //! environment of the caller unchanged, except for the `RUNGATE_*` variables.
 
-pub mod depth;
 pub mod environment;
 pub(crate) mod exectimes;
 pub(crate) mod expired;

@@ -21,7 +21,11 @@ use crate::{
         failure::Errno,
         regular_file,
     },
-    text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+        stream,
+    },
 };
 
 /// The environment variable with the effect of `--policy`.

@@ -6,7 +6,10 @@ use std::{
     path::Path,
 };
 
-use super::{depth::Depth, environment, program::Program};
+use super::{
+    environment::{self, Depth},
+    program::Program,
+};
 use crate::{
     acquire::grant::Grant,
     judge::terms::{keyword::Hold, slots_wanted::NamedSlots},

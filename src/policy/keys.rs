@@ -2,10 +2,9 @@
 //! from the same tables. Keys of selectors and of repositories are beside their types.
 
 use super::{
-    delegation::DELEGATE,
     key::{Key, Keys, Shape, Together, key},
     keyword::{Hold, Keyword},
-    layer::Unmatched,
+    layer::{DELEGATE, Unmatched},
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
     repository::REPOSITORY,
     rule::{Action, IfUnclear},

@@ -6,7 +6,6 @@ mod agent_file;
 mod aliases;
 mod capture;
 mod coded;
-mod delegation;
 mod difference;
 mod eval_context;
 mod family;
@@ -20,23 +19,16 @@ mod limit;
 mod log;
 mod malformed;
 mod named;
-mod partition_key;
 mod path_syntax;
 mod pattern;
 mod place;
-mod preview;
 mod printed;
-mod quick_hash;
 mod reader;
-mod relevant_inputs;
 mod repository;
 mod rule;
-mod salvage;
 mod scenario;
 mod schema;
 mod selector;
-mod shared_names;
-mod site_settings;
 mod source;
 mod spelling;
 mod syntax;
@@ -48,26 +40,27 @@ mod validation;
 mod warning;
 mod written;
 
-pub(crate) use self::eval_context::EvalContext;
-pub(crate) use self::rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom};
+pub(crate) use self::{
+    eval_context::EvalContext,
+    rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom},
+};
 pub(crate) use layer::SYSTEM_DIRECTORY;
 pub(crate) use repository::{FileOf, Standing};
 pub(crate) use scenario::{ExpectedClaim, Holders, Person};
 pub(crate) use selector::GroupEntry;
 pub(crate) use template::Placeholder;
 
-pub use self::eval_context::Invocation;
-pub use self::eval_context::Request;
-pub use self::findings::Faults;
-pub use self::layer::Unmatched;
-pub use self::lazy_policy::LazyPolicy;
-pub use self::limit::Share;
-pub use self::relevant_inputs::RelevantInputs;
-pub use self::times::Hours;
-pub use self::times::{named_zone, parse_time, system_zone};
+pub use self::{
+    agent_file::SiteSettings,
+    eval_context::{Invocation, Request},
+    findings::Faults,
+    layer::{Delegation, Unmatched},
+    lazy_policy::{LazyPolicy, RelevantInputs},
+    limit::Share,
+    times::{Hours, named_zone, parse_time, system_zone},
+};
 pub use agent_file::{AgentFile, AgentLimits, LONGEST_MESSAGE};
 pub use capture::Captured;
-pub use delegation::Delegation;
 pub use difference::{Change, Detail, Difference, KeyChange, LayerName, Turn};
 pub use layer::{Layer, LayerKind, SYSTEM_POLICY};
 pub use limit::{HIGHEST_LIMIT, Limit};
@@ -79,13 +72,19 @@ pub use rule::{Action, Rule};
 pub use scenario::{Expectation, Scenario};
 pub use schema::schema;
 pub use selector::Selector;
-pub use site_settings::SiteSettings;
 pub use source::{LayerText, Proposal, Sources};
 pub(crate) use spelling::nearest;
 
 // The types that judge and keepers share.
 pub use crate::judge::terms::span_of_time::{Wait, parse_duration, show_duration};
-use crate::judge::terms::{keyword, names, span_of_time};
+use crate::{
+    judge::terms::{
+        keyword,
+        names::{self, Names},
+        span_of_time,
+    },
+    text::diagnostic::{Diagnostic, SourceText},
+};
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -101,10 +100,6 @@ use self::{
     source::{Found, Stamps},
     times::Idle,
     warning::Warning,
-};
-use crate::{
-    judge::terms::names::Names,
-    text::diagnostic::{Diagnostic, SourceText},
 };
 
 /// The whole of the policy files, validated.

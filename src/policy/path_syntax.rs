@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use super::{
     capture::is_name,
     fault::Fault,
-    partition_key::PartitionKey,
     spelling::nearest,
-    template::{LONGEST_NAME, Name, PathTemplate, Piece, Placeholder, Start},
+    template::{LONGEST_NAME, Name, PartitionKey, PathTemplate, Piece, Placeholder, Start},
 };
 
 const RUNTIME: &str = "{runtime}";

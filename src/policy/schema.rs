@@ -6,9 +6,9 @@ use std::ptr;
 use serde_json::{Map, Value, json};
 
 use super::{
-    delegation::DELEGATE,
     key::{Key, Keys, Shape, Together},
     keys::{FILE, RULE, SELECTORS},
+    layer::DELEGATE,
     limit::HIGHEST_LIMIT,
     log::LogTarget,
     repository::REPOSITORY,

@@ -3,22 +3,25 @@
 //! was judged, by its descriptor.
 
 use std::{
+    env,
     ffi::{OsStr, OsString},
     fs::File,
     io::Write,
     os::fd::{AsFd, OwnedFd},
+    path::{Path, PathBuf},
 };
 
+use super::{
+    extended_attributes::ExtendedAttributes,
+    failure::Failure,
+    regular_file::create_new_at,
+    trusted_file::{JudgedDirectories, TrustedDirectory},
+};
 use nix::{
     errno::Errno,
     fcntl::renameat,
     sys::stat::{Mode, fchmod},
-    unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, unlinkat},
-};
-
-use super::{
-    extended_attributes::ExtendedAttributes, failure::Failure, regular_file::create_new_at,
-    trusted_file::TrustedDirectory,
+    unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, mkdtemp, unlinkat},
 };
 
 /// The owner and the permissions of a file.
@@ -103,4 +106,28 @@ fn write_beside(
         extended.give_to(&file)?;
     }
     fsync(&file).map_err(Failure::of("fsync"))
+}
+
+// A directory of the caller for files that no other user may read or change, in a place that survives a
+// reboot if there is one.
+
+/// Where it is made, unless `TMPDIR` names a directory that can be trusted.
+const PLACES: [&str; 2] = ["/var/tmp", "/tmp"];
+
+/// Makes one whose name begins so, with mode 0700.
+pub(crate) fn create(beginning: &str, caller: u32) -> Result<PathBuf, Errno> {
+    let own = env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
+    let mut failure = Errno::ENOENT;
+    for place in own.into_iter().chain(PLACES.map(PathBuf::from)).filter(|place| is_trusted(place, caller)) {
+        match mkdtemp(&place.join(format!("{beginning}XXXXXX"))) {
+            Ok(made) => return Ok(made),
+            Err(errno) => failure = errno,
+        }
+    }
+    Err(failure)
+}
+
+/// Whether no other user can replace a directory that is made there.
+fn is_trusted(place: &Path, caller: u32) -> bool {
+    matches!(TrustedDirectory::open(place, &JudgedDirectories::for_caller(caller)), Ok(Some(_)))
 }

@@ -35,7 +35,7 @@ use rustix::{
 use super::{
     failure::{Errno, errno_of},
     process::{self, PidFd, Process},
-    unsafe_calls, user_namespace,
+    unsafe_calls,
 };
 
 /// How many callers may queue at the listener. Callers that connect again and again are always more: those
@@ -283,7 +283,7 @@ impl Peer {
             Err(errno) => return Err(errno),
         };
         let started = Process::find(pid).ok_or(Errno::ESRCH)?.started;
-        let owner = user_namespace::owner_of_foreign(pid)?;
+        let owner = process::owner_of_foreign(pid)?;
         // The data of /proc are about this process if it still exists, unreaped.
         if process.has_ended() {
             return Err(Errno::ESRCH);

@@ -4,12 +4,21 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::{ops::RangeInclusive, os::fd::BorrowedFd};
+use std::{
+    fs::{self, File},
+    io::Read,
+    ops::RangeInclusive,
+    os::{fd::BorrowedFd, unix::fs::MetadataExt},
+    path::Path,
+    str::FromStr,
+};
 
+use super::{failure::errno_of, process, stamp::FileId};
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, fcntl},
     libc,
+    sys::stat::{major, minor},
 };
 
 /// Bytes of a lock file, first and last. Only their numbers matter; nothing need be stored there.
@@ -139,4 +148,212 @@ fn answer(flock: &libc::flock) -> Option<Conflict> {
         first.saturating_add((flock.l_len as u64).saturating_sub(1))
     };
     Some(Conflict { bytes: first..=last, pid: (flock.l_pid > 0).then_some(flock.l_pid) })
+}
+
+// `/proc/locks`: every lock of the host that this process may see, in one read. It takes milliseconds and
+// delays other lockers, so it pays only if queries would cost more. It omits other PID namespaces, so what
+// it shows is evidence and what it omits is none.
+
+/// A longer listing, of some 150,000 locks, is not read: that is no host at work, but a program that wants to
+/// disturb.
+const LONGEST: u64 = 8 << 20;
+
+/// The locks on `file`, whose bytes `known` this process has locked (POSIX). The line of that lock proves
+/// which numbers the listing gives to the file: a file system may show other ones here than `fstat` does.
+/// Without that proof, none.
+pub fn locks_on(file: FileId, known: &Bytes) -> Option<Vec<Conflict>> {
+    let mut listing = Vec::with_capacity(1 << 16);
+    File::open("/proc/locks").ok()?.take(LONGEST).read_to_end(&mut listing).ok()?;
+    if listing.len() as u64 == LONGEST {
+        return None;
+    }
+    let name = format!("{:02x}:{:02x}:{}", major(file.device), minor(file.device), file.inode);
+    locks_beside(&listing, process::own_pid(), name.as_bytes(), known)
+}
+
+/// The process that has a lease on `file`, which keeps others from opening it. Where the file system shows
+/// other numbers here than `stat` does, the inode has to do.
+pub fn holder_of_lease(file: FileId) -> Option<i32> {
+    let mut listing = Vec::new();
+    File::open("/proc/locks").ok()?.take(LONGEST).read_to_end(&mut listing).ok()?;
+    lease_on(&listing, file)
+}
+
+fn lease_on(listing: &[u8], file: FileId) -> Option<i32> {
+    let name = format!("{:02x}:{:02x}:{}", major(file.device), minor(file.device), file.inode);
+    let inode = format!(":{}", file.inode);
+    let lines = listing.split(|byte| *byte == b'\n').filter_map(Line::parse);
+    let leases: Vec<Line<'_>> = lines.filter(|line| line.kind == b"LEASE" && line.pid > 0).collect();
+    let exact = leases.iter().find(|line| line.file == name.as_bytes());
+    exact.or_else(|| leases.iter().find(|line| line.file.ends_with(inode.as_bytes()))).map(|line| line.pid)
+}
+
+fn locks_beside(listing: &[u8], me: i32, name: &[u8], known: &Bytes) -> Option<Vec<Conflict>> {
+    let lines: Vec<Line<'_>> = listing.split(|byte| *byte == b'\n').filter_map(Line::parse).collect();
+    let is_mine = |line: &&Line<'_>| line.kind == b"POSIX" && line.pid == me && line.bytes == *known;
+    let mine: Vec<&[u8]> = lines.iter().filter(is_mine).map(|line| line.file).collect();
+    let file = match mine.as_slice() {
+        [only] => *only,
+        several => several.iter().copied().find(|file| *file == name)?,
+    };
+    Some(
+        lines
+            .iter()
+            .filter(|line| line.file == file && line.kind != b"FLOCK")
+            .map(|line| Conflict { bytes: line.bytes.clone(), pid: (line.pid > 0).then_some(line.pid) })
+            .collect(),
+    )
+}
+
+/// The locks that the entry of a descriptor in `/proc/PID/fdinfo` shows. The kernel shows a lock of a
+/// description with every descriptor of it, however that was passed on. It shows a lock of a process only
+/// with the acquiring descriptor, and only for the process whose own table of descriptors has the lock. So no
+/// process can make one for another.
+pub(super) fn locks_of_descriptor(info: &str) -> Vec<(Ownership, Bytes)> {
+    info.lines()
+        .filter_map(|line| Line::parse(line.strip_prefix("lock:")?.as_bytes()))
+        .filter_map(|line| match line.kind {
+            b"POSIX" => Some((Ownership::Process, line.bytes)),
+            b"OFDLCK" => Some((Ownership::Description, line.bytes)),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A line such as `7: POSIX  ADVISORY  WRITE 812 fe:00:1234 8 8`; that of a waiter has `->` in front of the
+/// kind.
+struct Line<'a> {
+    kind: &'a [u8],
+    pid: i32,
+    file: &'a [u8],
+    bytes: Bytes,
+}
+
+impl<'a> Line<'a> {
+    fn parse(line: &'a [u8]) -> Option<Self> {
+        let mut fields = line.split(u8::is_ascii_whitespace).filter(|field| !field.is_empty()).skip(1);
+        let kind = fields.next().filter(|kind| *kind != b"->")?;
+        let pid = number(fields.nth(2)?)?;
+        let file = fields.next()?;
+        let first = number(fields.next()?)?;
+        let last = match fields.next()? {
+            b"EOF" => LAST_BYTE,
+            last => number(last)?,
+        };
+        Some(Self { kind, pid, file, bytes: first..=last })
+    }
+}
+
+fn number<N: FromStr>(digits: &[u8]) -> Option<N> {
+    str::from_utf8(digits).ok()?.parse().ok()
+}
+
+// Which processes have a lock on a file, as the kernel shows it with their descriptors. It names no holder
+// for a lock of an open file description, but shows it with every descriptor of that description. It shows a
+// lock of a process only if it belongs to the process's own table. Only root can see those of other users.
+
+/// Every lock of a description of `file` that can be seen from here, with a process that has a descriptor of
+/// it.
+pub fn locks_of_descriptions(file: FileId) -> Vec<(i32, Bytes)> {
+    let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
+    let mut found: Vec<(i32, Bytes)> = processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .flat_map(|pid: i32| {
+            locks_shown_by(pid, file).unwrap_or_default().into_iter().map(move |lock| (pid, lock))
+        })
+        .filter_map(|(pid, (ownership, bytes))| (ownership == Ownership::Description).then_some((pid, bytes)))
+        .collect();
+    found.sort_unstable_by_key(|(pid, bytes)| (*bytes.start(), *pid));
+    found
+}
+
+/// All locks on `file` that the kernel shows with the descriptors of a process. `stat` tells the file of a
+/// descriptor, because the line of a lock may give other numbers. No descriptor is opened, because closing it
+/// would drop locks of this process.
+pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>, Errno> {
+    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| errno_of(&error))?;
+    Ok(descriptors
+        .filter_map(Result::ok)
+        .filter(|descriptor| {
+            fs::metadata(descriptor.path())
+                .is_ok_and(|found| FileId { device: found.dev(), inode: found.ino() } == file)
+        })
+        .filter_map(|descriptor| {
+            whole_lines(&Path::new(&format!("/proc/{pid}/fdinfo")).join(descriptor.file_name()))
+        })
+        .flat_map(|info| locks_of_descriptor(&info))
+        .collect())
+}
+
+/// The locks of others do not fill more, unless they want to keep readers busy.
+const MOST_TEXT: u64 = 1 << 20;
+
+/// The lines of a file, as far as they fit; half a line would be another lock.
+fn whole_lines(path: &Path) -> Option<String> {
+    let mut text = String::new();
+    File::open(path).ok()?.take(MOST_TEXT).read_to_string(&mut text).ok()?;
+    text.truncate(text.rfind('\n').unwrap_or(0));
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LISTING: &str = "\
+1: POSIX  ADVISORY  WRITE 40 fe:00:77 0 7
+1: -> POSIX  ADVISORY  WRITE 41 fe:00:77 0 7
+2: POSIX  ADVISORY  WRITE 42 fe:00:77 8 9
+3: OFDLCK ADVISORY  READ -1 fe:00:77 10 EOF
+4: FLOCK  ADVISORY  WRITE 43 fe:00:77 0 EOF
+5: POSIX  ADVISORY  WRITE 44 fe:00:78 8 8
+";
+
+    #[track_caller]
+    fn found(listing: &str, me: i32, name: &str) -> Option<Vec<(u64, u64, Option<i32>)>> {
+        let conflicts = locks_beside(listing.as_bytes(), me, name.as_bytes(), &(0..=7))?;
+        Some(conflicts.into_iter().map(|c| (*c.bytes.start(), *c.bytes.end(), c.pid)).collect())
+    }
+
+    #[test]
+    fn only_locks_of_the_same_file_count() {
+        let expected = vec![(0, 7, Some(40)), (8, 9, Some(42)), (10, LAST_BYTE, None)];
+        assert_eq!(found(LISTING, 40, "other numbers"), Some(expected));
+    }
+
+    #[test]
+    fn with_several_files_locked_the_numbers_decide() {
+        let listing = format!("{LISTING}6: POSIX  ADVISORY  WRITE 40 fe:00:78 0 7\n");
+        let expected = vec![(8, 8, Some(44)), (0, 7, Some(40))];
+        assert_eq!(found(&listing, 40, "fe:00:78"), Some(expected));
+        assert_eq!(found(&listing, 40, "other numbers"), None);
+    }
+
+    #[test]
+    fn the_lock_of_a_description_is_seen_with_its_descriptor() {
+        let info = "pos:\t0\nflags:\t02100000\nlock:\t1: OFDLCK ADVISORY  READ -1 fe:00:77 10 12\n";
+        assert_eq!(locks_of_descriptor(info), [(Ownership::Description, 10..=12)]);
+        let of_process = [(Ownership::Process, 10..=12)];
+        assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "POSIX ")), of_process);
+        assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "-> POSIX")), [], "it waits for the lock");
+        assert_eq!(locks_of_descriptor(&info.replace("OFDLCK", "FLOCK ")), []);
+    }
+
+    #[test]
+    fn a_lease_is_found_by_the_file_or_by_its_inode() {
+        let listing = "\
+1: LEASE  ACTIVE    WRITE 50 fe:00:78 0 EOF
+2: LEASE  BREAKING  READ  51 fe:00:77 0 EOF
+3: POSIX  ADVISORY  WRITE 52 fe:00:79 0 EOF
+";
+        let on = |device, inode| lease_on(listing.as_bytes(), FileId { device, inode });
+        let device = nix::sys::stat::makedev(0xfe, 0);
+        assert_eq!((on(device, 77), on(device, 78), on(device, 79)), (Some(51), Some(50), None));
+        assert_eq!((on(device + 1, 77), on(device, 7)), (Some(51), None));
+    }
+
+    #[test]
+    fn a_listing_without_the_known_lock_proves_nothing() {
+        assert_eq!(found(LISTING, 41, "fe:00:77"), None);
+    }
 }

@@ -4,7 +4,7 @@ use std::{error::Error, fmt, path::PathBuf};
 
 use nix::{errno::Errno, libc, sys::stat::FileStat};
 
-use super::{accounts, failure::Failure, user_namespace};
+use super::{accounts, failure::Failure, process};
 use crate::text::escape::Show;
 
 /// The users whom a walk trusts with the directories and links on its way, besides root.
@@ -28,7 +28,7 @@ impl Trust {
     pub(super) fn judge_owner(&self, status: &FileStat) -> Result<(), Reason> {
         match status.st_uid {
             0 => Ok(()),
-            owner => match user_namespace::hides_owner(owner) {
+            owner => match process::hides_owner(owner) {
                 Err(Failure { call, errno }) => Err(Reason::System(call, errno)),
                 Ok(true) => Err(Reason::HiddenOwner),
                 Ok(false) if self.owners.contains(&owner) => Ok(()),

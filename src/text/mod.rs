@@ -2,15 +2,11 @@
 //! to standard output and standard error. It knows nothing of policies or repositories.
 
 pub(crate) mod clock;
-pub(crate) mod columns;
 pub mod diagnostic;
 pub(crate) mod error;
 pub mod escape;
-pub(crate) mod exit_status;
-pub(crate) mod exposition;
 pub(crate) mod figures;
 pub(crate) mod json;
-pub(crate) mod print;
 pub(crate) mod stream;
 pub(crate) mod style;
 #[cfg(feature = "tools")]

@@ -4,15 +4,16 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use super::escape::is_unsafe;
 use super::{
-    columns::{cut, fitted},
+    error::{Error, ExitStatus},
+    escape::is_unsafe,
     style,
+    table::{cut, fitted},
 };
-use crate::sys::terminal;
+use crate::sys::{failure::errno_of, terminal};
 
 /// Writes what was asked for to standard output, and sees to it that it got there.
-pub(crate) fn print(text: &str) -> io::Result<()> {
+pub(crate) fn write_out(text: &str) -> io::Result<()> {
     debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
     pass_on(style::rendered(text).as_bytes())
 }
@@ -110,5 +111,23 @@ impl LivingLine {
 impl Drop for LivingLine {
     fn drop(&mut self) {
         self.wipe();
+    }
+}
+
+// Answers on standard output: the result of a subcommand, and its status.
+
+/// Prints what was asked for; success is the status when it got there.
+pub(crate) fn print(text: &str) -> Result<u8, Error> {
+    printed(write_out(text))
+}
+
+/// The status of what was printed.
+pub(crate) fn printed(written: io::Result<()>) -> Result<u8, Error> {
+    match written {
+        Ok(()) => Ok(ExitStatus::Success as u8),
+        Err(error) => Err(Error::new(
+            ExitStatus::System,
+            format!("standard output cannot be written: {}", errno_of(&error).desc()),
+        )),
     }
 }

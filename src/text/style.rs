@@ -118,8 +118,7 @@ pub(crate) fn rendered(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::style::*;
-    use crate::text::{columns::width, escape::is_unsafe};
+    use crate::text::{escape::is_unsafe, style::*, table::width};
 
     #[track_caller]
     fn case(variables: &[(&str, &str)], is_terminal: bool, expected: bool) {

@@ -249,7 +249,7 @@ fn every_exit_status_is_in_the_manual() {
     if !has_mandoc() {
         return skip("mandoc is not installed");
     }
-    let source = fs::read_to_string(package().join("src/text/exit_status.rs")).expect("the statuses");
+    let source = fs::read_to_string(package().join("src/text/error.rs")).expect("the statuses");
     let statuses: Vec<&str> =
         source.lines().filter_map(|line| line.trim().strip_suffix(',')?.split(" = ").nth(1)).collect();
     assert!(statuses.contains(&"75") && statuses.len() > 9, "{statuses:?}");
@@ -322,7 +322,7 @@ fn the_overview_is_short_and_every_page_says_what_it_is_for() {
 /// No page tells of a status that there is not.
 #[test]
 fn every_exit_status_in_the_manual_exists() {
-    let source = fs::read_to_string(package().join("src/text/exit_status.rs")).expect("the statuses");
+    let source = fs::read_to_string(package().join("src/text/error.rs")).expect("the statuses");
     let known: BTreeSet<&str> =
         source.lines().filter_map(|line| line.trim().strip_suffix(',')?.split(" = ").nth(1)).collect();
     for name in PAGES {

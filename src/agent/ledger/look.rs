@@ -35,8 +35,8 @@ use crate::{
     },
     policy::Wait,
     sys::{
+        descriptor,
         failure::Failure,
-        fifo,
         process::{self, PidFd},
     },
 };
@@ -100,7 +100,7 @@ impl Ledger {
             return ancestry;
         }
         // Once for each request: a process can have many descriptors, and a waiting launch checks often.
-        let fifos = session.fifos.get_or_insert_with(|| fifo::of_process(pid));
+        let fifos = session.fifos.get_or_insert_with(|| descriptor::of_process(pid));
         let joinable = self.holdings.values().filter(|holding| holding.may_be_joined_by(pid, uid, fifos));
         ancestry.slots.extend(joinable.flat_map(|holding| &holding.held).flat_map(|held| {
             let number = held.table().number();

@@ -25,8 +25,8 @@ use crate::{
     },
     keeper::{Class, Holder, Number, WaitingProcess, agent::message::Take, memory},
     sys::{
+        descriptor::Fifo,
         failure::{Errno, Failure, errno_of},
-        fifo::Fifo,
         process, replaced_file,
     },
     text::json::{self, FORMAT},

@@ -6,7 +6,6 @@
 
 mod expiry;
 pub(super) mod local;
-mod worklist;
 
 use std::{
     mem,
@@ -17,10 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{
-    local::Local,
-    worklist::{LONGEST_ROUND, Next, Worklist},
-};
+use self::local::{LONGEST_ROUND, Local, Next, Worklist};
 use super::{
     AWAY, BELL, FIFO, Fatal, KINDS, LISTENER, LONGEST_WAIT, RECOVERED, SESSION,
     eviction::Evictor,

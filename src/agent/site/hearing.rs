@@ -10,8 +10,7 @@ use super::{
     etcd::{Done, EtcdError},
     log,
     mirror::Changed,
-    pending::Work,
-    report::Report,
+    pending::{Report, Work},
 };
 use crate::{
     agent::service::local::Local, judge::terms::location::table_of_site, keeper::memory,

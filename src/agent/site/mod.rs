@@ -11,21 +11,13 @@ mod etcd;
 mod hearing;
 mod key;
 mod lease_keeper;
-mod loss;
 mod mirror;
 pub(in crate::agent) mod notices;
-mod number;
-mod own_keys;
-mod patience;
 mod pending;
 mod presence;
 mod proof;
-mod publisher;
 mod reconciler;
 mod record;
-mod report;
-mod restored;
-mod shown;
 #[cfg(test)]
 mod tests;
 mod tickets;
@@ -43,22 +35,18 @@ use std::{
 };
 
 use self::{
-    absence::Absences,
+    absence::{Absences, Origin},
+    admission::Resting,
     etcd::{Access, Client, ClusterStatus, Transaction},
     key::Keys,
     lease_keeper::LeaseKeeper,
-    mirror::Mirror,
+    mirror::{Mirror, Shown},
     notices::ReceivedNotice,
-    number::Numbers,
-    own_keys::OwnKeys,
-    patience::Resting,
-    pending::{Pending, Work},
+    pending::{Pending, Report, Reporter, Work},
     presence::Presence,
-    record::AgentId,
-    record::HostRecord,
-    report::{Report, Reporter},
-    restored::Origin,
-    shown::Shown,
+    reconciler::OwnKeys,
+    record::{AgentId, HostRecord},
+    tickets::Numbers,
     watcher::Watcher,
 };
 use super::{judge::Judge, ledger::state::State};
@@ -156,7 +144,7 @@ impl Site {
             is_doubted: Arc::clone(&is_doubted),
         }
         .start();
-        publisher::start(commands.clone(), *ttl, judge);
+        self::lease_keeper::start(commands.clone(), *ttl, judge);
         let pending = Pending::start(&client, &reporter);
         start(client.clone(), keys.clone(), *ttl, reporter.clone());
         tick(reporter);

@@ -16,7 +16,7 @@ use std::{
 use super::{
     etcd::{Client, EtcdError, Heard},
     key::Keys,
-    report::{Report, Reporter},
+    pending::{Report, Reporter},
 };
 use crate::sys::process;
 

@@ -20,7 +20,6 @@ use crate::{
     sys::{
         descriptor::{self, Inherited},
         failure::Errno,
-        kernel_locks,
         process::{Process, own_pid},
         record_lock::{self, Bytes, Conflict, Mode, Ownership},
         regular_file::{self, Access, Kind, Status},
@@ -267,7 +266,7 @@ impl LockFile {
         if matches!(self.descriptor, Descriptor::Own(_)) {
             return Vec::new();
         }
-        let shown = kernel_locks::locks_shown_by(own_pid(), self.id).unwrap_or_default().into_iter();
+        let shown = record_lock::locks_shown_by(own_pid(), self.id).unwrap_or_default().into_iter();
         shown.filter(|(ownership, _)| *ownership == Ownership::Process).map(|(_, bytes)| bytes).collect()
     }
 
@@ -349,7 +348,7 @@ fn open(
             }
             // Nothing else keeps a file from being opened without waiting.
             Ok(Status { id, .. }) if errno == Errno::EAGAIN => {
-                let holder = kernel_locks::holder_of_lease(id).and_then(Process::find);
+                let holder = record_lock::holder_of_lease(id).and_then(Process::find);
                 RepositoryError::Leased { path: place.path.to_owned(), holder }
             }
             _ => call("open", place.path, "open", errno),

@@ -25,9 +25,8 @@ use crate::{
         occupancy::{Occupancy, Span},
     },
     sys::{
-        kernel_locks,
         process::{self, Process},
-        record_lock::Bytes,
+        record_lock::{self, Bytes},
     },
 };
 
@@ -120,7 +119,7 @@ pub fn search(file: &LockFile, holders: &mut [Holder]) {
     if holders.iter().all(|holder| holder.pid.is_some()) {
         return;
     }
-    let locks = kernel_locks::locks_of_descriptions(file.id());
+    let locks = record_lock::locks_of_descriptions(file.id());
     for holder in holders.iter_mut().filter(|holder| holder.pid.is_none()) {
         let byte = slot_byte(holder.slots.0);
         if let Some((pid, _)) = locks.iter().find(|(_, bytes)| bytes.contains(&byte)) {
@@ -338,7 +337,7 @@ fn with_others(file: &LockFile, holders: Vec<Holder>) -> Result<Vec<Holder>, Rep
     }
     let has_description = memberships.iter().any(|member| member.pid.is_none());
     let descriptions =
-        if has_description { kernel_locks::locks_of_descriptions(file.id()) } else { Vec::new() };
+        if has_description { record_lock::locks_of_descriptions(file.id()) } else { Vec::new() };
     let mut all = Vec::new();
     for holder in holders {
         let (first, last) = holder.slots;

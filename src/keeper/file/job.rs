@@ -12,9 +12,8 @@ use crate::{
     sys::{
         credentials,
         failure::Errno,
-        kernel_locks,
         process::{self, PidFd, Process},
-        record_lock::{Bytes, Ownership},
+        record_lock::{self, Bytes, Ownership},
         signals::Signal,
         stamp::FileId,
     },
@@ -77,7 +76,7 @@ impl Job {
         if !process.is_in_proc() {
             return Err(UnverifiedTarget::OutOfSight);
         }
-        let shown = kernel_locks::locks_shown_by(pid, file);
+        let shown = record_lock::locks_shown_by(pid, file);
         let privileged = process::is_privileged_by_exec(pid);
         let users = process::users(pid);
         if process.has_ended() {

@@ -16,7 +16,6 @@ use super::{
 };
 use crate::sys::{
     failure::Errno,
-    kernel_locks,
     process::Process,
     record_lock::{self, Bytes, Conflict, Mode},
     signals::Alarm,
@@ -95,7 +94,7 @@ fn wait(file: &LockFile, longest: Duration) -> Result<(), RepositoryError> {
 /// A process with a descriptor of the description that keeps the mutex: the kernel names no process for
 /// such a lock, and shows it to root and to the user of that process.
 fn keeps_open(file: &LockFile) -> Option<i32> {
-    let locks = kernel_locks::locks_of_descriptions(file.id());
+    let locks = record_lock::locks_of_descriptions(file.id());
     let is_mutex = |bytes: &Bytes| bytes.start() <= MUTEX.end() && MUTEX.start() <= bytes.end();
     locks.into_iter().find(|(_, bytes)| is_mutex(bytes)).map(|(pid, _)| pid)
 }

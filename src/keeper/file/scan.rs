@@ -13,16 +13,15 @@
 use std::{cmp::Ordering, collections::BinaryHeap};
 
 use crate::{
-    keeper::file::{
-        error::RepositoryError,
-        file::LockFile,
-        layout::{MUTEX, PROBE, slot_at, slot_byte, slot_bytes_above},
+    keeper::{
+        file::{
+            error::RepositoryError,
+            file::LockFile,
+            layout::{MUTEX, PROBE, slot_at, slot_byte, slot_bytes_above},
+        },
+        occupancy::{Occupancy, Span},
     },
-    keeper::occupancy::{Occupancy, Span},
-    sys::{
-        kernel_locks,
-        record_lock::{Bytes, Conflict},
-    },
+    sys::record_lock::{self, Bytes, Conflict},
 };
 
 /// As many answers cost as much as the listing of all locks of the host.
@@ -77,7 +76,7 @@ pub(super) fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, Repositor
     // Somebody may have locked everything to the end of the file, but not the mutex, where this process holds
     // it.
     let proof = if file.try_read_lock(&PROBE)? { PROBE } else { MUTEX };
-    let listed = kernel_locks::locks_on(file.id(), &proof);
+    let listed = record_lock::locks_on(file.id(), &proof);
     if proof == PROBE {
         file.unlock(&PROBE)?;
     }

@@ -217,8 +217,10 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 mod tests {
     use std::ffi::OsStr;
 
-    use crate::launch::log::circumstances::{Circumstances, TableSeen};
-    use crate::launch::log::form::*;
+    use crate::launch::log::{
+        event::{Circumstances, TableSeen},
+        form::*,
+    };
 
     fn event() -> Event {
         let mut event = Event::now(Kind::WouldRefuse, "a \\ \"b\"\n\u{9b}ü=", 7, OsStr::new("ws17"));

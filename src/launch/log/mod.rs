@@ -1,8 +1,6 @@
 //! The log: one event for each start, refusal, wait, end and eviction, with named fields. A log that cannot
 //! be written never stops a launch. It knows no policy, no lock file and no command.
 
-pub mod circumstances;
 pub mod event;
 pub(crate) mod form;
-pub(crate) mod journal;
 pub(crate) mod sink;

@@ -8,10 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    event::Event,
-    journal::{self, priority},
-};
+use super::event::Event;
 use crate::text::{
     escape::Show,
     json::{self, Numbered},
@@ -58,7 +55,7 @@ impl Sink {
         let event = brief.as_ref().unwrap_or(event);
         match &self.target {
             Target::Off => Ok(()),
-            Target::Journal => journal::send(event),
+            Target::Journal => send_to_journal(event),
             Target::Syslog => send(event),
             Target::File(path) => append(path, event),
         }
@@ -97,6 +94,48 @@ pub(super) fn send(event: &Event) -> io::Result<()> {
 
 fn datagram(event: &Event) -> String {
     format!("<{}>rungate[{}]: {}", DAEMON * 8 + priority(event), event.pid, event.line())
+}
+
+// The native protocol of systemd's journal: one datagram with `NAME=value` lines
+// (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>). Values are escaped, so that none has a newline.
+
+const JOURNAL: &str = "/run/systemd/journal/socket";
+
+/// The priority of `warning` for refusals and of `info` for the rest, as syslog(3) numbers them.
+pub(super) fn priority(event: &Event) -> u8 {
+    if event.event.is_refusal() { 4 } else { 6 }
+}
+
+pub(super) fn send_to_journal(event: &Event) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    // A journal that does not read must not hold up a launch.
+    socket.set_nonblocking(true)?;
+    socket.send_to(journal_datagram(event).as_bytes(), JOURNAL).map(drop)
+}
+
+fn journal_datagram(event: &Event) -> String {
+    let mut text =
+        format!("MESSAGE={}\nPRIORITY={}\nSYSLOG_IDENTIFIER=rungate\n", event.line(), priority(event));
+    for (name, value) in event.fields() {
+        text.push_str(&format!("RUNGATE_{name}={}\n", value.shown()));
+    }
+    text
+}
+
+#[cfg(test)]
+mod journal_tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+    use crate::launch::log::event::Kind;
+
+    #[test]
+    fn a_value_is_one_line() {
+        let text =
+            journal_datagram(&Event::now(Kind::Refused, "a\nb\u{9b}2J\u{202e}", 7, OsStr::new("ws17")));
+        assert!(text.contains("PRIORITY=4\nSYSLOG_IDENTIFIER=rungate\nRUNGATE_EVENT=refused\n"), "{text}");
+        assert!(text.contains("\nRUNGATE_COMMAND=a\\nb\\u{9b}2J\\u{202e}\nRUNGATE_UID=7\n"), "{text}");
+    }
 }
 
 #[cfg(test)]

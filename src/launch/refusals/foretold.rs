@@ -20,7 +20,7 @@ use crate::{
     },
     launch::situation::SystemNames,
     policy::Policy,
-    text::{clock::Clock, escape::visible, exit_status::ExitStatus},
+    text::{clock::Clock, error::ExitStatus, escape::visible},
 };
 
 /// What would happen now, and the status of a refusal.

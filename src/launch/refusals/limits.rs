@@ -9,7 +9,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{hints::Hints, waits};
+use super::{Hints, waits};
 use crate::{
     acquire::refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
     judge::terms::{
@@ -29,9 +29,8 @@ use crate::{
     sys::{accounts::NameCache, credentials::own_uid},
     text::{
         clock::{Clock, age},
-        error::contact_line,
+        error::{ExitStatus, contact_line},
         escape::{visible, visible_lines},
-        exit_status::ExitStatus,
     },
 };
 

@@ -5,8 +5,8 @@
 use std::{ffi::CStr, os::fd::RawFd, path::PathBuf};
 
 use super::{
-    Purpose, Session, launch_options::LaunchOptions, launch_spec::LaunchSpec, launch_wait::LaunchWait,
-    stages::Located,
+    Located, Purpose, Session, launch_options::LaunchOptions, launch_spec::LaunchSpec,
+    launch_wait::LaunchWait,
 };
 use crate::{
     acquire::grant::Grant,
@@ -28,10 +28,9 @@ use crate::{
         process, regular_file,
     },
     text::{
-        error::Error,
+        error::{Error, ExitStatus},
         escape::{visible, word},
-        exit_status::ExitStatus,
-        print::print,
+        stream::print,
     },
 };
 

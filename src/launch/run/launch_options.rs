@@ -6,7 +6,10 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 #[cfg(feature = "tools")]
 use crate::{
     cli::{AcquireArguments, RunArguments},
-    text::{error::Error, escape::visible, exit_status::ExitStatus},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+    },
 };
 use crate::{judge::terms::keyword::Hold, launch::shim::Shim, policy::Wait};
 

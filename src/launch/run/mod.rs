@@ -7,35 +7,30 @@ pub(crate) mod acquire;
 pub(crate) mod launch_options;
 pub(crate) mod launch_spec;
 mod launch_wait;
-mod notification;
 pub(crate) mod plain_run;
-pub(crate) mod stages;
 
 use std::{
     env,
-    ffi::OsStr,
+    ffi::{CString, OsStr},
     path::{Path, PathBuf},
     time::Instant,
 };
 
-use self::launch_options::{LaunchOptions, Voice};
 use self::{
+    launch_options::{LaunchOptions, Voice},
     launch_spec::LaunchSpec,
     launch_wait::{Asked, LaunchWait, Watch},
-    notification::notify,
-    stages::{Judged, Located, judge, locate},
 };
 use super::{
-    depth::Depth,
-    environment::{HELD, parse_held},
-    log::circumstances::Circumstances,
-    start::{Command, start},
-};
-use super::{
+    environment::{Depth, HELD, parse_held},
     expired,
     journal::Journal,
-    refusals::{self, hints::Hints, limits::describe},
+    log::event::Circumstances,
+    program::Program,
+    refusals::{self, Hints, limits::describe},
+    shim::Shim,
     situation::Situation,
+    start::{Command, start},
 };
 #[cfg(feature = "tools")]
 use crate::cli::RunArguments;
@@ -47,7 +42,7 @@ use crate::{
         refusal::Refusal,
     },
     judge::{
-        Request,
+        Request, Start, Verdict, decide,
         terms::{claim::Launch, slots_wanted::NamedSlots},
     },
     keeper::{error::KeeperError, table::Keepers},
@@ -55,8 +50,14 @@ use crate::{
     sys::{
         child::{self, Ending},
         descriptor::Inherited,
+        executable,
     },
-    text::{clock::age, error::Error, escape::visible, exit_status::ExitStatus, stream},
+    text::{
+        clock::age,
+        error::{Error, ExitStatus},
+        escape::visible,
+        stream,
+    },
 };
 
 /// Starts a command, or reports why not.
@@ -395,4 +396,112 @@ fn described(held: &NamedSlots) -> String {
     let called = held.called.join(",");
     let called = if called.is_empty() { called } else { format!(" ({})", visible(called)) };
     format!("{} slot {}{called}", visible(&held.name), held.slots)
+}
+
+// `--notify`: tells the user that a wait is over, by the bell and the title of the terminal and, where there
+// is a desktop, by notify-send(1). A failure costs the launch nothing.
+
+/// Does not wait for notify-send, and leaves no child behind that the program would find.
+const SCRIPT: &str = "notify-send -- \"$1\" \"$2\" </dev/null >/dev/null 2>&1 &";
+
+/// Tells it. Both texts are escaped.
+fn notify(title: &str, text: &str) {
+    stream::ring(title);
+    let words: Vec<CString> = ["sh", "-c", SCRIPT, "sh", title, text]
+        .into_iter()
+        .filter_map(|word| executable::c_string(word.as_ref()))
+        .collect();
+    let environment = executable::environment();
+    let shell = Path::new("/bin/sh");
+    if let Ok(Ok(pid)) = child::spawn(|| executable::replace_process(shell, &words, &environment)) {
+        let _ = child::reap(pid);
+    }
+}
+
+// The stages of a launch before it acquires anything: which program it is, and whether it may start.
+
+/// A program that was found, and how deep below itself it would run.
+struct Located {
+    program: Program,
+    depth: Depth,
+}
+
+/// Finds the program of a command line that a policy or its own `--limit` applies to.
+fn locate(
+    options: &LaunchOptions,
+    opened: &LazyPolicy<'_>,
+    situation: &Situation,
+    depth: &Depth,
+) -> Result<Located, Error> {
+    if opened.is_empty() && options.cap.is_none() {
+        return Err(refusals::no_policy(options));
+    }
+    let named = |name: &OsStr| opened.executable(name);
+    let program = find(named, &options.command, options.shim.as_ref(), &situation.directory)?;
+    let depth = deeper(options, depth, &program)?;
+    Ok(Located { program, depth })
+}
+
+/// The program of a command: the one that the policy names, or the one that is found. A shim is never the
+/// program.
+pub(crate) fn find<'p>(
+    named: impl Fn(&OsStr) -> Option<&'p Path>,
+    command: &OsStr,
+    shim: Option<&Shim>,
+    directory: &Path,
+) -> Result<Program, Error> {
+    let typed = if shim.is_none() { Shim::at(Path::new(command)) } else { None };
+    let shim = shim.or(typed.as_ref());
+    let name = shim.map_or(command, |shim| &shim.name);
+    let found = match (named(name), shim) {
+        (Some(path), shim) => {
+            return Program::named(path, directory)
+                .map(|program| Program { shim: shim.map(|shim| shim.path.clone()), ..program })
+                .map_err(|error| refusals::no_named_program(name, &error));
+        }
+        (None, Some(shim)) => Program::behind(shim, directory),
+        (None, None) => Program::find(command, directory),
+    };
+    found.map_err(|error| refusals::no_program(&error))
+}
+
+/// What the policy says of a launch.
+#[must_use]
+enum Judged<'p> {
+    Start(Start<'p>),
+    Refused(Error),
+}
+
+/// Judges a launch; a denied one is written into the journal. `told` is the part that a log may contain.
+fn judge<'p>(
+    command: &OsStr,
+    policy: &'p Policy,
+    request: &Request<'_>,
+    journal: &Journal<'_>,
+    hints: &Hints,
+    told: impl FnOnce() -> Circumstances,
+) -> Judged<'p> {
+    let decision = decide(policy, request);
+    journal.tell(told);
+    Judged::Refused(match decision.verdict {
+        Verdict::Start(start) => return Judged::Start(start),
+        Verdict::Denied { rule, matches } => {
+            journal.denied(Some(rule));
+            refusals::denied(command, rule, &matches)
+        }
+        Verdict::Unmatched => {
+            journal.denied(None);
+            refusals::unmatched(command, policy, hints)
+        }
+        Verdict::LookupFailed { rule, failure } => refusals::lookup_failed(command, rule, &failure),
+    })
+}
+
+// A command that is launched below itself: a wrapper that finds itself where it looks for the program, or two
+// that find each other. Some recursion is intended, endless recursion is not.
+
+/// How deep below itself the command will be, or that it is too deep.
+pub(crate) fn deeper(options: &LaunchOptions, depth: &Depth, program: &Program) -> Result<Depth, Error> {
+    let name = Path::new(&options.command).file_name().unwrap_or(&options.command);
+    depth.clone().below(name).map_err(|too_deep| refusals::too_deep(name, &too_deep, program))
 }

@@ -1,20 +1,20 @@
 //! Compares two policies table by table and key by key, over what `policy show` prints, and so without
 //! comments, spelling, or the files of the tables. It compares validated policies and asks nothing.
 
-mod change;
-mod pairing;
 #[cfg(test)]
 mod tests;
 
-pub use self::change::{Change, Detail, KeyChange, LayerName, Turn};
-use self::pairing::pairs;
+use std::collections::BTreeMap;
+
 use super::{
     Policy,
     layer::{Layer, LayerKind},
-    printed::Part,
+    place::Place,
+    printed::{Part, PartKind},
     source::LayerText,
+    toml_text::{elements, entries},
 };
-use crate::text::diagnostic::SourceText;
+use crate::{judge::terms::provenance::is_number, text::diagnostic::SourceText};
 
 /// Everything that differs; nothing if two policies decide the same.
 #[derive(Debug, Default)]
@@ -66,4 +66,246 @@ fn parts<'p>(policy: &'p Policy, layer: &LayerName) -> Option<Vec<Part<'p>>> {
 fn silent(kind: LayerKind) -> Policy {
     let files = vec![SourceText::new("", "version = 1\n")];
     Policy::of_layers(vec![LayerText { kind, files }], true).unwrap_or_default()
+}
+
+// How one table changed: its keys with other values and, of lists and tables in them, which values.
+
+/// The layer that a table is in.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LayerName {
+    pub kind: LayerKind,
+    /// The delegated file, if it is one.
+    pub file: Option<String>,
+}
+
+impl LayerName {
+    fn system() -> Self {
+        LayerName { kind: LayerKind::System, file: None }
+    }
+}
+
+/// The change of a table.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Turn {
+    /// It is new.
+    Added,
+    /// It is gone.
+    Removed,
+    /// It has changed.
+    Changed,
+    /// It is only renamed.
+    Renamed,
+}
+
+impl Turn {
+    pub fn word(self) -> &'static str {
+        match self {
+            Turn::Added => "added",
+            Turn::Removed => "removed",
+            Turn::Changed => "changed",
+            Turn::Renamed => "renamed",
+        }
+    }
+}
+
+/// One changed table.
+#[derive(Debug)]
+pub struct Change {
+    /// Its subject.
+    pub kind: PartKind,
+    /// Its outcome.
+    pub turn: Turn,
+    /// Its current name, or its old one.
+    pub name: String,
+    /// Its old name, if it differs.
+    pub former_name: Option<String>,
+    /// Where it is.
+    pub layer: LayerName,
+    /// Its old place, if there is only one.
+    pub old_place: Option<Place>,
+    /// Where it is.
+    pub new_place: Option<Place>,
+    /// The changed keys.
+    pub keys: Vec<KeyChange>,
+}
+
+/// One changed key.
+#[derive(Debug, Eq, PartialEq)]
+pub struct KeyChange {
+    /// Its name.
+    pub key: &'static str,
+    /// Its value before, as TOML.
+    pub old: Option<String>,
+    /// Its value now.
+    pub new: Option<String>,
+}
+
+/// The smallest changed part of a key.
+#[derive(Debug, Eq, PartialEq)]
+pub enum Detail<'c> {
+    /// A value has changed.
+    Value {
+        /// The key, and those below it, with dots between them.
+        key: String,
+        /// Before, as TOML.
+        old: Option<&'c str>,
+        /// Now.
+        new: Option<&'c str>,
+    },
+    /// A list has lost a value.
+    Lost {
+        /// The key, and those below it.
+        key: String,
+        /// Which, as TOML.
+        value: &'c str,
+    },
+    /// A list has one more value.
+    Gained {
+        /// The key, and those below it.
+        key: String,
+        /// Which, as TOML.
+        value: &'c str,
+    },
+}
+
+impl KeyChange {
+    /// Its differences. For a list or table with other values, these; for one with another order, the whole.
+    pub fn details(&self) -> Vec<Detail<'_>> {
+        let mut details = Vec::new();
+        compare(self.key.to_owned(), self.old.as_deref(), self.new.as_deref(), &mut details);
+        details
+    }
+}
+
+fn compare<'c>(key: String, old: Option<&'c str>, new: Option<&'c str>, details: &mut Vec<Detail<'c>>) {
+    if let (Some(before), Some(after)) = (old, new) {
+        if let (Some(before), Some(after)) = (entries(before), entries(after)) {
+            let known = details.len();
+            compare_tables(&key, &before, &after, details);
+            if details.len() > known {
+                return;
+            }
+        }
+        if let (Some(before), Some(after)) = (elements(before), elements(after)) {
+            let lost = without(&before, &after);
+            let gained = without(&after, &before);
+            if !lost.is_empty() || !gained.is_empty() {
+                details.extend(lost.into_iter().map(|value| Detail::Lost { key: key.clone(), value }));
+                details.extend(gained.into_iter().map(|value| Detail::Gained { key: key.clone(), value }));
+                return;
+            }
+        }
+    }
+    details.push(Detail::Value { key, old, new });
+}
+
+fn compare_tables<'c>(
+    key: &str,
+    old: &[(&'c str, &'c str)],
+    new: &[(&'c str, &'c str)],
+    details: &mut Vec<Detail<'c>>,
+) {
+    let (old, new): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        (old.iter().copied().collect(), new.iter().copied().collect());
+    let keys = old.keys().chain(new.keys().filter(|key| !old.contains_key(*key)));
+    for below in keys {
+        let (before, after) = (old.get(below).copied(), new.get(below).copied());
+        if before != after {
+            compare(format!("{key}.{below}"), before, after, details);
+        }
+    }
+}
+
+/// The values that are missing in the others, as often as they are missing.
+fn without<'c>(values: &[&'c str], others: &[&'c str]) -> Vec<&'c str> {
+    let mut others = others.to_vec();
+    let is_lacking = |value: &&&str| match others.iter().position(|other| other == *value) {
+        Some(found) => {
+            others.swap_remove(found);
+            false
+        }
+        None => true,
+    };
+    values.iter().filter(is_lacking).copied().collect()
+}
+
+// Which table of one policy corresponds to which of the other: by name, and a rule without a name or with a
+// new one by its content.
+
+/// A table before and after; one of them is there.
+struct Pair<'o, 'n> {
+    old: Option<Part<'o>>,
+    new: Option<Part<'n>>,
+}
+
+/// The tables of a layer before and after, kind by kind, removed ones after the others.
+fn pairs<'o, 'n>(mut old: Vec<Part<'o>>, new: Vec<Part<'n>>) -> Vec<Pair<'o, 'n>> {
+    let mut pairs: Vec<Pair<'o, 'n>> =
+        new.into_iter().map(|new| Pair { old: None, new: Some(new) }).collect();
+    let same_as_ever = |old: &Part<'_>, new: &Part<'_>| old.name == new.name && old.keys == new.keys;
+    let says_the_same = |old: &Part<'_>, new: &Part<'_>| new.kind == PartKind::Rule && old.keys == new.keys;
+    let has_same_name = |old: &Part<'_>, new: &Part<'_>| old.name == new.name;
+    find(&mut pairs, &mut old, same_as_ever);
+    find(&mut pairs, &mut old, says_the_same);
+    find(&mut pairs, &mut old, has_same_name);
+    pairs.extend(old.into_iter().map(|old| Pair { old: Some(old), new: None }));
+    pairs.sort_by_key(Pair::kind);
+    pairs
+}
+
+/// Pairs each old table with its new one.
+fn find<'o>(
+    pairs: &mut [Pair<'o, '_>],
+    old: &mut Vec<Part<'o>>,
+    is_it: impl Fn(&Part<'_>, &Part<'_>) -> bool,
+) {
+    for pair in pairs.iter_mut().filter(|pair| pair.old.is_none()) {
+        let Some(new) = &pair.new else { continue };
+        let found = old.iter().position(|old| old.kind == new.kind && is_it(old, new));
+        pair.old = found.map(|found| old.remove(found));
+    }
+}
+
+impl Pair<'_, '_> {
+    fn kind(&self) -> PartKind {
+        self.new
+            .as_ref()
+            .map(|new| new.kind)
+            .or(self.old.as_ref().map(|old| old.kind))
+            .unwrap_or(PartKind::Defaults)
+    }
+
+    /// Its change; none if it is unchanged.
+    fn change(self, layer: &LayerName) -> Option<Change> {
+        let kind = self.kind();
+        let Pair { old, new } = self;
+        let keys = changed_keys(old.as_ref(), new.as_ref());
+        let is_renamed = |old: &Part<'_>, new: &Part<'_>| {
+            old.name != new.name && !(is_number(&old.name) && is_number(&new.name))
+        };
+        let turn = match (&old, &new) {
+            (None, _) => Turn::Added,
+            (_, None) => Turn::Removed,
+            (Some(_), Some(_)) if !keys.is_empty() => Turn::Changed,
+            (Some(old), Some(new)) if is_renamed(old, new) => Turn::Renamed,
+            (Some(_), Some(_)) => return None,
+        };
+        let place = |part: &Option<Part<'_>>| part.as_ref().and_then(|part| part.place).cloned();
+        let (old_place, new_place) = (place(&old), place(&new));
+        let (old, new) = (old.map(|old| old.name), new.map(|new| new.name));
+        let former_name = old.clone().filter(|old| new.as_ref().is_some_and(|new| old != new));
+        let name = new.or(old).unwrap_or_default();
+        Some(Change { kind, turn, name, former_name, layer: layer.clone(), old_place, new_place, keys })
+    }
+}
+
+fn changed_keys(old: Option<&Part<'_>>, new: Option<&Part<'_>>) -> Vec<KeyChange> {
+    let keys = |part: Option<&Part<'_>>| part.map_or_else(Vec::new, |part| part.keys.keys().to_vec());
+    let value =
+        |part: Option<&Part<'_>>, key: &str| part.and_then(|part| part.keys.get(key)).map(str::to_owned);
+    let (before, after) = (keys(old), keys(new));
+    let is_known = |key: &str| after.iter().any(|(known, _)| *known == key);
+    let names = after.iter().chain(before.iter().filter(|(key, _)| !is_known(key))).map(|(key, _)| *key);
+    let change = |key: &'static str| KeyChange { key, old: value(old, key), new: value(new, key) };
+    names.map(change).filter(|change| change.old != change.new).collect()
 }

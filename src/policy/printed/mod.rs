@@ -3,16 +3,17 @@
 //! not kept. Before it becomes text it consists of tables, which are used to compare two policies.
 
 mod layer;
-mod scenario;
 
 pub(super) use self::layer::Part;
 pub use self::layer::PartKind;
 use self::layer::{Printing, RepositoryNames};
 use super::{
     Policy,
+    keyword::Keyword,
     layer::LayerKind,
-    rule::Rule,
-    toml_text::{Table, list, string},
+    rule::{Rule, Slots},
+    scenario::{ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
+    toml_text::{Table, inline_table, key, list, string},
 };
 
 impl Policy {
@@ -45,7 +46,7 @@ impl Policy {
     /// The tests, as tables.
     pub(super) fn test_parts(&self) -> Vec<Part<'_>> {
         let names = RepositoryNames::new(self);
-        self.scenarios.iter().map(|scenario| scenario::part(scenario, &names)).collect()
+        self.scenarios.iter().map(|scenario| part(scenario, &names)).collect()
     }
 }
 
@@ -57,4 +58,92 @@ fn family<'p>(name: &str, rules: &[&Rule]) -> Part<'p> {
 
 fn text(parts: &[Part<'_>]) -> String {
     parts.iter().fold("version = 1\n".to_owned(), |text, part| text + &part.to_string())
+}
+
+// A test, printed as a table.
+
+fn part<'p>(scenario: &'p Scenario, names: &RepositoryNames) -> Part<'p> {
+    let Scenario {
+        name,
+        place,
+        person,
+        command,
+        path,
+        arguments,
+        host,
+        directory,
+        environment,
+        time,
+        cpus,
+        held,
+        waiting,
+        expect,
+        by,
+        claims,
+        wait,
+        hold,
+    } = scenario;
+    let mut keys = Table::default();
+    for (key, value) in print_person(person) {
+        keys.set(key, value);
+    }
+    keys.set("command", string(&command.to_string_lossy()));
+    keys.set("path", string(&path.to_string_lossy()));
+    keys.set("arguments", list(arguments.iter().map(|argument| string(&argument.to_string_lossy()))));
+    keys.set("host", string(&host.to_string_lossy()));
+    keys.set("directory", string(&directory.to_string_lossy()));
+    let variables = environment.iter().map(|(name, value)| (key(name), string(&value.to_string_lossy())));
+    keys.set("environment", inline_table(variables));
+    keys.set_some("time", time.map(|time| string(&time.to_string())));
+    keys.set("cpus", cpus);
+    keys.set("use", inline_table(held.iter().map(|held| print_held(held, names))));
+    let waiting = waiting.iter().map(|Waiting { repository, member, launches }| {
+        (key(&table_of(*repository, member.as_deref(), names)), launches.to_string())
+    });
+    keys.set("waiting", inline_table(waiting));
+    keys.set("expect", string(expect.word()));
+    keys.set_some("by", by.as_deref().map(string));
+    let claims = claims.as_ref().map(|claims| list(claims.iter().map(|claim| print_claim(claim, names))));
+    keys.set_some("claims", claims);
+    keys.set_some("wait", wait.map(|wait| string(&wait.to_string())));
+    keys.set_some("hold", hold.map(|hold| string(hold.word())));
+    Part { kind: PartKind::Test, name: name.clone(), place: Some(place), keys }
+}
+
+fn print_person(person: &Person) -> Vec<(&'static str, String)> {
+    let Person { user, uid, groups, netgroups } = person;
+    let is_usual = *uid == if user == "root" { 0 } else { 1000 };
+    let user = if is_usual { string(user) } else { uid.to_string() };
+    vec![("user", user), ("groups", list(groups.iter().chain(netgroups).map(|group| string(group))))]
+}
+
+fn print_held(Held { repository, member, by }: &Held, names: &RepositoryNames) -> (String, String) {
+    let holder = |Holder { person, slots }: &Holder| {
+        inline_table(print_person(person).into_iter().chain([("slots", slots.to_string())]))
+    };
+    let by = match by {
+        Holders::Alike(slots) => slots.to_string(),
+        Holders::These(holders) => list(holders.iter().map(holder)),
+    };
+    (key(&table_of(*repository, member.as_deref(), names)), by)
+}
+
+/// `matlab`, or `matlab-per-user [ann]`.
+fn table_of(repository: usize, member: Option<&str>, names: &RepositoryNames) -> String {
+    let name = names.of(repository);
+    member.map_or_else(|| name.to_owned(), |member| format!("{name} [{member}]"))
+}
+
+fn print_claim(claim: &ExpectedClaim, names: &RepositoryNames) -> String {
+    let ExpectedClaim { repository, member, slots, limit } = claim;
+    let slots = slots.map(|slots| match slots {
+        Slots::Number(number) => number.to_string(),
+        Slots::All => string("all"),
+    });
+    let keys = [
+        ("repository", Some(string(&table_of(*repository, member.as_deref(), names)))),
+        ("slots", slots),
+        ("limit", limit.map(|limit| limit.to_string())),
+    ];
+    inline_table(keys.into_iter().filter_map(|(key, value)| Some((key, value?))))
 }

@@ -12,19 +12,20 @@ pub(super) mod sharing;
 use std::path::{Path, PathBuf};
 
 pub(super) use self::limits::Whom;
-pub(crate) use self::limits::{FileOf, OtherLimit};
-pub(crate) use self::reservation::Standing;
 use self::{
     keeping::Keeping, limits::LIMITS, names::SlotNames, reservation::RESERVE, settings::Settings,
     sharing::Sharing,
+};
+pub(crate) use self::{
+    limits::{FileOf, OtherLimit},
+    reservation::Standing,
 };
 pub use self::{reservation::Reservation, settings::Charge};
 use super::{
     key::{Keys, Shape, Together, key},
     limit::Limit,
-    partition_key::Per,
     selector::Window,
-    template::{PathTemplate, Placeholder},
+    template::{PathTemplate, Per, Placeholder},
 };
 use crate::judge::terms::{
     keyword::{Keeper, Keyword, Nested, Queue},

@@ -12,11 +12,10 @@ use crate::{
         fault::Fault,
         findings::Findings,
         key::{Key, Shape, key},
-        partition_key::{PartitionKey, Per},
         place::Written,
         reader::{Section, Value},
         span_of_time::show_duration,
-        template::{Name, Placeholder},
+        template::{Name, PartitionKey, Per, Placeholder},
         toml_text::{Table, list, string},
     },
 };

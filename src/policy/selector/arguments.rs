@@ -4,8 +4,7 @@
 use std::{ffi::OsString, iter::once, os::unix::ffi::OsStrExt, ptr, slice};
 
 use super::{
-    alternatives::Kind,
-    captured_names::note,
+    alternatives::{Kind, note},
     text_entry::{TextEntry, text_entries},
 };
 use crate::policy::{

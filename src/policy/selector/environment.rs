@@ -3,8 +3,7 @@
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{
-    alternatives::Kind,
-    captured_names::note,
+    alternatives::{Kind, note},
     text_entry::{TextEntry, text_entries},
 };
 use crate::policy::{

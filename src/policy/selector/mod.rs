@@ -3,7 +3,6 @@
 
 mod alternatives;
 mod arguments;
-mod captured_names;
 mod commands;
 mod directories;
 mod environment;

@@ -1,6 +1,6 @@
 //! An entry for an argument, or for the value of a variable: a pattern, or a capture at its end.
 
-use super::captured_names::report;
+use super::alternatives::report;
 use crate::policy::{
     aliases::{Aliases, WrittenEntry},
     capture::{Captured, captures, is_literal},

@@ -7,10 +7,9 @@ use super::LayerFile;
 use crate::{
     judge::terms::keyword::{Keeper, Keyword},
     policy::{
-        delegation::Delegation,
         fault::Fault,
         findings::Findings,
-        layer::{Layer, LayerKind, SYSTEM_DIRECTORY, Unmatched},
+        layer::{Delegation, Layer, LayerKind, SYSTEM_DIRECTORY, Unmatched},
         log::{Log, LogTarget},
         path_syntax::Directory,
         place::Written,

@@ -1,15 +1,11 @@
 //! From files as written to a consistent policy. It reports every fault that it finds and continues with a
 //! harmless substitute, so its result is a policy only if nothing was reported.
 
-mod captures;
-mod claims;
 mod delegations;
 mod layers;
-mod reading;
 mod repositories;
 mod rules;
 mod scenarios;
-mod symbol_table;
 
 use std::{
     collections::HashMap,
@@ -18,9 +14,10 @@ use std::{
 };
 
 pub(super) use self::delegations::delegations_of;
-use self::{rules::Rules, symbol_table::SymbolTable};
+use self::rules::Rules;
 use super::{
     Policy,
+    aliases::{Aliases, Definition, Definitions, Meaning},
     eval_context::Invocation,
     fault::Fault,
     findings::Findings,
@@ -31,9 +28,8 @@ use super::{
     reader::Section,
     repository::Repository,
     rule::{Acquisition, Action, Rule},
-    shared_names::SharedNames,
     warning::Warning,
-    written::WrittenFile,
+    written::{WrittenFile, WrittenRepository},
 };
 use crate::text::diagnostic::SourceText;
 
@@ -252,4 +248,143 @@ fn weak_holds<'r>(
         };
         Some((name, ending))
     })
+}
+
+// Names that several files use, and the names of such rules and repositories in messages.
+
+/// The names that more than one file uses.
+#[derive(Default)]
+pub(super) struct SharedNames {
+    rules: Vec<String>,
+    repositories: Vec<String>,
+}
+
+impl SharedNames {
+    /// The names that these share; `elsewhere` tells whether a rule that is not among them has the name in
+    /// another file.
+    pub(super) fn of(
+        rules: &[Rule],
+        repositories: &[Repository],
+        elsewhere: impl Fn(&str, &Path) -> bool,
+    ) -> Self {
+        let in_files = || rules.iter().map(|rule| (rule.name.as_str(), rule.place.path()));
+        let others = in_files().filter(|(name, path)| elsewhere(name, path)).map(|(name, _)| name.to_owned());
+        SharedNames {
+            rules: shared(in_files()).into_iter().chain(others).collect(),
+            repositories: shared(
+                repositories.iter().map(|repository| (repository.name.as_str(), repository.place.path())),
+            ),
+        }
+    }
+
+    /// Sets the shown names of rules and repositories: with the file's name if they are shared.
+    pub(super) fn show(&self, rules: &mut [Rule], repositories: &mut [Repository], files: &[PathBuf]) {
+        for rule in rules {
+            rule.shown_name = shown(&rule.name, rule.place.path(), &self.rules, files);
+        }
+        for repository in repositories {
+            repository.shown_name =
+                shown(&repository.name, repository.place.path(), &self.repositories, files);
+        }
+    }
+}
+
+fn shared<'a>(names: impl Iterator<Item = (&'a str, &'a Path)>) -> Vec<String> {
+    let mut files: HashMap<&str, &Path> = HashMap::new();
+    let in_another_file = |(name, path): &(&'a str, &'a Path)| *files.entry(*name).or_insert(*path) != *path;
+    let mut shared: Vec<String> = names.filter(in_another_file).map(|(name, _)| name.to_owned()).collect();
+    shared.sort_unstable();
+    shared.dedup();
+    shared
+}
+
+fn shown(name: &str, path: &Path, shared: &[String], files: &[PathBuf]) -> String {
+    if !shared.iter().any(|known| known == name) {
+        return name.to_owned();
+    }
+    let namesakes = files.iter().filter(|file| file.file_name() == path.file_name()).count();
+    let file = path.file_name().filter(|_| namesakes == 1).unwrap_or(path.as_os_str());
+    format!("{name} ({})", file.to_string_lossy())
+}
+
+// The repositories and aliases of all files, by name.
+
+struct SymbolTable<'w> {
+    layers: &'w [Layer],
+    files: &'w [LayerFile<'w>],
+    findings: &'w Findings,
+    aliases: Aliases<'w>,
+    repositories: Definitions<'w>,
+}
+
+impl<'w> SymbolTable<'w> {
+    fn new(
+        layers: &'w [Layer],
+        files: &'w [LayerFile<'w>],
+        layer_of_file: &'w [usize],
+        findings: &'w Findings,
+        checking: Option<&'w dyn Names>,
+    ) -> Self {
+        let mut repositories = Definitions::new(layer_of_file);
+        for repository in files.iter().flat_map(|file| &file.written.repositories) {
+            repositories.add(repository.name);
+        }
+        let aliases = files.iter().flat_map(|file| &file.written.aliases);
+        let mut aliases = Aliases::new(aliases, layer_of_file, findings, checking);
+        let is_private = |file: usize| layers[layer_of_file[file]].kind == LayerKind::Delegated;
+        if layers.iter().any(|layer| layer.kind == LayerKind::Delegated) {
+            repositories.keep_private(is_private);
+            aliases.keep_private(is_private);
+        }
+        for delegation in files.iter().flat_map(|file| &file.written.delegations) {
+            delegation.lists().for_each(|list| aliases.mark_used(&list.entries));
+        }
+        SymbolTable { layers, files, findings, aliases, repositories }
+    }
+
+    /// The repository that a name means in a file; reports when it means none, or several.
+    fn repository(&self, name: Written<&str>) -> Option<usize> {
+        self.definition(name).map(Definition::mark_used)
+    }
+
+    /// The definition of the repository with this index.
+    fn written_repository(&self, index: usize) -> Option<&'w WrittenRepository<'w>> {
+        self.files.iter().flat_map(|file| &file.written.repositories).nth(index)
+    }
+
+    /// The same, for code that names a repository without using it.
+    fn mentioned(&self, name: Written<&str>) -> Option<usize> {
+        self.definition(name).map(|definition| definition.index)
+    }
+
+    fn definition(&self, name: Written<&str>) -> Option<&Definition> {
+        let owned = name.value.to_owned();
+        let fault = match self.repositories.meaning(name.value, name.at.file) {
+            Meaning::One(definition) => return Some(definition),
+            Meaning::Several(first) => Fault::AmbiguousRepository { name: owned, first: first.at },
+            Meaning::Nothing(nearest) => Fault::UnknownRepository { name: owned, nearest },
+        };
+        self.findings.fault(name.at, fault);
+        None
+    }
+
+    /// Whether a delegated file, of this layer, would speak of a repository that is not its own.
+    fn is_of_others(&self, layer: usize, repository: &Repository) -> bool {
+        self.layers[layer].kind == LayerKind::Delegated && repository.layer != layer
+    }
+
+    /// Warns, if the policy is checked.
+    fn warn(&self, at: At, warning: impl FnOnce() -> Warning) {
+        self.aliases.warn(at, warning);
+    }
+
+    /// Warns of what is defined and never named.
+    fn report_unused(&self) {
+        for (at, name) in self.repositories.unused() {
+            self.warn(at, || Warning::UnusedRepository { name: name.to_owned() });
+        }
+        for (at, name) in self.aliases.unused() {
+            self.warn(at, || Warning::UnusedAlias { name: name.to_owned() });
+        }
+    }
 }

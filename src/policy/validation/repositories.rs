@@ -5,7 +5,7 @@ use std::{
     slice,
 };
 
-use super::{captures::Captures, symbol_table::SymbolTable};
+use super::{SymbolTable, rules::Captures};
 use crate::{
     judge::terms::keyword::Keeper,
     policy::{

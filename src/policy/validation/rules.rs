@@ -2,26 +2,26 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeSet, HashMap, hash_map::Entry},
+    collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
 };
 
-use super::{
-    captures::{Captures, Missing},
-    reading::{Reading, value},
-    symbol_table::SymbolTable,
-};
-use crate::judge::terms::keyword::Keeper;
-use crate::policy::{
-    eval_context::Invocation,
-    fault::Fault,
-    place::{At, Place, Written},
-    quick_hash::QuickHash,
-    repository::Repository,
-    rule::{Acquisition, Action, ClaimTerms, Rule},
-    selector::Selectors,
-    times::Idle,
-    warning::Warning,
-    written::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule},
+use super::{LayerFile, SymbolTable};
+use crate::{
+    judge::terms::{group::MOST_SHARED, keyword::Keeper},
+    policy::{
+        aliases::QuickHash,
+        eval_context::Invocation,
+        fault::Fault,
+        limit::Limit,
+        place::{At, Place, Written},
+        repository::{Charge, Repository, keeping::MOST_AT_SITE},
+        rule::{Acquisition, Action, ClaimTerms, Rule, Slots, SlotsFrom},
+        selector::Selectors,
+        template::Placeholder,
+        times::Idle,
+        warning::Warning,
+        written::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule},
+    },
 };
 
 /// The rules of all files. Each is read and checked, and then, if they are for one command, kept only if it
@@ -298,6 +298,289 @@ impl<'w> Reading<'_, 'w> {
                 let before = names.collect::<Vec<_>>().join(" + ");
                 self.book.warn(written[index].at, || Warning::NeverReached { before });
             }
+        }
+    }
+}
+
+// A rule during validation.
+
+/// A rule that is being read, and where.
+pub(super) struct Reading<'b, 'w> {
+    pub(super) book: &'b SymbolTable<'w>,
+    pub(super) repositories: &'b [Repository],
+    pub(super) written: &'b WrittenRule<'w>,
+    pub(super) file: &'b LayerFile<'w>,
+    pub(super) missing: &'b RefCell<Missing<'w>>,
+}
+
+impl Reading<'_, '_> {
+    pub(super) fn fault(&self, at: At, fault: Fault) {
+        self.book.findings.fault(at, fault);
+    }
+}
+
+/// The value, without its place.
+pub(super) fn value<T>(written: Option<Written<T>>) -> Option<T> {
+    written.map(|written| written.value)
+}
+
+// What rules capture, checked against the repositories that use it.
+
+/// The captures of one rule.
+pub(super) struct Captures(Vec<Written<String>>);
+
+impl Captures {
+    /// The captures of the selectors that were validated last.
+    pub(super) fn of_selectors(book: &SymbolTable<'_>) -> Self {
+        let noted = book.aliases.captures.take();
+        let mut known: Vec<Written<String>> = Vec::with_capacity(noted.len());
+        for capture in noted {
+            match known.iter().find(|first| first.value == capture.value) {
+                Some(first) => {
+                    let fault = Fault::CapturedTwice { name: capture.value, first: first.at };
+                    book.findings.fault(capture.at, fault);
+                }
+                None => known.push(capture),
+            }
+        }
+        Captures(known)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A capture that no claim of the rule uses was probably not intended.
+    pub(super) fn report_unused<'r>(
+        &self,
+        claimed: impl Iterator<Item = &'r Repository>,
+        book: &SymbolTable<'_>,
+    ) {
+        if self.is_empty() {
+            return;
+        }
+        let used: HashSet<&str> = claimed.flat_map(by_captures).collect();
+        for capture in self.0.iter().filter(|capture| !used.contains(capture.value.as_str())) {
+            book.findings.fault(capture.at, Fault::UnusedCapture { name: capture.value.clone() });
+        }
+    }
+}
+
+/// The captures of rules, and claims whose capture is missing.
+#[derive(Default)]
+pub(super) struct Missing<'w> {
+    captured: HashSet<String>,
+    claims: Vec<(Written<&'w str>, usize, String)>,
+}
+
+impl<'w> Missing<'w> {
+    pub(super) fn add(&mut self, captures: &Captures) {
+        self.captured.extend(captures.0.iter().map(|capture| capture.value.clone()));
+    }
+
+    /// Compares a claim on the repository with this index with the captures of its rule.
+    pub(super) fn claim(
+        &mut self,
+        claim: &WrittenClaim<'w>,
+        index: usize,
+        repository: &Repository,
+        captures: &Captures,
+    ) {
+        for name in by_captures(repository) {
+            if !captures.0.iter().any(|capture| capture.value == name) {
+                self.claims.push((claim.repository, index, name.to_owned()));
+            }
+        }
+    }
+
+    /// If no rule captures this name, and it resembles a known placeholder, it is a typing error in the path.
+    pub(super) fn report(self, book: &SymbolTable<'_>) {
+        let mut slips = HashSet::new();
+        for (claim, index, name) in self.claims {
+            let nearest = Placeholder::nearest(&name).filter(|_| !self.captured.contains(&name));
+            let path = book.written_repository(index).and_then(|written| written.path);
+            match (nearest, path) {
+                (Some(nearest), Some(path)) => {
+                    if slips.insert((index, name.clone())) {
+                        let fault = Fault::UnknownPlaceholder { name, nearest: Some(nearest) };
+                        book.findings.fault(path.at, fault);
+                    }
+                }
+                _ => {
+                    let repository = claim.value.to_owned();
+                    book.findings.fault(claim.at, Fault::NotCaptured { repository, name });
+                }
+            }
+        }
+    }
+}
+
+/// The names of the captures that a repository is by.
+pub(super) fn by_captures(repository: &Repository) -> impl Iterator<Item = &str> {
+    let all = repository.path.placeholders().chain(repository.sharing.placeholders());
+    all.filter_map(|placeholder| match placeholder {
+        Placeholder::Captured(name) => Some(name.as_str()),
+        _ => None,
+    })
+}
+
+// The claims of a rule: their slots, and whether they can ever be met.
+
+impl<'w> Reading<'_, 'w> {
+    /// The slots of a claim; none if its name is unknown.
+    pub(super) fn terms(
+        &self,
+        claim: &WrittenClaim<'w>,
+        selected: &Selectors,
+        captures: &Captures,
+    ) -> Option<ClaimTerms> {
+        let repository = self.book.repository(claim.repository)?;
+        if self.book.is_of_others(self.file.layer, &self.repositories[repository]) {
+            return Some(self.lowered(claim, repository));
+        }
+        self.missing.borrow_mut().claim(claim, repository, &self.repositories[repository], captures);
+        if self.repositories[repository].is_by_group() && self.written.selectors.groups.is_none() {
+            let name = claim.repository.value.to_owned();
+            self.fault(claim.repository.at, Fault::GroupWithoutGroups { repository: name });
+        }
+        self.check_choice(claim, &self.repositories[repository], selected);
+        let slots = value(claim.slots).unwrap_or(Slots::Number(1));
+        let slots_from = claim.slots_from.as_ref().map(|from| {
+            let table: Vec<(u32, u32)> =
+                from.table.iter().map(|(number, slots)| (*number, slots.value)).collect();
+            let unclear = from.unclear.unwrap_or_else(|| SlotsFrom::default_unclear(&table));
+            let after = from.after.iter().map(|&name| name.to_owned()).collect();
+            SlotsFrom { after, most: from.most, table, unclear }
+        });
+        let least = match (slots, &slots_from) {
+            (Slots::Number(number), Some(from)) => Slots::Number(from.slots_for(number).unwrap_or(number)),
+            _ => slots,
+        };
+        self.check_numbers(claim, least, &self.repositories[repository]);
+        self.check_site(claim, slots, &self.repositories[repository]);
+        self.check_shared(claim, slots, &self.repositories[repository]);
+        if let Some(action) = self.written.action.filter(|action| action.value == Action::Count)
+            && self.repositories[repository].names.most().is_some()
+        {
+            let repository = claim.repository.value.to_owned();
+            self.fault(action.at, Fault::BeyondNames { repository });
+        }
+        if let (Some(wait), Some(longest)) = (claim.wait, self.repositories[repository].settings.max_wait)
+            && wait.value > longest
+        {
+            let repository = claim.repository.value.to_owned();
+            self.fault(wait.at, Fault::WaitAboveMax { longest: longest.to_string(), repository });
+        }
+        Some(ClaimTerms {
+            repository,
+            ceiling: value(claim.ceiling),
+            slots,
+            slots_from,
+            wait: value(claim.wait),
+            lowers: false,
+        })
+    }
+
+    /// One transaction has room for this many slots.
+    fn check_site(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        let most = match slots {
+            Slots::Number(number) => Some(number),
+            Slots::All => repository.limit.fixed(),
+        };
+        let from = claim.slots_from.as_ref();
+        let most = most.max(from.filter(|from| from.table.is_empty()).and_then(|from| from.most));
+        if repository.keeper() != Keeper::Site {
+            return;
+        }
+        if let Some(entry) = from
+            .into_iter()
+            .flat_map(|from| &from.table)
+            .map(|(_, slots)| slots)
+            .find(|slots| slots.value > MOST_AT_SITE)
+        {
+            self.fault(entry.at, Fault::TableTooGreatForSite { most: MOST_AT_SITE });
+        } else if most.is_some_and(|most| most > MOST_AT_SITE) {
+            self.fault(claim.at, Fault::TooManyForSite { most: MOST_AT_SITE });
+        }
+    }
+
+    /// A group has so many ranks.
+    fn check_shared(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        let is_few = |number: u32| u64::from(number) <= MOST_SHARED;
+        let from = claim.slots_from.as_ref();
+        let are_few = matches!(slots, Slots::Number(number) if is_few(number))
+            && from.is_none_or(|from| match from.table.as_slice() {
+                [] => from.most.is_some_and(is_few),
+                table => table.iter().all(|(_, slots)| is_few(slots.value)),
+            });
+        if repository.sharing.is_there() && !are_few {
+            self.fault(claim.at, Fault::SharedSlots { most: MOST_SHARED });
+        }
+    }
+
+    fn lowered(&self, claim: &WrittenClaim<'_>, repository: usize) -> ClaimTerms {
+        let ceiling = value(claim.ceiling);
+        let takes = claim.slots.is_some() || claim.slots_from.is_some() || claim.wait.is_some();
+        if takes || ceiling.is_none() {
+            let repository = claim.repository.value.to_owned();
+            self.fault(claim.at, Fault::MayOnlyLower { repository });
+        }
+        let slots = Slots::Number(1);
+        ClaimTerms { repository, ceiling, slots, slots_from: None, wait: None, lowers: true }
+    }
+
+    /// In a rule about users, a caller who can choose the file is not limited by it.
+    fn check_choice(&self, claim: &WrittenClaim<'_>, repository: &Repository, selected: &Selectors) {
+        let chosen = repository.path.placeholders().find(|placeholder| placeholder.is_chosen());
+        // A policy that lists members of a capture but also admits others restricts no one.
+        let is_open = || {
+            let is_listed = !repository.limits.is_empty() && by_captures(repository).next().is_some();
+            is_listed && repository.limit() != Limit::Fixed(0)
+        };
+        if let Some(placeholder) = chosen
+            && self.book.layers[repository.layer].is_of_system()
+            && (selected.ask_who() || is_open())
+        {
+            self.book.warn(claim.repository.at, || Warning::ChosenByCaller {
+                repository: repository.name.clone(),
+                placeholder: placeholder.name(),
+            });
+        }
+    }
+
+    /// Unavailable slots, and ceilings without effect, if that is visible without a request.
+    fn check_numbers(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        let Some(limit) = repository.highest_fixed_limit() else { return };
+        let ceiling = claim.ceiling.map(|ceiling| ceiling.value.ceiling(limit));
+        let most = ceiling.map_or(limit, |most| most.min(limit));
+        if let Slots::Number(slots) = slots
+            && most > 0
+            && slots > most
+        {
+            let at = claim.slots.map_or(claim.at, |slots| slots.at);
+            self.fault(
+                at,
+                Fault::SlotsAboveLimit { slots, limit: most, repository: repository.name.clone() },
+            );
+        }
+        if let Some(ceiling) = claim.ceiling.filter(|ceiling| ceiling.value.is_all_of(limit)) {
+            self.book.warn(ceiling.at, || Warning::NeverBinds { ceiling: ceiling.value, limit });
+        }
+    }
+
+    /// An alternative is one file: it cannot charge several groups at once.
+    pub(super) fn check_alternative(
+        &self,
+        claim: &WrittenClaim<'_>,
+        repository: usize,
+        selected: &Selectors,
+    ) {
+        let repository = &self.repositories[repository];
+        let charge = repository.settings.charge.unwrap_or_default();
+        let one_group = matches!(selected.groups.as_deref(), Some([group]) if group.is_one());
+        if repository.is_by_group() && charge == Charge::All && !one_group {
+            let name = claim.repository.value.to_owned();
+            self.fault(claim.repository.at, Fault::ChargeAllInAnyOf { repository: name });
         }
     }
 }

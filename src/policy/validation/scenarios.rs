@@ -4,7 +4,7 @@ use std::{ffi::OsString, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{rules::Rules, symbol_table::SymbolTable};
+use super::{SymbolTable, rules::Rules};
 use crate::policy::{
     fault::Fault,
     layer::Layer,

@@ -7,7 +7,6 @@ use crate::policy::{
     capture::name_in_braces,
     fault::Fault,
     limit::{HIGHEST_LIMIT, Limit},
-    partition_key::PartitionKey,
     place::{At, Written},
     reader::{Section, Value},
     repository::{
@@ -20,7 +19,7 @@ use crate::policy::{
         sharing::WrittenSharing,
     },
     selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window},
-    template::Placeholder,
+    template::{PartitionKey, Placeholder},
 };
 
 pub(in crate::policy) struct WrittenRepository<'a> {

@@ -20,7 +20,11 @@ use crate::{
         file::{expiry, file::LockFile, lock_path::LockPath, table_snapshot::TableSnapshot},
         memory,
     },
-    launch::log::event::{Event, Kind},
+    launch::{
+        expired, journal,
+        log::event::{Event, Kind},
+        situation::Situation,
+    },
     policy::Policy,
     sys::{
         accounts::{self, NameCache},
@@ -28,16 +32,11 @@ use crate::{
     },
     text::{
         clock::age,
-        error::Error,
+        error::{Error, ExitStatus},
         escape::{visible, word},
-        exit_status::ExitStatus,
-        stream,
+        stream::{self, print},
         table::Table,
     },
-};
-use crate::{
-    launch::{expired, journal, situation::Situation},
-    text::print::print,
     tools::{
         policy::question,
         shared::{

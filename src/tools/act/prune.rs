@@ -8,11 +8,9 @@ use crate::{
     launch::situation::Situation,
     policy::Repository,
     text::{
-        error::Error,
+        error::{Error, ExitStatus},
         escape::{visible, word},
-        exit_status::ExitStatus,
-        print::print,
-        stream,
+        stream::{self, print},
     },
     tools::shared::repositories,
 };

@@ -3,7 +3,11 @@
 use crate::{
     cli::ResetArguments,
     launch::situation::Situation,
-    text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+        stream,
+    },
     tools::shared::repositories,
 };
 

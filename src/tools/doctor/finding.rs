@@ -1,9 +1,19 @@
 //! One finding: what was checked, its state, and the fix. Findings are values from which the page and the
 //! JSON are made.
 
-use serde_json::Value;
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+};
 
-use crate::{cli::Topic, text::style::Style};
+use crate::{
+    cli::Topic,
+    launch::situation::{Situation, SystemNames},
+    policy::{Faults, Policy, Proposal, Sources},
+    text::{escape::visible, style::Style},
+};
+use serde_json::Value;
 
 /// How something is.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -139,5 +149,98 @@ impl Section {
     /// How many findings are like this.
     pub(super) fn count(&self, health: Health) -> usize {
         self.findings.iter().filter(|finding| finding.health == health).count()
+    }
+}
+
+// What every topic needs: the caller, and the policy in force, as far as it can be read.
+
+/// The caller, and the policy in force for them.
+pub(crate) struct Context {
+    pub(super) situation: Situation,
+    pub(super) sources: Sources,
+    pub(crate) policy: Result<Policy, Faults>,
+}
+
+impl Context {
+    /// For the policy in force for the caller.
+    pub(crate) fn begin(situation: Situation) -> Self {
+        let sources = situation.sources();
+        let policy = Policy::check(&sources, &SystemNames);
+        Self { situation, sources, policy }
+    }
+
+    /// For the system's policy with another text in one of its files.
+    pub(crate) fn of_proposal(situation: Situation, proposal: Proposal) -> Self {
+        let sources = Sources::system(situation.credentials.uid);
+        let policy = Policy::propose(&sources, &[proposal], Some(&SystemNames));
+        Self { situation, sources, policy }
+    }
+
+    /// The policy, if it has no fault.
+    pub(super) fn policy(&self) -> Option<&Policy> {
+        self.policy.as_ref().ok()
+    }
+
+    pub(super) fn is_root(&self) -> bool {
+        self.situation.credentials.uid == 0
+    }
+}
+
+// Commands for people to type, in which a path is one word, whatever characters it has.
+
+/// A command with a path as its last word.
+pub(super) fn command(words: &str, path: &Path) -> String {
+    format!("{words} {}", word(path))
+}
+
+/// A word, quoted where a shell would read it otherwise.
+pub(crate) fn word(word: impl AsRef<OsStr>) -> String {
+    let text = visible(word);
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,{}".contains(c);
+    match text.as_str() {
+        plain if !plain.is_empty() && plain.chars().all(is_plain) => text,
+        _ => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
+// Jobs of root from cron or at boot without a systemd unit: whether one of them has certain words.
+
+const FILES: [&str; 6] = [
+    "/etc/crontab",
+    "/etc/anacrontab",
+    "/etc/rc.local",
+    "/etc/rc.d/rc.local",
+    "/var/spool/cron/crontabs/root",
+    "/var/spool/cron/root",
+];
+
+const DIRECTORIES: [&str; 5] =
+    ["/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/etc/periodic/15min", "/etc/local.d"];
+
+/// The file of a job that says these words, as far as the caller can read it.
+pub(super) fn saying(words: &str) -> Option<PathBuf> {
+    let within = DIRECTORIES.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
+    let files = FILES.iter().map(PathBuf::from).chain(within.map(|entry| entry.path()));
+    files.into_iter().find(|path| says(path, words))
+}
+
+fn says(path: &Path, words: &str) -> bool {
+    let text = fs::read(path).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    text.lines().any(|line| !line.trim_start().starts_with('#') && line.contains(words))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_shell_would_read_is_quoted() {
+        assert_eq!(
+            command("chmod o+r", Path::new("/etc/rungate/policy.toml")),
+            "chmod o+r /etc/rungate/policy.toml"
+        );
+        assert_eq!(command("rm", Path::new("/a b/$c")), "rm '/a b/$c'");
+        assert_eq!((word("it's").as_str(), word("").as_str()), (r"'it'\''s'", "''"));
     }
 }

@@ -9,9 +9,7 @@ use std::{
 };
 
 use super::{
-    command_line::command,
-    context::Context,
-    finding::{Finding, Section},
+    finding::{Context, Finding, Section, command},
     repositories::{Want, barrier, how_to_mend},
 };
 use crate::{

@@ -1,33 +1,29 @@
 //! `rungate doctor`: checks this host, and names the command that fixes each fault. Each topic has a file,
 //! which finds; the page and the JSON only show. It changes nothing and takes nothing.
 
-mod agent;
 mod boot;
-mod command_line;
-mod context;
-mod expiry;
 mod finding;
 mod installation;
-mod jobs;
 mod log;
 mod names;
 mod page;
 mod policy;
-mod programs;
 mod repositories;
-mod shims;
 mod site;
 mod ways;
 
 use clap::ValueEnum;
 
+pub(super) use self::finding::{Context, Finding, word};
 use self::finding::{Health, Section};
-pub(super) use self::{command_line::word, context::Context, finding::Finding};
 use crate::{
     cli::{DoctorArguments, Topic},
     launch::situation::Situation,
     sys::terminal,
-    text::{error::Error, exit_status::ExitStatus, print::print},
+    text::{
+        error::{Error, ExitStatus},
+        stream::print,
+    },
 };
 
 /// No line is longer, however wide the terminal is.
@@ -55,7 +51,9 @@ pub(super) fn concerning_policy(examination: &Context) -> Vec<Finding> {
     let unreadable = if examination.is_root() { policy::unreadable(examination) } else { Vec::new() };
     let found = unreadable.into_iter().chain(repositories::missing(examination));
     let found = found.chain(repositories::on_nfs(examination));
-    let found = found.chain(programs::all_missing(examination)).chain(programs::all_misspelt(examination));
+    let found = found
+        .chain(self::installation::all_missing(examination))
+        .chain(self::installation::all_misspelt(examination));
     let found = found.chain(log::unwritable(examination));
     found.filter(Finding::is_wrong).collect()
 }
@@ -66,13 +64,13 @@ fn look(topic: Topic, examination: &Context) -> Section {
         Topic::Policy => policy::look(examination),
         Topic::Repositories => repositories::look(examination),
         Topic::Boot => boot::look(examination),
-        Topic::Programs => programs::look(examination),
-        Topic::Shims => shims::look(examination),
+        Topic::Programs => self::installation::look_at_programs(examination),
+        Topic::Shims => self::ways::look_at_shims(examination),
         Topic::Ways => ways::look(examination),
         Topic::Names => names::look(examination),
         Topic::Log => log::look(examination),
-        Topic::Expiry => expiry::look(examination),
-        Topic::Agent => agent::look(examination),
+        Topic::Expiry => self::boot::look_at_expiry(examination),
+        Topic::Agent => self::site::look_at_agent(examination),
         Topic::Site => site::look(examination),
     }
 }

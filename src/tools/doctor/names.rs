@@ -7,10 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    context::Context,
-    finding::{Finding, Section},
-};
+use super::finding::{Context, Finding, Section};
 use crate::{cli::Topic, sys::accounts, text::escape::Show};
 
 const NSSWITCH: &str = "/etc/nsswitch.conf";

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::{
-    context::Context,
-    finding::{Finding, NO_POLICY, Section},
+    finding::{Context, Finding, NO_POLICY, Section},
     page::counted,
     repositories::{Want, barrier},
 };

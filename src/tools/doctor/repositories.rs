@@ -11,11 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    command_line::command,
-    context::Context,
-    finding::{Finding, Section},
-};
+use super::finding::{Context, Finding, Section, command};
 use crate::{
     cli::Topic,
     judge::terms::{keyword::Keeper, location::Creation},

@@ -1,32 +1,37 @@
 //! The site: whether the agent of this host gives its slots, and the state of the other agents.
 
-use std::{collections::BTreeSet, time::Duration};
-
-use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::{ErrorKind, Write as _},
+    path::Path,
+    process,
+    time::Duration,
+};
 
 use super::{
-    agent::restart,
-    context::Context,
-    finding::{Finding, Section},
+    boot,
+    finding::{Context, Finding, Section},
     page::counted,
+    repositories::how_to_mend,
 };
 use crate::{
     cli::Topic,
     judge::terms::keyword::Keeper,
     keeper::agent::{
-        self,
+        self, SOCKET,
         about::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
         error::AgentError,
     },
     policy::Repository,
+    sys::failure::errno_of,
     text::{
         clock::brief,
-        columns::answer,
         escape::{Show, visible},
-        table::Table,
+        table::{Table, answer},
     },
-    tools::shared::differences::Difference,
 };
+use serde_json::{Map, Value, json};
 
 /// Where to ask what happens to the members.
 const HEALTH: &str = "etcdctl endpoint status --cluster --write-out table";
@@ -336,6 +341,150 @@ fn of_host(host: &AboutHost) -> Value {
 
 fn seconds(duration: Option<Duration>) -> Option<f64> {
     duration.map(|duration| duration.as_secs_f64())
+}
+
+// Where the policies of the hosts of a site differ on one repository. Each host admits by its own.
+
+/// The differences of a repository between hosts.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Difference {
+    pub(crate) repository: String,
+    /// Keys with their values, as far as they are not the same on all hosts, and the hosts.
+    pub(crate) said: Vec<(String, Vec<String>)>,
+}
+
+impl Difference {
+    /// All of them, among the hosts that are there.
+    pub(crate) fn all(hosts: &[AboutHost]) -> Vec<Self> {
+        let mut by_name: BTreeMap<&str, Vec<(&str, BTreeSet<&str>)>> = BTreeMap::new();
+        for host in hosts.iter().filter(|host| host.lease.is_some()) {
+            for (name, keys) in &host.repositories {
+                by_name.entry(name).or_default().push((&host.name, keys.lines().collect()));
+            }
+        }
+        by_name.into_iter().filter_map(|(name, said)| Self::of(name, &said)).collect()
+    }
+
+    fn of(repository: &str, said: &[(&str, BTreeSet<&str>)]) -> Option<Self> {
+        let (_, first) = said.first()?;
+        let common =
+            said.iter().fold(first.clone(), |common, (_, keys)| common.intersection(keys).copied().collect());
+        let mut by_keys: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (host, keys) in said {
+            let own: Vec<&str> = keys.difference(&common).copied().collect();
+            by_keys.entry(own.join(", ")).or_default().push((*host).to_owned());
+        }
+        let said: Vec<(String, Vec<String>)> = by_keys.into_iter().collect();
+        (said.len() > 1).then(|| Self { repository: repository.to_owned(), said })
+    }
+
+    /// `seats: limit = 1 on lab1, lab3; limit = 2 on lab2`
+    pub(crate) fn text(&self) -> String {
+        let part = |(keys, hosts): &(String, Vec<String>)| {
+            let hosts: Vec<String> = hosts.iter().map(visible).collect();
+            let keys = if keys.is_empty() { "nothing of that".to_owned() } else { visible(keys) };
+            format!("{keys} on {}", hosts.join(", "))
+        };
+        let parts: Vec<String> = self.said.iter().map(part).collect();
+        format!("{}: {}", visible(&self.repository), parts.join("; "))
+    }
+}
+
+// The agent: whether it answers, and its version, if the policy uses it.
+
+/// Where the agent of the package keeps its state.
+const STATE: &str = "/run/rungate-agent/state";
+
+pub(super) fn look_at_agent(examination: &Context) -> Section {
+    let Some(policy) = examination.policy() else {
+        return Section::without_policy(Topic::Agent);
+    };
+    let kept = policy.repositories().iter().filter(|known| known.keeper() != Keeper::File);
+    let names: Vec<String> = kept.map(Repository::shown_name).map(|name| name.shown().to_string()).collect();
+    if names.is_empty() {
+        return Section::new(Topic::Agent, "not needed: lock files keep all slots", Vec::new());
+    }
+    let summary = format!("keeps {}", names.join(", "));
+    let findings = match agent::tables() {
+        Ok(tables) => {
+            let answers = format!("{SOCKET} answers; {} in use", counted(tables.len(), "table"));
+            let version = version(agent::about().ok().as_ref().map(|about| about.version.as_str()));
+            let unwritable = unwritable_state().filter(|_| examination.is_root());
+            [Finding::fine("agent", answers), version].into_iter().chain(unwritable).collect()
+        }
+        Err(error) => vec![
+            Finding::fault("agent-silent", format!("{error}: launches that need it are refused"))
+                .mend(start()),
+        ],
+    };
+    Section::new(Topic::Agent, summary, findings)
+}
+
+/// Writes beside what the agent records before it gives a slot.
+fn unwritable_state() -> Option<Finding> {
+    let directory = Path::new(STATE);
+    let path = directory.join(format!(".doctor-{}", process::id()));
+    let written = File::create_new(&path).and_then(|mut file| {
+        file.write_all(&[0; 4096])?;
+        file.sync_all()
+    });
+    let _ = fs::remove_file(&path);
+    let error = written.err().filter(|error| error.kind() != ErrorKind::NotFound)?;
+    let errno = errno_of(&error);
+    let text = format!(
+        "{}: {}: it cannot save its state, and launches are refused (74)",
+        directory.shown(),
+        errno.desc()
+    );
+    Some(Finding::fault("agent-state", text).mend(how_to_mend(errno, &path)))
+}
+
+/// An agent that was not restarted after an upgrade continues with the old program.
+fn version(of_agent: Option<&str>) -> Finding {
+    let own = env!("CARGO_PKG_VERSION");
+    let text = match of_agent {
+        Some(version) if version == own => {
+            return Finding::fine("agent-version", format!("it is of version {own}, as the launcher is"));
+        }
+        Some(version) => format!("it is of version {}, and the launcher of {own}", visible(version)),
+        None => format!("it does not say its version, and the launcher is of {own}"),
+    };
+    Finding::warning("agent-version", text).mend(restart())
+}
+
+fn start() -> &'static str {
+    if boot::is_systemd() {
+        "systemctl enable --now rungate-agent.socket"
+    } else {
+        "Start rungate-agent as root, from whatever starts services here."
+    }
+}
+
+pub(super) fn restart() -> &'static str {
+    if boot::is_systemd() {
+        "systemctl restart rungate-agent.service"
+    } else {
+        "Start rungate-agent again, as root; programs keep their slots meanwhile."
+    }
+}
+
+#[cfg(test)]
+mod agent_tests {
+    use super::*;
+
+    /// A test cannot have another release, so another version is only simulated here.
+    #[test]
+    fn an_agent_of_another_version_is_warned_of() {
+        let own = env!("CARGO_PKG_VERSION");
+        let fine = Finding::fine("agent-version", format!("it is of version {own}, as the launcher is"));
+        assert_eq!(version(Some(own)), fine);
+        for (of_agent, said) in [
+            (Some("0.0.9"), format!("it is of version 0.0.9, and the launcher of {own}")),
+            (None, format!("it does not say its version, and the launcher is of {own}")),
+        ] {
+            assert_eq!(version(of_agent), Finding::warning("agent-version", said).mend(restart()));
+        }
+    }
 }
 
 #[cfg(test)]

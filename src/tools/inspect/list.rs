@@ -13,24 +13,20 @@ use crate::{
         file::{holder::Holder, table_snapshot::TableSnapshot},
         line::{Waiter, WaitingProcess},
     },
+    launch::situation::{Situation, uid_of},
     sys::{accounts::NameCache, credentials},
     text::{
         clock::{Clock, age},
-        columns::answer,
         error::Error,
         escape::visible,
         json,
+        stream::print,
         style::Style,
-        table::Table,
+        table::{Table, answer},
     },
-};
-use crate::{
-    launch::situation::{Situation, uid_of},
-    text::print::print,
     tools::shared::{
-        listed_file::{Free, ListedFile},
-        listing,
-        waits_for::WaitsFor,
+        listed_file::{Free, ListedFile, WaitsFor},
+        repositories,
     },
 };
 
@@ -38,7 +34,7 @@ use crate::{
 pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8, Error> {
     let user = arguments.user.as_deref().map(uid_of).transpose()?;
     let (is_json, has_names) = (arguments.listing.json, !arguments.listing.repositories.is_empty());
-    let shown = listing::to_show(situation, &arguments.listing)?;
+    let shown = repositories::to_show(situation, &arguments.listing)?;
     let has_none = shown.repositories.is_empty();
     let files = shown.repositories.into_iter().flat_map(|repository| repository.files);
     let mut files: Vec<(ListedFile, Result<TableSnapshot, KeeperError>)> =
@@ -56,7 +52,7 @@ pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8
         });
         json::render(&Value::Array(listed.collect()))
     } else if has_none {
-        listing::NONE.to_owned()
+        repositories::NONE.to_owned()
     } else if files.is_empty() && has_names {
         "None of them has been used yet.\n".to_owned()
     } else if files.is_empty() {
@@ -76,7 +72,7 @@ pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8
         listed.collect::<Vec<_>>().join("\n")
     };
     print(&text)?;
-    Ok(listing::status(shown.is_faulty, failed, unknown))
+    Ok(repositories::status(shown.is_faulty, failed, unknown))
 }
 
 /// Whether there is something to see without being named: use, a queue, or an error.

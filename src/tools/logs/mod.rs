@@ -9,4 +9,3 @@ pub(crate) mod report;
 pub(crate) mod simulate;
 pub mod simulation;
 pub mod statistics;
-pub(crate) mod tail;

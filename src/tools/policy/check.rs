@@ -20,13 +20,11 @@ use crate::{
     policy::{Policy, Proposal},
     text::{
         diagnostic::{Diagnostic, Severity},
-        error::Error,
+        error::{Error, ExitStatus},
         escape::visible,
-        exit_status::ExitStatus,
         figures::count,
         json,
-        print::print,
-        stream,
+        stream::{self, print},
         style::Style,
     },
     tools::{
@@ -34,7 +32,7 @@ use crate::{
         logs::{
             simulate,
             simulation::{judge::Terms, sweep::Trial},
-            statistics::fate::Fate,
+            statistics::joiner::Fate,
         },
         shared::file_accounts::KnownAccounts,
     },

@@ -10,9 +10,8 @@ use super::{
     candidate::Candidate,
     location::{Location, path_of_system, read_candidate},
     question,
-    removal::Removal,
     step::{self, Step},
-    target::Target,
+    target::{Removal, Target},
 };
 use crate::{
     cli::{ConsentOptions, InstallPolicyArguments},
@@ -22,7 +21,11 @@ use crate::{
         regular_file::{self, Kind},
         trusted_file::{JudgedDirectories, TrustedDirectory},
     },
-    text::{error::Error, escape::visible, exit_status::ExitStatus, print::print, stream},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+        stream::{self, print},
+    },
     tools::doctor::word,
 };
 

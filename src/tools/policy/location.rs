@@ -20,7 +20,10 @@ use crate::{
         trust::InsecurePath,
         trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
     },
-    text::{error::Error, escape::visible, exit_status::ExitStatus},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+    },
 };
 
 /// Where a file of a policy is.

@@ -3,16 +3,13 @@
 //! in force (`changes`), ask (`question`), and put them in place (`step`).
 
 mod candidate;
-mod changes;
 mod check;
 mod diff;
 mod edit;
 mod install;
 mod location;
-mod past;
 pub(super) mod question;
 pub mod rehearsal;
-mod removal;
 mod show;
 mod step;
 mod target;
@@ -22,7 +19,7 @@ use crate::{
     cli::PolicyAction,
     launch::situation::Situation,
     policy,
-    text::{error::Error, json, print::print},
+    text::{error::Error, json, stream::print},
 };
 
 /// Does what was asked for.

@@ -5,7 +5,11 @@
 use crate::{
     launch::situation::Situation,
     policy::{Layer, LayerKind, SYSTEM_POLICY},
-    text::{error::Error, escape::visible, exit_status::ExitStatus, print::print},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+        stream::print,
+    },
 };
 
 /// Prints the policy in force for the caller.

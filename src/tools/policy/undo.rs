@@ -6,10 +6,8 @@ use std::{ffi::OsString, fs, path::Path, rc::Rc};
 use super::{
     install,
     location::{Location, path_of_system},
-    past::{Copy, names},
-    removal::Removal,
-    step::Step,
-    target::Target,
+    step::{Copy, Step, names},
+    target::{Removal, Target},
 };
 use crate::{
     cli::UndoArguments,
@@ -18,10 +16,9 @@ use crate::{
     sys::failure::errno_of,
     text::{
         clock::{Clock, system_time},
-        error::Error,
+        error::{Error, ExitStatus},
         escape::visible,
-        exit_status::ExitStatus,
-        print::print,
+        stream::print,
         table::Table,
     },
 };

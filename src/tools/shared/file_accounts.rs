@@ -10,7 +10,10 @@ use crate::launch::situation::{Situation, SystemNames};
 use crate::{
     judge::terms::names::{LookupError, Names},
     sys::accounts,
-    text::{error::Error, escape::visible, exit_status::ExitStatus},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+    },
     tools::logs::simulation::judge::Accounts,
 };
 

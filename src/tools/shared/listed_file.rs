@@ -2,19 +2,26 @@
 //! it.
 
 use std::{
+    ffi::OsStr,
     ops::RangeInclusive,
     path::{Path, PathBuf},
     rc::Rc,
 };
 
-use serde_json::{Value, json};
-
-use super::owner::Terms;
-use crate::launch::situation::Situation;
 use crate::{
     acquire::dry_run::is_for_queue,
-    judge::terms::{claim, keyword::Queue, names::LookupError, pace::Pause, provenance},
+    judge::{
+        Request, limit_of_most, listed,
+        terms::{
+            claim,
+            keyword::Queue,
+            names::{LookupError, Member, Names},
+            pace::Pause,
+            provenance,
+        },
+    },
     keeper::{
+        Holder, Waiter, WaitingProcess,
         agent::{self, about::UnreadableSlot, client::Client},
         error::KeeperError,
         file::{
@@ -26,9 +33,16 @@ use crate::{
         },
         table::Table,
     },
-    policy::{self, Policy},
+    launch::situation::{Situation, SystemNames, failed},
+    policy::{self, Placeholder, Policy, Repository},
+    sys::{
+        accounts::{self, NameCache},
+        credentials,
+    },
     text::escape::visible,
 };
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 /// One lock file.
 pub(crate) struct ListedFile {
@@ -286,5 +300,229 @@ impl ListedFile {
             "queue": self.queue.most,
             "queue_per_user": self.queue.per_user,
         })
+    }
+}
+
+// The owner of one file of a repository, known only by the name of the file: for the policy's settings for
+// their launches. Their groups are those of the database, because there is no session to ask.
+
+/// The policy's settings for one file.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Terms {
+    pub(super) limit: Option<u64>,
+    /// `limit of %power`
+    pub(super) limit_note: Option<String>,
+    /// What its slots are called, from the first on.
+    pub(super) names: Vec<String>,
+    /// Which of them no launch gets.
+    pub(super) out_of_order: Vec<String>,
+    /// The slots that only some may use, each range with the users that it is kept for.
+    pub(super) kept: Vec<(RangeInclusive<u64>, String)>,
+}
+
+/// The owner of files of a repository.
+pub(super) struct Owner<'a> {
+    pub(super) policy: &'a Policy,
+    pub(super) known: &'a Repository,
+    pub(super) situation: &'a Situation,
+}
+
+/// No user and no group has this number.
+const NOBODY: u32 = u32::MAX;
+
+/// The member by the name of a file, as far as the system knows it.
+#[derive(Default)]
+struct Named {
+    user: Known,
+    group: Known,
+}
+
+/// A number, and the name where the file has it.
+type Known = Option<(u32, Option<String>)>;
+
+impl Owner<'_> {
+    /// The policy's settings for the file of these members, one for each placeholder of the path.
+    pub(super) fn terms(&self, members: &[Member]) -> Result<Terms, LookupError> {
+        let mut names = Named::default();
+        let mut value = "";
+        let mut host = self.situation.host.as_os_str();
+        let (mut command, mut directory) = (OsStr::new(""), Path::new("/"));
+        // If all have one limit, no look-up is needed.
+        let members = if self.known.limits.is_empty() { &[] } else { members };
+        for (placeholder, member) in self.known.placeholders().zip(members) {
+            let text = member.text();
+            match placeholder {
+                Placeholder::User | Placeholder::Uid => names.user = Some(user(member)?),
+                Placeholder::Group | Placeholder::Gid => names.group = Some(group(member)?),
+                Placeholder::Host => host = OsStr::new(text),
+                Placeholder::Command => command = OsStr::new(text),
+                Placeholder::Directory => directory = Path::new(text),
+                Placeholder::Argument(_)
+                | Placeholder::Arguments
+                | Placeholder::Environment(_)
+                | Placeholder::Captured(_) => {
+                    value = text;
+                }
+            }
+        }
+        let uid = names.user.as_ref().map_or(NOBODY, |(uid, _)| *uid);
+        let gid = names.group.as_ref().map(|(gid, _)| *gid);
+        let gids = if self.known.asks_for_groups() { groups_of(uid)? } else { Vec::new() };
+        let request = Request {
+            typed: command,
+            path: Path::new(command),
+            canonical: Path::new(command),
+            uid,
+            gids: &gids,
+            host,
+            directory,
+            names: &names,
+            ..self.nobody()
+        };
+        let listed = listed(self.policy, self.known, &request, gid, value.as_bytes())?;
+        Ok(Terms {
+            limit: Some(listed.limit),
+            limit_note: listed.limit_of.map(|because| because.limit()),
+            names: listed.names.to_vec(),
+            out_of_order: listed.out_of_order.into_iter().cloned().collect(),
+            kept: listed.kept.into_iter().map(|(slots, whom)| (slots, whom.to_string())).collect(),
+        })
+    }
+
+    /// The limit of those that are not named.
+    pub(super) fn limit_of_most(&self) -> u64 {
+        limit_of_most(self.policy, self.known, &self.nobody())
+    }
+
+    /// A launch of nothing by no user, now.
+    fn nobody(&self) -> Request<'_> {
+        Request {
+            typed: OsStr::new(""),
+            arguments: &[],
+            path: Path::new(""),
+            canonical: Path::new(""),
+            uid: NOBODY,
+            gids: &[],
+            host: &self.situation.host,
+            directory: Path::new("/"),
+            environment: &|_| None,
+            now: Timestamp::now(),
+            cpus: &credentials::processors,
+            runtime: &self.situation.runtime,
+            names: &SystemNames,
+        }
+    }
+}
+
+/// The number of a user, and their name if the file has it. A name that could not be in a path reads back as
+/// what it became.
+fn user(member: &Member) -> Result<(u32, Option<String>), LookupError> {
+    match member {
+        Member::User(uid) => Ok((*uid, None)),
+        Member::Group(_) => Ok((NOBODY, None)),
+        Member::Text(name) => Ok((SystemNames.user_id(name)?.unwrap_or(NOBODY), Some(name.clone()))),
+    }
+}
+
+fn group(member: &Member) -> Result<(u32, Option<String>), LookupError> {
+    match member {
+        Member::Group(gid) => Ok((*gid, None)),
+        Member::User(_) => Ok((NOBODY, None)),
+        Member::Text(name) => Ok((SystemNames.group_id(name)?.unwrap_or(NOBODY), Some(name.clone()))),
+    }
+}
+
+fn groups_of(uid: u32) -> Result<Vec<u32>, LookupError> {
+    let account = accounts::account_of_uid(uid).map_err(failed)?;
+    account.map_or(Ok(Vec::new()), |account| accounts::groups_of(&account).map_err(failed))
+}
+
+impl Names for Named {
+    fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError> {
+        match &self.user {
+            Some((known, Some(name))) if *known == uid => Ok(Some(name.clone())),
+            _ => SystemNames.user_name(uid),
+        }
+    }
+
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        SystemNames.user_id(name)
+    }
+
+    fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError> {
+        SystemNames.group_id(name)
+    }
+
+    fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError> {
+        match &self.group {
+            Some((known, Some(name))) if *known == gid => Ok(Some(name.clone())),
+            _ => SystemNames.group_name(gid),
+        }
+    }
+
+    fn in_netgroup(&self, netgroup: &str, host: &str, user: &str) -> Result<bool, LookupError> {
+        SystemNames.in_netgroup(netgroup, host, user)
+    }
+}
+
+// What a waiter of a table waits for, as listings show it: a waiter ahead of it in the queue, or slots.
+// [`Class::passes`](crate::keeper::Class::passes) decides which launches may overtake which, as in the
+// queue.
+
+/// What one waiter waits for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum WaitsFor {
+    /// The nearest waiter ahead that it may not pass.
+    Waiter(Waiter),
+    /// The only process that holds slots.
+    Holder(Holder),
+    /// Fewer slots in use than its rule allows: its ceiling is below the limit.
+    UseBelow(u64),
+    /// As many free slots as it wants.
+    Slots(u64),
+}
+
+impl WaitsFor {
+    /// What the waiter at this position in the queue of a table waits for.
+    pub(crate) fn of(survey: &TableSnapshot, place: usize, limit: Option<u64>) -> Self {
+        let waiter = &survey.waiting[place];
+        let ahead = survey.waiting[..place].iter().rev().find(|older| !waiter.class.passes(older.class));
+        if let Some(ahead) = ahead {
+            return Self::Waiter(ahead.clone());
+        }
+        let reach = waiter.class.reach;
+        if limit.is_some_and(|limit| reach < limit) {
+            return Self::UseBelow((reach + 1).saturating_sub(waiter.wants.unwrap_or(1)).max(1));
+        }
+        let mut pids: Vec<Option<String>> = survey.holders.iter().map(Holder::shown_pid).collect();
+        pids.dedup();
+        match (pids.as_slice(), survey.holders.first()) {
+            ([Some(_)], Some(holder)) => Self::Holder(holder.clone()),
+            _ => Self::Slots(waiter.wants.unwrap_or(1)),
+        }
+    }
+
+    /// The waiter ahead, if it waits behind one.
+    pub(crate) fn waiter(&self) -> Option<&WaitingProcess> {
+        match self {
+            Self::Waiter(ahead) => Some(&ahead.process),
+            Self::Holder(_) | Self::UseBelow(_) | Self::Slots(_) => None,
+        }
+    }
+
+    /// `PID 9001 cid`, `use below 30`, `2 free slots`
+    pub(crate) fn show(&self, names: &NameCache) -> String {
+        let process = |pid: Option<String>, uid: Option<u32>| {
+            let pid = pid.unwrap_or_else(|| "?".to_owned());
+            let user = uid.map_or_else(String::new, |uid| format!(" {}", visible(names.user(uid))));
+            format!("PID {pid}{user}")
+        };
+        match self {
+            Self::Waiter(ahead) => process(ahead.process.shown_pid(), ahead.uid()),
+            Self::Holder(holder) => process(holder.shown_pid(), holder.uid),
+            Self::UseBelow(most) => format!("use below {most}"),
+            Self::Slots(1) => "a free slot".to_owned(),
+            Self::Slots(slots) => format!("{slots} free slots"),
+        }
     }
 }

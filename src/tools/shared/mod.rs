@@ -1,11 +1,7 @@
 //! Shared by subcommands: the files of repositories, names, and the ways by which commands are started.
 
-pub(crate) mod differences;
 pub(crate) mod file_accounts;
 pub(crate) mod listed_file;
-pub(crate) mod listing;
-pub(crate) mod owner;
 pub(crate) mod repositories;
 pub(crate) mod unseen_ends;
-pub(crate) mod waits_for;
 pub(crate) mod ways_in;

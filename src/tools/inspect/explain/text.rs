@@ -21,9 +21,8 @@ use crate::{
     sys::accounts,
     text::{
         clock::{Clock, system_time},
-        error::contact_line,
+        error::{ExitStatus, contact_line},
         escape::visible,
-        exit_status::ExitStatus,
         style::Style,
         table::Table,
     },

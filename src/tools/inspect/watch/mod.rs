@@ -1,10 +1,7 @@
 //! `rungate status --watch`: use, holders and queues, updated each second until the user presses q. It takes
 //! no slot. It draws a snapshot of all repositories and a view, which is what the user has chosen.
 
-mod bar;
 mod observer;
-mod repositories;
-mod snapshot;
 mod view;
 
 use std::{
@@ -23,10 +20,8 @@ use ratatui::{
 };
 
 use self::{
-    bar::{Glyphs, beside_scrollbar, draw_scrollbar},
-    observer::Observer,
-    snapshot::{Entry, Process, Snapshot},
-    view::{Action, Page, View},
+    observer::{Entry, Observer, Process, Snapshot},
+    view::{Action, Glyphs, Page, View, beside_scrollbar, draw_scrollbar},
 };
 use super::screen::{Event, Events, Screen};
 use crate::{
@@ -37,7 +32,11 @@ use crate::{
         failure::errno_of,
         signals::{self, Signal},
     },
-    text::{clock::age, columns, error::Error, exit_status::ExitStatus, style},
+    text::{
+        clock::age,
+        error::{Error, ExitStatus},
+        style, table,
+    },
 };
 
 /// From one look to the next.
@@ -250,7 +249,7 @@ fn draw_overview(
     let [list, below] = Layout::vertical([Constraint::Fill(1), Constraint::Length(below)]).areas(area);
     view.page_rows = usize::from(list.height).saturating_sub(1).max(1);
     let (list, bar) = beside_scrollbar(list, entries.len(), view.page_rows);
-    repositories::draw(frame, list, entries, place, view, glyphs);
+    self::view::draw(frame, list, entries, place, view, glyphs);
     draw_scrollbar(frame, bar, entries.len() - view.page_rows.min(entries.len()), view.top, glyphs);
     if below.height > 1 {
         let area = draw_heading(frame, below, entries[place], glyphs);
@@ -295,7 +294,7 @@ fn draw_heading(frame: &mut Frame, area: Rect, entry: &Entry, glyphs: Glyphs) ->
         text += &format!(", {kept}");
     }
     // Two of the line before it and one behind it are always seen.
-    let text = columns::cut(&text, usize::from(area.width.saturating_sub(4))) + " ";
+    let text = table::cut(&text, usize::from(area.width.saturating_sub(4))) + " ";
     let [heading, rest] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     let line = glyphs.line.repeat(usize::from(area.width));
     frame.render_widget(Line::from(vec![glyphs.line.repeat(2).dim(), text.bold(), line.dim()]), heading);
@@ -355,7 +354,7 @@ impl<'s> Processes<'s> {
     fn columns(&self, width: u16) -> Vec<(Column, u16)> {
         let widest = |column: Column, least: u16, most: u16| {
             let cells = self.holders.iter().chain(&self.waiting).map(|process| column.text(process));
-            let widest = cells.map(|cell| bar::width(&cell)).max().unwrap_or(0);
+            let widest = cells.map(|cell| self::view::width(&cell)).max().unwrap_or(0);
             (column, widest.clamp(least, most))
         };
         let mut columns = vec![widest(Column::Place, 4, 11)];
@@ -400,8 +399,8 @@ impl Column {
 
     fn cell(self, text: &str, width: u16) -> Cell<'static> {
         match self {
-            Self::Place | Self::Pid | Self::Age => bar::right(text, width),
-            Self::User | Self::Command | Self::Note => bar::left(text, width),
+            Self::Place | Self::Pid | Self::Age => self::view::right(text, width),
+            Self::User | Self::Command | Self::Note => self::view::left(text, width),
         }
     }
 }
@@ -446,10 +445,9 @@ fn section(
 
 #[cfg(test)]
 mod tests {
-    use crate::tools::inspect::watch::*;
     use crate::tools::inspect::{
         screen::{KeyCode, KeyEvent},
-        watch::snapshot::Process,
+        watch::{observer::Process, *},
     };
     use ratatui::{Terminal, backend::TestBackend, style::Modifier};
     use std::time::Duration;

@@ -12,11 +12,11 @@ use std::{
 
 use flate2::read::MultiGzDecoder;
 
-use super::filter::Filter;
+use super::Filter;
 use crate::{
     launch::journal::JOURNAL,
     policy::{LayerKind, LogTarget, Policy},
-    text::{error::Error, exit_status::ExitStatus},
+    text::error::{Error, ExitStatus},
 };
 
 /// Where daemons of syslog write what the facility `daemon` has to say: Debian's and its children's, others',

@@ -10,7 +10,7 @@ use crate::{
     tools::logs::statistics::{
         counts::{Bounded, Counts, Party, Rule},
         distribution::Distribution,
-        timeline::{MINUTE, Step},
+        usage::{MINUTE, Step},
     },
 };
 
@@ -279,7 +279,7 @@ fn local(micros: u64, called: &Called<'_>, form: &str) -> String {
 
 fn suggested(programs: &[Program<'_>]) -> Figure {
     let row = |program: &Program<'_>| -> Vec<Vec<String>> {
-        let row = |suggestion: &crate::tools::logs::statistics::suggestions::Suggestion| {
+        let row = |suggestion: &super::programs::Suggestion| {
             vec![program.name.to_owned(), suggestion.setting.clone(), suggestion.evidence.clone()]
         };
         program.suggestions.iter().map(row).collect()

@@ -4,4 +4,3 @@
 pub mod figures;
 pub mod page;
 pub mod programs;
-pub mod text;

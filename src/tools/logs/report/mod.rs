@@ -12,9 +12,8 @@ use super::{
     reading::{self, Covered, single_tables},
     rendering::{
         figures::{self, Called},
-        page::Page,
+        page::{self, Page},
         programs::{GOOD, Outcome, in_trouble, programs},
-        text,
     },
     simulation::{
         judge::Terms,
@@ -31,13 +30,12 @@ use crate::{
     sys::{replaced_file, terminal},
     text::{
         clock::{Clock, age},
-        columns::answer,
-        error::Error,
+        error::{Error, ExitStatus},
         escape::{visible, word},
-        exit_status::ExitStatus,
         figures::count,
         json,
-        print::print,
+        stream::print,
+        table::answer,
     },
     tools::shared::file_accounts::KnownAccounts,
 };
@@ -98,10 +96,10 @@ pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<
     let uses = figures::uses(&counts, &programs, &called);
     let details = figures::details(&counts, &programs, &called);
     let Some(output) = &arguments.html else {
-        let mut parts = vec![text::answer(&subtitle, &table, &programs, &doubts)];
+        let mut parts = vec![page::answer(&subtitle, &table, &programs, &doubts)];
         let columns = terminal::columns();
-        parts.extend(columns.map(|columns| text::uses(&programs, &uses, columns)));
-        parts.extend(details.iter().map(|figure| text::figure(figure, columns.is_some())));
+        parts.extend(columns.map(|columns| page::uses(&programs, &uses, columns)));
+        parts.extend(details.iter().map(|figure| page::figure(figure, columns.is_some())));
         parts.retain(|part| !part.is_empty());
         return print(&answer(&parts.join("\n")));
     };

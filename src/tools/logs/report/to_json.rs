@@ -79,7 +79,7 @@ fn of_program(program: &Program<'_>) -> Value {
     value["waits"] = lengths(&of.waits);
     value["runs"] = lengths(&of.runs);
     value["ends"] = ends(of.usage.ends);
-    let suggestion = |one: &crate::tools::logs::statistics::suggestions::Suggestion| json!({ "setting": one.setting, "evidence": one.evidence });
+    let suggestion = |one: &crate::tools::logs::rendering::programs::Suggestion| json!({ "setting": one.setting, "evidence": one.evidence });
     value["suggestions"] = program.suggestions.iter().map(suggestion).collect();
     value["enough_seats"] = match &program.outcome {
         Some(Outcome::Enough(seats)) => json!(seats),

@@ -1,28 +1,36 @@
 //! `rungate simulate`: the launches of a log under another policy.
 
-mod material;
 mod sweep;
 mod text;
-mod to_json;
 
 use std::path::{Path, PathBuf};
 
-use self::{material::Material, sweep::Sweep, text::Compared};
-use super::reading::{self, single_tables};
+use self::{sweep::Sweep, text::Compared};
 use super::{
+    reading::{self, single_tables},
     simulation::{
-        judge::Terms,
+        judge::{Accounts, Terms},
         sweep::Trial,
+        tally::Tally,
         traffic::{Reading, Recording, Traffic},
     },
-    statistics::joiner,
+    statistics::{counts::Cell, joiner},
 };
 use crate::{
     cli::{SimulateArguments, Span},
+    judge::terms::names::Names,
+    launch::situation::Situation,
     policy::{Policy, Wait},
-    text::{columns::answer, error::Error, escape::Show, exit_status::ExitStatus, json},
+    text::{
+        clock::Clock,
+        error::{Error, ExitStatus},
+        escape::Show,
+        json,
+        stream::print,
+        table::answer,
+    },
+    tools::shared::file_accounts::KnownAccounts,
 };
-use crate::{launch::situation::Situation, text::print::print, tools::shared::file_accounts::KnownAccounts};
 
 /// Whether a file has the name of a log, rotated and compressed as it may be.
 fn is_named_as_log(path: &Path) -> bool {
@@ -61,7 +69,7 @@ pub(crate) fn run(arguments: &SimulateArguments, situation: &Situation) -> Resul
     let undecided = if sweep.is_some() { Vec::new() } else { trial.undecided(&policy) };
     if !undecided.is_empty() {
         return print(&if arguments.json {
-            json::render(&to_json::unknown(&material, &undecided))
+            json::render(&self::sweep::unknown(&material, &undecided))
         } else {
             answer(&text::unknown(&material, &undecided))
         });
@@ -77,7 +85,7 @@ pub(crate) fn run(arguments: &SimulateArguments, situation: &Situation) -> Resul
     let mut compared = Compared::default();
     let draws = trial.draws(&policy, &mut |launch, outcome| compared.see(launch, outcome));
     print(&if arguments.json {
-        json::render(&to_json::all(&material, &draws))
+        json::render(&self::sweep::all(&material, &draws))
     } else {
         answer(&text::all(&material, &draws, &compared))
     })
@@ -134,4 +142,74 @@ fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments
 
 fn usage(text: String) -> Error {
     Error::new(ExitStatus::Usage, text)
+}
+
+// The inputs of all that is printed of a simulation.
+
+/// The log, and what it is checked with.
+struct Material<'m> {
+    arguments: &'m SimulateArguments,
+    traffic: &'m Traffic,
+    accounts: &'m KnownAccounts,
+    policy: &'m Policy,
+}
+
+/// Names with launches in both, then and now.
+struct Line {
+    name: String,
+    then: Cell,
+    now: Cell,
+}
+
+/// The keys by which launches are counted.
+#[derive(Clone, Copy)]
+enum By {
+    User,
+    Group,
+    Command,
+}
+
+impl Material<'_> {
+    /// Each of them, those with most changes first.
+    fn lines(&self, by: By, now: &Tally) -> Vec<Line> {
+        let keys = |kind: usize| -> Vec<String> {
+            let kind = &self.traffic.kinds[kind];
+            match by {
+                By::User => vec![self.user(kind.uid)],
+                By::Group => self.groups(kind),
+                By::Command => vec![kind.command.clone()],
+            }
+        };
+        let (then, now) = (self.traffic.then.by(keys), now.by(keys));
+        let line = |(name, now): (String, Cell)| Line {
+            then: then.get(&name).copied().unwrap_or_default(),
+            name,
+            now,
+        };
+        let mut lines: Vec<Line> = now.into_iter().map(line).collect();
+        lines.sort_by_key(|line| {
+            let change = line.now.newly_refused + line.now.newly_started;
+            std::cmp::Reverse((change, line.now.refused, line.now.waited, line.now.launches))
+        });
+        lines
+    }
+
+    /// The name of a user.
+    fn user(&self, uid: u32) -> String {
+        self.accounts.user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string())
+    }
+
+    fn groups(&self, kind: &crate::tools::logs::simulation::kind::Kind) -> Vec<String> {
+        let gids = match &kind.told {
+            Some(told) => told.groups.clone(),
+            None => self.accounts.groups_of(kind.uid),
+        };
+        let name = |gid: u32| self.accounts.group_name(gid).ok().flatten().unwrap_or_else(|| gid.to_string());
+        gids.into_iter().map(name).collect()
+    }
+
+    /// The time in the policy's zone.
+    fn clock(&self) -> Clock {
+        Clock::in_zone(self.policy.time_zone())
+    }
 }

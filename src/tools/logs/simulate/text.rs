@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::material::{By, Line, Material};
+use super::{By, Line, Material};
 use crate::{
     text::{
         escape::visible,
@@ -11,7 +11,7 @@ use crate::{
     },
     tools::logs::{
         simulation::tally::{Outcome, Tally},
-        statistics::{counts::Cell, distribution::Distribution, fate::Fate, usage::Ends},
+        statistics::{counts::Cell, distribution::Distribution, joiner::Fate, usage::Ends},
     },
 };
 

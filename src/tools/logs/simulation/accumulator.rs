@@ -4,7 +4,7 @@ use super::{
     tally::{OfRepository, Outcome, Tally},
     traffic::Launch,
 };
-use crate::{acquire::refusal::Refusal, policy::Hours, tools::logs::statistics::fate::Fate};
+use crate::{acquire::refusal::Refusal, policy::Hours, tools::logs::statistics::joiner::Fate};
 
 /// Called for each launch with its number and its outcome.
 pub type See<'s> = dyn FnMut(usize, Outcome) + 's;

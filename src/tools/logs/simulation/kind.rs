@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    launch::log::{circumstances::Circumstances, event::Event},
+    launch::log::event::{Circumstances, Event},
     policy::RelevantInputs,
 };
 
@@ -175,7 +175,7 @@ impl Kinds {
 mod tests {
     use std::ffi::OsStr;
 
-    use crate::launch::log::{circumstances::TableSeen, event::Kind as EventKind};
+    use crate::launch::log::event::{Kind as EventKind, TableSeen};
     use crate::tools::logs::simulation::kind::*;
 
     fn event(change: impl Fn(&mut Event, &mut Circumstances)) -> Event {

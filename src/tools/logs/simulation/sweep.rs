@@ -28,7 +28,7 @@ use crate::{
     keeper::{Class, WaitingProcess, held::Held, memory, table::Keepers},
     policy::{Hours, Policy},
     sys::descriptor::Inherited,
-    tools::logs::statistics::fate::Fate,
+    tools::logs::statistics::joiner::Fate,
 };
 
 /// How often a log is played where durations have to be sampled.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tools::logs::statistics::{counts::Cell, distribution::Distribution, fate::Fate};
+use crate::tools::logs::statistics::{counts::Cell, distribution::Distribution, joiner::Fate};
 
 /// So long a wait is one that people complain of.
 pub const LONG_WAIT: u64 = 300_000_000;

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     judge::terms::names::{LookupError, Names},
     policy::{Hours, Policy},
-    tools::logs::statistics::fate::Fate,
+    tools::logs::statistics::joiner::Fate,
 };
 
 struct Nobody;

@@ -12,8 +12,7 @@ use crate::{
     policy::{Hours, RelevantInputs},
     tools::logs::statistics::{
         counts::Counts,
-        fate::Fate,
-        joiner::{self, End, Joiner, Launched, Run, Sink},
+        joiner::{self, End, Fate, Joiner, Launched, Run, Sink},
         usage::Ends,
     },
 };

@@ -8,10 +8,8 @@ use std::{
 
 use super::{
     distribution::Distribution,
-    fate::Fate,
-    joiner::{Closing, Joiner, Launched, Reading, Run, Sink},
-    timeline::{MINUTE, step_for},
-    usage::{Ends, Usage},
+    joiner::{Closing, Fate, Joiner, Launched, Reading, Run, Sink},
+    usage::{Ends, MINUTE, Usage, step_for},
 };
 use crate::{
     launch::log::event::{Event, Kind},

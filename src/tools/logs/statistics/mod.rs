@@ -6,9 +6,5 @@
 
 pub mod counts;
 pub mod distribution;
-pub mod fate;
 pub mod joiner;
-pub mod suggestions;
-mod tables;
-pub mod timeline;
 pub mod usage;

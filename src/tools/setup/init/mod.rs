@@ -1,7 +1,6 @@
 //! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It
 //! never changes existing files, and makes all of it or nothing.
 
-mod places;
 mod repositories;
 
 use std::{
@@ -13,7 +12,7 @@ use std::{
 use crate::{
     cli::{InitArguments, Place},
     launch::situation::Situation,
-    policy::SYSTEM_POLICY,
+    policy::{Policy, SYSTEM_POLICY},
     sys::{
         accounts,
         failure::{Errno, Failure},
@@ -21,11 +20,10 @@ use crate::{
         replaced_file,
     },
     text::{
-        columns::answer,
-        error::Error,
+        error::{Error, ExitStatus},
         escape::{visible, word},
-        exit_status::ExitStatus,
-        print::print,
+        stream::print,
+        table::answer,
     },
 };
 
@@ -128,7 +126,7 @@ fn next(policy: &FirstPolicy, path: &Path, dry_run: bool) -> String {
     };
     if let Some(place) = policy.place {
         let is_root = path == Path::new(SYSTEM_POLICY);
-        let tries = places::tries(place, is_root);
+        let tries = tries(place, is_root);
         let width = tries.iter().map(|(line, _)| line.len()).max().unwrap_or(0);
         let lines = tries.iter().map(|(line, what)| format!("  {line:<width$}  # {what}\n"));
         return format!("{system}Three to try:\n{}", lines.collect::<String>());
@@ -194,7 +192,7 @@ impl FirstPolicy {
 
     /// One of the example policies.
     fn of_place(place: Place) -> Result<Self, Error> {
-        Ok(Self { commands: places::repositories(place)?, limit: 1, place: Some(place) })
+        Ok(Self { commands: repositories(place)?, limit: 1, place: Some(place) })
     }
 
     /// Its repositories that have one lock file: one for each command, of its name.
@@ -204,11 +202,11 @@ impl FirstPolicy {
 
     /// For everybody.
     fn for_the_system(&self) -> String {
-        self.place.map_or_else(|| self.within(SYSTEM), places::for_the_system)
+        self.place.map_or_else(|| self.within(SYSTEM), example_for_the_system)
     }
 
     fn for_a_user(&self) -> String {
-        self.place.map_or_else(|| self.within(OWN), |place| places::text(place).to_owned())
+        self.place.map_or_else(|| self.within(OWN), |place| example(place).to_owned())
     }
 
     fn within(&self, text: &str) -> String {
@@ -376,6 +374,83 @@ fn described(status: &Status) -> String {
 
 fn stands_in_the_way(text: String) -> Error {
     Error::new(ExitStatus::System, text).advise("Nothing was created or changed.".to_owned())
+}
+
+// `rungate init --for`: an example policy for a place where people are. The text is that of `policies`,
+// which tests execute; only the directory of the repositories differs for root.
+
+/// The text of a policy, for a user.
+fn example(place: Place) -> &'static str {
+    match place {
+        Place::Agents => include_str!("../../../../policies/coding-agents.toml"),
+        Place::Gpu => include_str!("../../../../policies/gpus.toml"),
+        Place::Licences => include_str!("../../../../policies/licence-seats.toml"),
+        Place::Cron => include_str!("../../../../policies/nightly-sync.toml"),
+        Place::Ci => include_str!("../../../../policies/ci-host.toml"),
+    }
+}
+
+/// The same for all users of the host.
+fn example_for_the_system(place: Place) -> String {
+    let line = |line: &str| match line.strip_prefix("directory = \"{runtime}\"") {
+        Some(_) => format!("directory = \"{REPOSITORIES}\"\n"),
+        None => format!("{line}\n"),
+    };
+    example(place).lines().map(line).collect()
+}
+
+/// The repositories that have one lock file each.
+fn repositories(place: Place) -> Result<Vec<String>, Error> {
+    let policy = Policy::of_text("policy.toml", example(place))
+        .map_err(|faults| Error::new(ExitStatus::Policy, faults.to_string()))?;
+    let fixed = policy.repositories().iter().filter(|known| known.fixed_path(Path::new("/")).is_some());
+    Ok(fixed.map(|known| known.name().to_owned()).collect())
+}
+
+/// Three commands to try, and what they do.
+fn tries(place: Place, is_root: bool) -> [(String, &'static str); 3] {
+    let shims = if is_root { "/etc/rungate/shims" } else { "~/.local/lib/rungate/shims" };
+    let shim = format!("rungate shim install {shims}");
+    let of_command = |command: &str| {
+        [
+            (format!("rungate explain -- {command}"), "what would happen, and why"),
+            (format!("rungate run -- {command}"), "start it under the policy"),
+            ("rungate policy edit".to_owned(), "put your own commands in; it is checked before it counts"),
+        ]
+    };
+    match place {
+        Place::Agents => [
+            (shim, "then put this directory first in the PATH of the agents"),
+            ("rungate explain -- cargo test".to_owned(), "what would happen, and why"),
+            ("rungate status --watch".to_owned(), "who builds, and who waits"),
+        ],
+        Place::Gpu => of_command("train"),
+        Place::Licences => of_command("matlab"),
+        Place::Cron => of_command("nightly-sync"),
+        Place::Ci => [
+            ("rungate explain --as board-job -- make".to_owned(), "what would happen, and why"),
+            ("rungate run --as board-job --wait 50m -- make".to_owned(), "a job that needs the board"),
+            ("rungate policy edit".to_owned(), "put your own boards in; it is checked before it counts"),
+        ],
+    }
+}
+
+#[cfg(test)]
+mod places_tests {
+    use clap::ValueEnum;
+
+    use super::*;
+
+    /// For root the repositories are those of the host.
+    #[test]
+    fn every_text_becomes_a_policy_of_the_system() {
+        for place in Place::value_variants() {
+            let text = example_for_the_system(*place);
+            assert!(text.contains("directory = \"/run/rungate\"\n") && !text.contains("{runtime}"), "{text}");
+            assert!(Policy::of_text("policy.toml", text).is_ok());
+            assert!(!repositories(*place).expect("no faults").is_empty());
+        }
+    }
 }
 
 #[cfg(test)]

@@ -22,10 +22,9 @@ use crate::{
         replaced_file,
     },
     text::{
-        error::Error,
+        error::{Error, ExitStatus},
         escape::{Show, visible},
-        exit_status::ExitStatus,
-        print::print,
+        stream::print,
     },
     tools::shared::{listed_file::ListedFile, repositories::wanted},
 };

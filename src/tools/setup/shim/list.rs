@@ -6,26 +6,28 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::{Value, json};
-
-use super::reach;
 use crate::{
     cli::ShimListArguments,
     judge::decide,
     launch::{
         installation::TOOLS,
-        program::{Program, Search},
-        run::stages,
+        program::{Program, Search, directory_of},
+        run,
         shim::{Shim, ShimDirectory},
         situation::Situation,
     },
     policy::Policy,
     sys::executable,
     text::{
-        error::Error, escape::visible, exit_status::ExitStatus, json, print::print, stream, table::Table,
+        error::{Error, ExitStatus},
+        escape::visible,
+        json,
+        stream::{self, print},
+        table::Table,
     },
-    tools::shared::ways_in::{WayIn, ways_in},
+    tools::shared::ways_in::{Reach, WayIn, ways_in},
 };
+use serde_json::{Map, Value, json};
 
 /// Where the package has login shells look for shims.
 const USUAL: &str = "/etc/rungate/shims";
@@ -87,8 +89,7 @@ impl Listed {
         situation: &Situation,
     ) -> Self {
         let shim = Shim { path: directory.link(&name), name };
-        let found =
-            stages::find(|name| policy.executable(name), &shim.name, Some(&shim), &situation.directory);
+        let found = run::find(|name| policy.executable(name), &shim.name, Some(&shim), &situation.directory);
         let position = search.position(directory.path());
         let shadowed_by = search.entries()[..position.unwrap_or(0)]
             .iter()
@@ -146,7 +147,7 @@ fn to_text(shims: &[Listed], ways: &[WayIn]) -> String {
         ]);
     }
     let shims: Vec<&Shim> = shims.iter().map(|listed| &listed.shim).collect();
-    format!("{}\n{}", table.render(), reach::to_text(&shims, ways))
+    format!("{}\n{}", table.render(), reach_to_text(&shims, ways))
 }
 
 fn to_json(shims: &[Listed], ways: &[WayIn]) -> String {
@@ -160,10 +161,62 @@ fn to_json(shims: &[Listed], ways: &[WayIn]) -> String {
                 "rules": listed.rules,
                 "in_path": listed.is_in_path,
                 "shadowed_by": listed.shadowed_by.as_ref().map(visible),
-                "ways": reach::to_json(&listed.shim, ways),
+                "ways": reach_to_json(&listed.shim, ways),
                 "note": (!listed.note.is_empty()).then_some(&listed.note),
             })
         })
         .collect();
     json::render(&Value::Array(listed))
+}
+
+// Which ways in lead to the listed shims, and what the others need.
+
+/// How many shims are named that a way does not lead to.
+const NAMED: usize = 3;
+
+/// A table of the ways, and below it what is to be done about those that miss a shim.
+pub(super) fn reach_to_text(shims: &[&Shim], ways: &[WayIn]) -> String {
+    let mut table = Table::new(&["WAY IN", "SHIMS"]);
+    let mut remedies: Vec<String> = Vec::new();
+    for way in ways {
+        let missed: Vec<&Shim> = shims.iter().copied().filter(|shim| misses(way, shim)).collect();
+        table.row([way.way.name(), verdict(way, shims, &missed)]);
+        let remedy = missed.first().map(|shim| way.way.remedy(directory_of(&shim.path)));
+        remedies.extend(remedy.filter(|remedy| !remedies.contains(remedy)));
+    }
+    let advice = if remedies.is_empty() {
+        String::new()
+    } else {
+        format!("To have them work on more ways, see rungate-shim(8), or:\n  {}\n", remedies.join("\n  "))
+    };
+    format!("{}{advice}", table.render())
+}
+
+fn misses(way: &WayIn, shim: &Shim) -> bool {
+    matches!(way.reach(shim), Reach::Other(_) | Reach::Nothing)
+}
+
+fn verdict(way: &WayIn, shims: &[&Shim], missed: &[&Shim]) -> String {
+    if shims.iter().any(|shim| way.reach(shim) == Reach::Unknown) {
+        way.way.unknown().to_owned()
+    } else if missed.is_empty() {
+        "work".to_owned()
+    } else if missed.len() == shims.len() {
+        "do not work".to_owned()
+    } else {
+        let named: Vec<String> = missed.iter().take(NAMED).map(|shim| visible(&shim.name)).collect();
+        let more = missed.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("work, except for {}{more}", named.join(", "))
+    }
+}
+
+/// Each way by its name, with whether it leads to the shim; null if unknown.
+pub(super) fn reach_to_json(shim: &Shim, ways: &[WayIn]) -> Value {
+    let reaches = |way: &WayIn| match way.reach(shim) {
+        Reach::Shim => Value::Bool(true),
+        Reach::Other(_) | Reach::Nothing => Value::Bool(false),
+        Reach::Unknown => Value::Null,
+    };
+    Value::Object(ways.iter().map(|way| (way.way.key(), reaches(way))).collect::<Map<_, _>>())
 }

@@ -1,7 +1,6 @@
 //! `rungate shim`: links to rungate in front of programs.
 
 mod list;
-mod reach;
 
 use std::{
     ffi::{OsStr, OsString},
@@ -17,11 +16,9 @@ use crate::{
     },
     sys::executable,
     text::{
-        error::Error,
+        error::{Error, ExitStatus},
         escape::{visible, word},
-        exit_status::ExitStatus,
-        print::print,
-        stream,
+        stream::{self, print},
     },
 };
 

@@ -1,16 +1,14 @@
 //! `rungate explain` without a command: what the policy allows one person, what they hold, where they wait,
 //! and how long such waits took. It predicts nothing: past waits are no promise.
 
-mod json;
 mod text;
 
 use std::{
     cell::{LazyCell, RefCell},
     collections::BTreeMap,
     path::Path,
+    time::Duration,
 };
-
-use jiff::Timestamp;
 
 use super::become_user;
 use crate::{
@@ -34,19 +32,29 @@ use crate::{
     },
     policy::{Policy, Rule},
     sys::{accounts::NameCache, credentials},
-    text::{clock::Clock, error::Error, exit_status::ExitStatus, print::print},
+    text::{
+        clock::Clock,
+        error::{Error, ExitStatus},
+        escape::visible,
+        json,
+        stream::print,
+    },
     tools::{
         logs::{
             reading::{self, single_tables},
             statistics::{
                 distribution::Distribution,
-                fate::Fate,
-                joiner::{Joiner, Launched, Reading, Run, Sink},
+                joiner::{Fate, Joiner, Launched, Reading, Run, Sink},
             },
         },
-        shared::{listed_file::ListedFile, repositories::wanted, waits_for::WaitsFor},
+        shared::{
+            listed_file::{ListedFile, WaitsFor},
+            repositories::wanted,
+        },
     },
 };
+use jiff::Timestamp;
+use serde_json::{Value, json};
 
 /// Shows what is the caller's, or another user's.
 pub(super) fn run(arguments: &ExplainArguments, mut situation: Situation) -> Result<u8, Error> {
@@ -318,4 +326,90 @@ impl Sink for Past {
     fn ended(&mut self, _run: &Run) {}
 
     fn noted(&mut self, _event: &Event, _at: u64) {}
+}
+
+// `explain` without a command, as JSON.
+
+impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
+    fn to_json(&self) -> String {
+        let credentials = &self.situation.credentials;
+        let held = self.held().map(|(file, holder)| {
+            json!({
+                "repository": file.name,
+                "member": file.member,
+                "slot": holder.slots.0,
+                "last_slot": holder.slots.1,
+                "pid": holder.pid,
+                "host": holder.elsewhere(),
+                "since": holder.since.and_then(Clock::stamp),
+                "command": holder.command,
+                "rule": holder.rule,
+            })
+        });
+        let places = self.places().map(|place| {
+            json!({
+                "repository": place.file.name,
+                "member": place.file.member,
+                "place": place.number,
+                "of": place.of,
+                "pid": place.waiter.process.pid,
+                "host": place.waiter.process.host.as_deref(),
+                "since": place.waiter.since().and_then(Clock::stamp),
+                "wants": place.waiter.wants,
+                "behind": place.waits_for.waiter().and_then(|ahead| ahead.pid),
+                "waits_for": place.waits_for.show(&self.names),
+                "command": place.waiter.command(),
+            })
+        });
+        let names = self.repositories();
+        let waits = names.iter().filter_map(|name| {
+            let waits = self.past.waits.get(*name)?;
+            let seconds = |percent| {
+                let wait = Duration::from_micros(waits.took.percentile(percent));
+                (waits.took.count > 0).then_some(wait.as_secs_f64())
+            };
+            Some(json!({
+                "repository": name,
+                "started": waits.took.count,
+                "gave_up": waits.gave_up,
+                "median_seconds": seconds(50.0),
+                "p90_seconds": seconds(90.0),
+            }))
+        });
+        json::render(&json!({
+            "user": self.names.user(credentials.uid),
+            "uid": credentials.uid,
+            "gids": credentials.groups,
+            "host": self.situation.host.to_string_lossy(),
+            "denied": self.personal.denied.map(Rule::shown_name),
+            "exempt": self.personal.exempt.map(Rule::shown_name),
+            "limits": self.limits.iter().map(Limit::to_json).collect::<Vec<Value>>(),
+            "by_command": self.personal.open.iter().map(|one| one.shown_name()).collect::<Vec<_>>(),
+            "held": held.collect::<Vec<Value>>(),
+            "waiting": places.collect::<Vec<Value>>(),
+            "waits": waits.collect::<Vec<Value>>(),
+            "waits_days": Past::DAYS,
+            "waits_error": self.past.failure,
+        }))
+    }
+}
+
+impl Limit<'_> {
+    fn to_json(&self) -> Value {
+        let found = self.survey.as_ref();
+        let lower = self.lower.iter().map(|(slots, origin)| json!({ "rule": origin.rule, "limit": slots }));
+        json!({
+            "repository": self.claim.repository,
+            "member": self.claim.member_name(&SystemNames),
+            "path": self.claim.location.path().map(visible),
+            "limit": self.claim.amount.reach(),
+            "limit_of_all": self.claim.amount.limit,
+            "lower": lower.collect::<Vec<Value>>(),
+            "mine": found.ok().map(|_| self.mine),
+            "used": found.ok().map(|survey| survey.used),
+            "waiting": found.ok().map(|survey| survey.waiting.len()),
+            "rules": self.claim.origins.iter().map(|origin| origin.rule).collect::<Vec<_>>(),
+            "error": found.err(),
+        })
+    }
 }

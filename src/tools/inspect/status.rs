@@ -6,23 +6,20 @@ use super::watch;
 use crate::{
     cli::StatusArguments,
     keeper::{error::KeeperError, file::table_snapshot::TableSnapshot},
+    launch::situation::Situation,
     sys::terminal,
     text::{
         clock::{Clock, age},
-        columns::answer,
         error::Error,
         escape::visible,
         json,
+        stream::print,
         style::Style,
-        table::Table,
+        table::{Table, answer},
     },
-};
-use crate::{
-    launch::situation::Situation,
-    text::print::print,
     tools::shared::{
         listed_file::{Free, ListedFile},
-        listing::{self, NONE},
+        repositories::{self, NONE},
     },
 };
 
@@ -32,7 +29,7 @@ pub(crate) fn run(arguments: &StatusArguments, situation: Situation) -> Result<u
         return watch::run(&arguments.listing, situation);
     }
     let arguments = &arguments.listing;
-    let shown = listing::to_show(&situation, arguments)?;
+    let shown = repositories::to_show(&situation, arguments)?;
     let generation = shown.generation;
     let repositories: Vec<Surveyed> = shown
         .repositories
@@ -51,7 +48,7 @@ pub(crate) fn run(arguments: &StatusArguments, situation: Situation) -> Result<u
     let is_named = !arguments.repositories.is_empty();
     let text = if arguments.json { to_json(&repositories) } else { to_text(&repositories, is_named, &clock) };
     print(&text)?;
-    Ok(listing::status(shown.is_faulty, failed, unknown))
+    Ok(repositories::status(shown.is_faulty, failed, unknown))
 }
 
 /// A repository, and each of its lock files with what was found there.

@@ -1,4 +1,5 @@
-//! Files that are opened, judged and read, each with its faults.
+//! Which files make up the policy, and their text. Only this folder of the module reads files. Everything
+//! after it works on text in memory, so that tests and `policy check FILE` judge exactly as a launch.
 
 use std::{
     borrow::Cow,
@@ -8,23 +9,205 @@ use std::{
 };
 
 use super::{
-    Proposal,
-    found::{Found, LayerText},
+    fault::Fault,
+    layer::{Delegation, LayerKind, SYSTEM_POLICY},
+    malformed,
+    validation::delegations_of,
 };
 use crate::{
-    policy::{delegation::Delegation, fault::Fault, layer::LayerKind, malformed, preview::delegations_of},
     sys::{
         accounts,
         regular_file::{self, Kind},
+        stamp::Stamp,
         trust::InsecurePath,
         trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
     },
     text::diagnostic::{Change, SourceText},
 };
 
+/// Where the policy comes from.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Sources {
+    /// The system's file. Its drop-ins are in the directory beside it whose name ends in `.d` instead of
+    /// `.toml`.
+    pub system: PathBuf,
+    /// What `--policy` or `RUNGATE_POLICY` names; it must exist.
+    pub given: Option<PathBuf>,
+    /// The user who names it, and may also own it: a caller may act for another user.
+    pub given_by: u32,
+    /// The caller's own file, `$XDG_CONFIG_HOME/rungate/policy.toml`.
+    pub own: Option<PathBuf>,
+    /// The caller's real uid: the only owner of a policy besides root, and whether added layers may loosen.
+    pub caller: u32,
+}
+
+/// A text that may be put at a path.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Proposal {
+    /// Where.
+    pub path: PathBuf,
+    /// The kind; none if it would not be a file.
+    pub text: Option<String>,
+}
+
+impl Proposal {
+    fn source(&self) -> Option<SourceText> {
+        self.text.as_deref().map(|text| SourceText::new(&self.path, text))
+    }
+}
+
+impl Sources {
+    /// The system's policy alone, for a caller with this real uid.
+    pub fn system(caller: u32) -> Self {
+        Sources { system: SYSTEM_POLICY.into(), given: None, given_by: caller, own: None, caller }
+    }
+
+    /// The directory of the system's drop-ins.
+    pub fn drop_ins(&self) -> PathBuf {
+        self.system.with_extension("d")
+    }
+
+    pub(super) fn is_drop_in(&self, file: &Path) -> bool {
+        file.parent() == Some(&self.drop_ins())
+    }
+
+    /// Reads every file, and the delegated files that `is_wanted` selects: no others are even opened.
+    pub(super) fn read(&self, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+        self.read_by(Reading::for_caller(self.caller), is_wanted)
+    }
+
+    /// Reads every file as if these texts were at their paths.
+    pub(super) fn read_with(&self, proposals: &[Proposal]) -> Found {
+        self.read_by(Reading::for_caller(self.caller).with(proposals), &|_| true)
+    }
+
+    fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+        let mut system = reading.file(&self.system, Need::May);
+        let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
+        let delegated = reading.drop_ins(&self.drop_ins(), &mut system, &delegations, is_wanted);
+        reading.layer(LayerKind::System, system);
+        for file in delegated {
+            reading.layer(LayerKind::Delegated, vec![file]);
+        }
+        if let Some(given) = &self.given {
+            let files = reading.given(given, self.given_by);
+            reading.layer(LayerKind::Given, files);
+        }
+        if let Some(own) = &self.own {
+            let files = reading.file(own, Need::WhereReached);
+            reading.layer(LayerKind::Own, files);
+        }
+        Found { delegations, ..reading.found }
+    }
+}
+
+// The files of a policy that were found: their texts and their faults.
+
+/// The text of a layer's files, wherever it came from.
+#[derive(Debug)]
+pub struct LayerText {
+    pub kind: LayerKind,
+    /// The files, in the order in which they count.
+    pub files: Vec<SourceText>,
+}
+
+/// The files that were found in the places of a policy.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(in crate::policy) layers: Vec<LayerText>,
+    /// Files that cannot be used, and why.
+    pub(in crate::policy) faults: Vec<(PathBuf, Fault)>,
+    /// Names in the drop-in directory that are no drop-ins, with the directory.
+    pub(in crate::policy) skipped: Vec<(PathBuf, String)>,
+    pub(in crate::policy) stamps: Stamps,
+    /// What the system's main file delegates.
+    pub(in crate::policy) delegations: Vec<Delegation>,
+}
+
+// Every file of a policy as it was found, or its absence, to detect later whether the policy is still the
+// same.
+
+/// The files with their states.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stamps {
+    files: Vec<(PathBuf, Option<Stamp>)>,
+    /// Those of delegated files, which do not apply to all users.
+    delegated: Vec<(PathBuf, Option<Stamp>)>,
+    /// Stamps of time zones, which are the same policy elsewhere.
+    zones: Vec<(PathBuf, Option<Stamp>)>,
+}
+
+impl Stamps {
+    /// Whether a file was added, removed or changed since.
+    pub(in crate::policy) fn are_stale(&self) -> bool {
+        self.all().any(|(path, stamp)| Stamp::of(path) != *stamp)
+    }
+
+    /// Whether they are certainly unchanged, without waiting for a disk.
+    pub(in crate::policy) fn are_surely_fresh(&self) -> bool {
+        self.all().all(|(path, stamp)| Stamp::is_surely_still(path, *stamp))
+    }
+
+    /// Whether that can be known, because no file is anywhere but on this host. The absence of a file is
+    /// known on any file system.
+    pub(in crate::policy) fn are_local(&self) -> bool {
+        self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
+    }
+
+    /// The inputs that are the same for all users while the system's policy in this directory is unchanged,
+    /// without delegated files. Without one, for all users of these files.
+    pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {
+        let is_of_system = move |path: &Path| systems.is_some_and(|systems| path.starts_with(systems));
+        let has_systems = self.files.iter().any(|(path, stamp)| stamp.is_some() && is_of_system(path));
+        let shared = self.files.iter().filter(move |(path, _)| !has_systems || is_of_system(path));
+        shared.filter_map(|(_, stamp)| stamp.as_ref())
+    }
+
+    fn has(&self, file: Stamp) -> bool {
+        self.all().filter_map(|(_, stamp)| stamp.as_ref()).any(|known| known.is_of_same_file(&file))
+    }
+
+    /// Whether two policies are the same, without delegated files.
+    pub(in crate::policy) fn are_those_of_everybody(&self, other: &Stamps) -> bool {
+        self.files == other.files
+    }
+
+    fn all(&self) -> impl Iterator<Item = &(PathBuf, Option<Stamp>)> {
+        self.files.iter().chain(&self.delegated).chain(&self.zones)
+    }
+
+    /// The current stamps of files.
+    pub(in crate::policy) fn of(paths: impl Iterator<Item = PathBuf>) -> Self {
+        let files = paths.map(|path| (Stamp::of(&path), path)).map(|(stamp, path)| (path, stamp));
+        Self { files: files.collect(), ..Self::default() }
+    }
+
+    /// Adds delegated files that were not read.
+    pub(in crate::policy) fn add_delegated(&mut self, Stamps { files, .. }: Stamps) {
+        self.delegated.extend(files);
+    }
+
+    fn push(&mut self, stamp: (PathBuf, Option<Stamp>)) {
+        self.files.push(stamp);
+    }
+
+    /// Notes the file of a time zone as it is now.
+    pub(in crate::policy) fn see_zone(&mut self, path: PathBuf) {
+        let stamp = Stamp::of(&path);
+        self.zones.push((path, stamp));
+    }
+
+    /// Marks the last file as delegated.
+    fn is_delegated(&mut self) {
+        self.delegated.extend(self.files.pop());
+    }
+}
+
+// Files that are opened, judged and read, each with its faults.
+
 /// Whether a file must exist.
 #[derive(Clone, Copy, Eq, PartialEq)]
-pub(super) enum Need {
+enum Need {
     Must,
     /// It may be missing, but a dangling link shows that one was meant to exist.
     May,
@@ -33,21 +216,21 @@ pub(super) enum Need {
     WhereReached,
 }
 
-pub(super) struct Reading<'p> {
+struct Reading<'p> {
     /// Every directory is judged once.
     judged: JudgedDirectories,
     /// The text to read instead of the existing file.
     proposals: &'p [Proposal],
-    pub(super) found: Found,
+    found: Found,
 }
 
 impl<'p> Reading<'p> {
-    pub(super) fn for_caller(caller: u32) -> Self {
+    fn for_caller(caller: u32) -> Self {
         Reading { judged: JudgedDirectories::for_caller(caller), proposals: &[], found: Found::default() }
     }
 
     /// The same, with these texts at their paths.
-    pub(super) fn with(self, proposals: &'p [Proposal]) -> Self {
+    fn with(self, proposals: &'p [Proposal]) -> Self {
         Reading { proposals, ..self }
     }
 
@@ -56,7 +239,7 @@ impl<'p> Reading<'p> {
     }
 
     /// A file, where it exists and can be used.
-    pub(super) fn file(&mut self, path: &Path, need: Need) -> Vec<SourceText> {
+    fn file(&mut self, path: &Path, need: Need) -> Vec<SourceText> {
         if let Some(proposal) = self.proposal(path) {
             return Vec::from_iter(proposal.source());
         }
@@ -65,7 +248,7 @@ impl<'p> Reading<'p> {
     }
 
     /// A file that the caller names, and may own too.
-    pub(super) fn given(&mut self, path: &Path, by: u32) -> Vec<SourceText> {
+    fn given(&mut self, path: &Path, by: u32) -> Vec<SourceText> {
         if by == self.judged.caller() {
             return self.file(path, Need::Must);
         }
@@ -102,7 +285,7 @@ impl<'p> Reading<'p> {
     }
 
     /// The drop-ins in a directory, without delegated ones; `None` if there is no such directory.
-    pub(super) fn drop_ins_in(&mut self, directory: &Path) -> Option<Vec<PathBuf>> {
+    fn drop_ins_in(&mut self, directory: &Path) -> Option<Vec<PathBuf>> {
         let found = TrustedDirectory::open(directory, &self.judged).and_then(|opened| {
             let Some(opened) = opened else { return Ok(None) };
             let names = opened.names()?.iter().filter(|name| is_drop_in(name));
@@ -115,7 +298,7 @@ impl<'p> Reading<'p> {
     }
 
     /// Adds the drop-ins of the system to its files; returns those that are delegated.
-    pub(super) fn drop_ins(
+    fn drop_ins(
         &mut self,
         directory: &Path,
         files: &mut Vec<SourceText>,
@@ -187,7 +370,7 @@ impl<'p> Reading<'p> {
     }
 
     /// A file that may belong to the owner of its delegation.
-    pub(super) fn delegated(
+    fn delegated(
         &mut self,
         path: &Path,
         delegation: &Delegation,
@@ -259,7 +442,7 @@ impl<'p> Reading<'p> {
         }
     }
 
-    pub(super) fn layer(&mut self, kind: LayerKind, files: Vec<SourceText>) {
+    fn layer(&mut self, kind: LayerKind, files: Vec<SourceText>) {
         if !files.is_empty() {
             self.found.layers.push(LayerText { kind, files });
         }
@@ -267,7 +450,7 @@ impl<'p> Reading<'p> {
 }
 
 /// Whether a file with this name in the directory of drop-ins is one.
-pub(super) fn is_drop_in(name: &OsStr) -> bool {
+fn is_drop_in(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.ends_with(b".toml") && !name.starts_with(b".")
 }
@@ -275,13 +458,13 @@ pub(super) fn is_drop_in(name: &OsStr) -> bool {
 // Files that the caller named, instead of those in force.
 
 /// Files that were named one by one, read together as a system policy.
-pub(in crate::policy) fn read_files(paths: &[PathBuf], caller: u32) -> Found {
+pub(super) fn read_files(paths: &[PathBuf], caller: u32) -> Found {
     read_all(Reading::for_caller(caller), paths, caller)
 }
 
 /// The policy that a path leads to: a file, or a directory with a `policy.toml` and its `policy.d`, or with
 /// drop-ins alone.
-pub(in crate::policy) fn read_place(path: &Path, caller: u32) -> Found {
+pub(super) fn read_place(path: &Path, caller: u32) -> Found {
     let mut reading = Reading::for_caller(caller);
     if !regular_file::status_of_target(path).is_ok_and(|status| status.kind == Kind::Directory) {
         return read_all(reading, &[path.to_owned()], caller);

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    changes,
+    diff,
     rehearsal::{self, Rehearsal, rehearse},
     step::Step,
 };
@@ -31,8 +31,7 @@ use crate::{
         diagnostic::Diagnostic,
         error::Error,
         escape::{Show, visible},
-        print::print,
-        stream,
+        stream::{self, print},
         table::Table,
     },
     tools::shared::{
@@ -171,7 +170,7 @@ impl Candidate {
         let Ok(new) = &self.new else { return String::new() };
         let nothing = Policy::default();
         let old = self.old.as_ref().unwrap_or(&nothing);
-        let mut text = changes::describe(&Difference::between(old, new));
+        let mut text = diff::describe(&Difference::between(old, new));
         if self.old.is_err() {
             text.insert_str(0, "The current policy has faults, so all of the new one is shown.\n");
         }

@@ -22,13 +22,18 @@ use crate::{
     cli::{ConsentOptions, EditArguments},
     launch::{program::Program, situation::Situation},
     sys::{
+        atomic_write,
         edit_lock::EditLock,
         failure::{Errno, errno_of},
-        private_directory, replaced_file,
+        replaced_file,
         signals::InterruptsHeldBack,
         trusted_file::{JudgedDirectories, TrustedFile},
     },
-    text::{error::Error, escape::visible, exit_status::ExitStatus, stream},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+        stream,
+    },
 };
 
 /// The choice after editing.
@@ -180,7 +185,7 @@ impl EditedCopy {
         let failed = |what: &str, errno: Errno| {
             Error::new(ExitStatus::System, format!("cannot create a copy to edit: {what}: {}", errno.desc()))
         };
-        let directory = private_directory::create("rungate-policy-", situation.credentials.uid)
+        let directory = atomic_write::create("rungate-policy-", situation.credentials.uid)
             .map_err(|errno| failed("mkdtemp", errno))?;
         let name = target.path().file_name().unwrap_or_default();
         let path = directory.join(name);

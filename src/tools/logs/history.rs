@@ -2,24 +2,21 @@
 
 use std::mem;
 
-use super::reading::{self, Covered, Logs, filter::Filter};
+use super::reading::{self, Covered, Filter, Logs};
 use crate::{
     cli::HistoryArguments,
     launch::{
-        log::{circumstances::TableSeen, event::Event},
+        log::event::{Event, TableSeen},
         situation::Situation,
     },
     sys::accounts::NameCache,
     text::{
         clock::Clock,
-        columns::width,
-        error::Error,
+        error::{Error, ExitStatus},
         escape::visible,
-        exit_status::ExitStatus,
         json::{self, Numbered},
-        print::print,
-        stream,
-        table::Table,
+        stream::{self, print},
+        table::{Table, width},
     },
 };
 

@@ -20,8 +20,7 @@ use crate::{
     sys::{accounts, credentials, executable},
     text::{
         error::Error,
-        print::{print, printed},
-        stream,
+        stream::{self, print, printed},
     },
 };
 
@@ -67,10 +66,10 @@ fn split(line: &OsString) -> Vec<OsString> {
 impl Shell {
     fn script(self) -> &'static str {
         match self {
-            Self::Bash => include_str!("../../../../packaging/completions/rungate.bash"),
-            Self::Zsh => include_str!("../../../../packaging/completions/_rungate"),
-            Self::Fish => include_str!("../../../../packaging/completions/rungate.fish"),
-            Self::Tcsh => include_str!("../../../../packaging/completions/rungate.tcsh"),
+            Self::Bash => include_str!("../../../packaging/completions/rungate.bash"),
+            Self::Zsh => include_str!("../../../packaging/completions/_rungate"),
+            Self::Fish => include_str!("../../../packaging/completions/rungate.fish"),
+            Self::Tcsh => include_str!("../../../packaging/completions/rungate.tcsh"),
         }
     }
 
