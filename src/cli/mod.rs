@@ -158,7 +158,7 @@ pub struct RunArguments {
 /// `rungate acquire`.
 #[derive(Args, Debug)]
 pub struct AcquireArguments {
-    /// Keep the slots with this descriptor, which is open to read a lock file; once for each lock file
+    /// Keep the slots of a lock file with this descriptor, open for reading; repeat for each file
     #[arg(
         long,
         value_name = "N",

@@ -409,7 +409,7 @@ impl fmt::Display for Fault {
             ),
             Fault::MixedKeepers { repository } => write!(
                 f,
-                "repository {} has another keeper than the first alternative; all of any_of need the same",
+                "repository {} has another keeper than the first alternative; all alternatives need the same",
                 quoted(repository)
             ),
             Fault::LimitsWithoutMember => {
@@ -460,7 +460,11 @@ impl fmt::Display for Fault {
                 write!(f, "no slot is called {}{}", quoted(name), suggestion(nearest.as_ref()))
             }
             Fault::BeyondNames { repository } => {
-                write!(f, "action = \"count\": no name beyond the last of repository {}", quoted(repository))
+                write!(
+                    f,
+                    "action = \"count\" may need more slots than repository {} has names",
+                    quoted(repository)
+                )
             }
             Fault::BadDelegate { name } => write!(
                 f,

@@ -49,7 +49,7 @@ pub(super) static FILE: Keys = Keys {
         key(
             "command",
             Shape::TableByName(&COMMAND),
-            "The programs behind commands.",
+            "The programs that commands start.",
             "Shims in PATH before the programs, and commands whose program is not in PATH.",
         ),
         key(
@@ -80,7 +80,7 @@ pub(super) static DEFAULTS: Keys = Keys {
         key(
             "directory",
             Shape::Text,
-            "Directory of relative repository paths; \"{runtime}\" is the caller's own.",
+            "Directory in which relative repository paths start; \"{runtime}\" is the caller's own.",
             "Lock files outside /run/rungate, as on a shared file system.",
         ),
         key(
@@ -128,7 +128,7 @@ pub(super) static DEFAULTS: Keys = Keys {
         key(
             "time_zone",
             Shape::Text,
-            "Time zone of `when`, as \"Europe/Berlin\"; default: the zone of the system.",
+            "Time zone of `when`, such as \"Europe/Berlin\"; default: the zone of the system.",
             "Limits by office hours on hosts that run in UTC.",
         ),
     ]],
@@ -257,7 +257,7 @@ const CLAIM_KEYS: &[Key] = &[
 const ANY_OF_KEYS: &[Key] = &[key(
     "any_of",
     Shape::Alternatives(&ALTERNATIVE),
-    "Alternatives: claims, or lists of claims. The first that is free as a whole is taken.",
+    "Alternatives: claims, or lists of claims. The first one that is completely free is taken.",
     "Two licence pools or several GPUs, if one of them is enough.",
 )
 .filled()];
@@ -289,7 +289,7 @@ pub(super) static SLOTS_FROM: Keys = Keys {
             "table",
             Shape::SlotsByNumber,
             "The slots for each number; a number between two takes the entry of the greater one.",
-            "Licences that count tokens, as Abaqus: 50, 59, 67, 76 for 1 to 4 processors.",
+            "Licences that count tokens, such as Abaqus: 50, 59, 67, 76 for 1 to 4 processors.",
         ),
         key(
             "unclear",
@@ -384,7 +384,7 @@ const TEST_KEYS: &[Key] = &[
     key(
         "time",
         Shape::Time,
-        "Local time, as \"2026-11-20 14:02\"; default: now.",
+        "Local time, such as \"2026-11-20 14:02\"; default: now.",
         "Tests of rules with times.",
     ),
     key(
@@ -396,7 +396,7 @@ const TEST_KEYS: &[Key] = &[
     key(
         "use",
         Shape::HoldersByName(&HOLDER),
-        "Slots in use: a number, or the holders, for \"matlab\" or \"matlab-per-user [ann]\".",
+        "Slots in use, by repository and member: a number, or a list of holders.",
         "Tests of what happens when a repository is full.",
     ),
     key(
@@ -415,7 +415,7 @@ const TEST_KEYS: &[Key] = &[
     key(
         "claims",
         Shape::Expected(&EXPECTED_CLAIM),
-        "All claims of a start.",
+        "All claims that the launch acquires.",
         "Tests of how many slots a launch takes, and where.",
     ),
     key("wait", Shape::Wait, "How long it may wait for the slots that are in use.", "Tests of waits."),

@@ -42,7 +42,7 @@ impl fmt::Display for Warning {
             Warning::UnusedAlias { name } => write!(f, "no rule uses alias \"{}\"", name.shown()),
             Warning::OrderAlone => write!(f, "\"order\" has no effect without \"first_of\""),
             Warning::FamilyOfOne { family } => {
-                write!(f, "\"{}\" is the first_of of only this rule, so it shadows nothing", family.shown())
+                write!(f, "only this rule has first_of = \"{}\", so it shadows no other rule", family.shown())
             }
             Warning::NoMembers { repository } => write!(
                 f,

@@ -50,7 +50,7 @@ fn files_are_put_where_their_names_say() {
         .stdout(changed)
         .stderr(
             "rungate: this would replace the main file /etc/rungate/policy.toml, but there is no terminal \
-                for the prompt; --yes does it without a question\n\
+                for the prompt; --yes does it without a prompt\n\
              rungate: nothing was changed\n",
         )
         .status(1);
@@ -151,7 +151,7 @@ fn who_would_be_forgotten_is_said_before() {
     // A script says what it accepts; it alone is no answer to the question.
     install(&site, ["--allow-uncounted", "policy.toml"])
         .stdout("...\n")
-        .stderr("[..]--yes does it without a question\n...\n")
+        .stderr("[..]--yes does it without a prompt\n...\n")
         .status(1);
     let expected = "
         ...

@@ -44,7 +44,7 @@ fn the_site_is_shown_as_each_host_sees_it() {
               ok       2 hosts of it are there, lab1 among them; the mirror is [..] behind
 
             etcd    http://127.0.0.1:[..], http://127.0.0.1:[..], http://127.0.0.1:[..] below /test-[..]/
-            host    lab1: connected, seen [..] ago, not given up for another [..]
+            host    lab1: connected, seen [..] ago, considered dead in [..] without contact
             mirror  [..] behind
             lease   lost 0 times since the agent started
 

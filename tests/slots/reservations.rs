@@ -180,7 +180,7 @@ pub(crate) fn what_is_kept_as_a_whole_is_for_nobody_else() {
         )
         .status(78);
     let explained = site.test().user(STRANGER).args(["explain", "--", "matlab"]).outcome().stdout;
-    for said in ["NEVER: none for you, 2 kept for %audio\n", "status 78: nothing of seats is for you\n"] {
+    for said in ["NEVER: none for you, 2 kept for %audio\n", "status 78: no slot of seats is for you\n"] {
         assert!(explained.contains(said), "{explained}");
     }
     let _members = take(&site, MEMBER, 1..=2);

@@ -573,7 +573,7 @@ fn an_agent_that_is_needed_has_to_answer() {
             "
             ok       agent         keeps tokens
               ok       /run/rungate-agent/socket answers; 0 tables in use
-              ok       it is of version [..], as the launcher is
+              ok       its version is [..], like the launcher's
 
             Nothing to fix.
             ",

@@ -157,7 +157,7 @@ fn databases_of_names_are_there_and_answer() {
     }
 
     let nobody = names.through(["setpriv", "--reuid=63999", "--regid=63999", "--clear-groups"]);
-    let number = "A rule can name the number: users = [\"63999\"]. Whether a database is missing shows: getent passwd 63999";
+    let number = "A rule can name the number: users = [\"63999\"]. To see whether a database is missing: getent passwd 63999";
     assert_eq!(findings(&nobody), [&format!("warning no-name: {number}"), "ok look-up", "ok look-up"]);
 }
 

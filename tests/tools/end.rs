@@ -167,7 +167,7 @@ pub(crate) fn who_holds_nothing_is_not_ended() {
             .status(64);
     }
     end(&site, &["--yes", "seats", &pid, "slot:2"])
-        .stderr(&format!("rungate: seats: nobody holds slot 2\n{list}"))
+        .stderr(&format!("rungate: seats: slot 2 is not held\n{list}"))
         .status(64);
     for word in ["nonsense", "slot:", "99999999999999999999"] {
         end(&site, &["--yes", "seats", &pid, word])

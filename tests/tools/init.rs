@@ -80,7 +80,7 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
             Three to try:
               rungate explain -- matlab       # what would happen, and why
               rungate run -- matlab           # start it under the policy
-              rungate policy edit             # change the policy; it is checked before it counts
+              rungate policy edit             # change the policy; it is checked before it applies
             ",
         )
         .status(0);
@@ -157,7 +157,7 @@ fn a_user_gets_a_policy_of_his_own() {
             Three to try:
               rungate explain -- matlab       # what would happen, and why
               rungate run -- matlab           # start it under the policy
-              rungate policy edit             # change the policy; it is checked before it counts
+              rungate policy edit             # change the policy; it is checked before it applies
             ",
             config = config.display()
         ))
@@ -266,7 +266,7 @@ fn only_plain_names_can_be_limited_this_way() {
         .stderr(
             "
             rungate: \"a b\" is not a plain name of a command
-            Letters, digits, \".\", \"_\" and \"-\" are. A policy can do more: write it into the file.
+            Letters, digits, \".\", \"_\" and \"-\" are allowed. For any other name, edit the policy.
             ",
         )
         .status(64);

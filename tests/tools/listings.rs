@@ -591,7 +591,7 @@ pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
     assert!(text.contains(&format!(" 1 PID {} ", waiter.pid())), "{text}");
     drop(second);
     let explained = site.test().args(["explain", "--", "small"]).outcome().stdout;
-    let told = format!("FULL: 1 in line come first, the first is PID {}, it waits for PID ", waiter.pid());
+    let told = format!("FULL: 1 ahead in the queue, the first is PID {}, it waits for PID ", waiter.pid());
     assert!(explained.contains(&told), "{explained}");
     // The agent finds out only when somebody asks it for a slot.
     if is_over_the_agent() {

@@ -100,7 +100,7 @@ fn what_was_kept_and_lent_is_told() {
     drop((own, holders));
     // Of the four that root has reserved, root had one, another was idle, and two were lent.
     let page = report(&site, &["--html", "-"]).outcome().stdout;
-    assert!(page.contains(" Up to 1 were idle and kept for some, 2 were lent.</p>"), "{page}");
+    assert!(page.contains(" Up to 1 were kept idle for some users, 2 were lent.</p>"), "{page}");
     assert!(page.contains(">Kept idle</th><th scope=\"col\" class=\"number\">Lent</th>"), "{page}");
 }
 

@@ -172,7 +172,7 @@ fn a_sweep_says_how_many_seats_are_enough() {
     assert_eq!(found["seats"], json!(10));
     assert!(found["limits"].as_array().is_some_and(|limits| limits.len() < 15), "{found}");
     let few = simulate(&site, SEATS, &["--limit", "matlab=2..3"]).outcome().stdout;
-    assert!(few.contains("\nNo limit here starts 99% at once; 3 start "), "{few}");
+    assert!(few.contains("\nNone of these limits starts 99% at once; 3 start "), "{few}");
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn a_policy_is_tested_by_what_happened() {
         let arguments = ["policy", "check", "--from", "$DIR/work/log.jsonl", "$DIR/work/next.toml"];
         site.test().args(arguments).args(options)
     };
-    let passed = "1,440 launches of the log: no launch is refused that was not\n";
+    let passed = "1,440 launches of the log: none is refused that was not before\n";
     test(SEATS, &[]).stdout(passed).status(0);
     // Whoever waits instead is not refused.
     test(&SEATS.replace("10", "9"), &[]).stdout(passed).status(0);
@@ -304,7 +304,7 @@ fn whoever_would_start_now_is_said() {
         .args(["policy", "check", "--from", "$DIR/work/log.jsonl", "$DIR/work/next.toml"])
         .stdout(
             "
-            1,440 launches of the log: no launch is refused that was not
+            1,440 launches of the log: none is refused that was not before
             4001, matlab: 720 launches refused then, started at once now
             ",
         )

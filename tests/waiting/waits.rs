@@ -61,7 +61,7 @@ pub(crate) fn a_claim_that_is_never_waited_for_refuses_at_once() {
     refused(&outcome, 75, &["  tokens  1 of 1 used, never waited for"]);
     assert!(!outcome.stderr.contains("stand in line"), "{}", outcome.stderr);
     let explained = site.test().args(["explain", "--", "job"]).outcome().stdout;
-    assert!(explained.contains("\nwait  none: tokens is never waited for\n"), "{explained}");
+    assert!(explained.contains("\nwait  none: tokens allows no wait\n"), "{explained}");
     assert!(explained.contains("CLAIM  WANT USED LIMIT WAITING WAIT VERDICT\n"), "{explained}");
 }
 

@@ -237,7 +237,7 @@ impl Site {
     pub(super) fn why_held_back(&self) -> Option<String> {
         let (_, left) = self.is_held_back()?;
         Some(format!(
-            "etcd was restored from a backup, or is another one: no slots are granted for about {} s more, \
+            "etcd was restored from a backup, or replaced: no slots are granted for about {} s more, \
                 until each host has put back what it holds",
             left.as_secs().max(1)
         ))

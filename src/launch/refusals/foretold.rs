@@ -81,7 +81,7 @@ fn why(refusal: &Refusal<'_>) -> String {
             return format!("{never}: {}", unclear.why);
         }
         return if hopeless.all(is_kept) {
-            format!("nothing of {never} is for you")
+            format!("no slot of {never} is for you")
         } else {
             format!("{never} can never give that many slots")
         };
@@ -123,7 +123,7 @@ pub(crate) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
             let first = first.map_or_else(String::new, |pid| format!(", the first is PID {pid}"));
             let holders = pids(found);
             let holders = if holders.is_empty() { holders } else { format!(", it waits for PID {holders}") };
-            format!("FULL: {} in line come first{first}{holders}", ahead.len())
+            format!("FULL: {} ahead in the queue{first}{holders}", ahead.len())
         }
         Some(Room::Full) => format!("FULL: PID {}", pids(found)),
     };

@@ -105,9 +105,7 @@ pub(crate) fn foretold(refusal: &Refusal<'_>) -> String {
     let why = unwaited.into_iter().flat_map(Unmet::claims).find_map(|refused| {
         let name = visible(refused.claim.repository.as_ref());
         match refused.unwaited? {
-            Unwaited::Never => {
-                refused.claim.wait.is_forbidden().then(|| format!("{name} is never waited for"))
-            }
+            Unwaited::Never => refused.claim.wait.is_forbidden().then(|| format!("{name} allows no wait")),
             Unwaited::Over(_) => None,
             Unwaited::Queue { waiting, most } => Some(format!("{waiting} of {most} wait for {name}")),
             Unwaited::OwnQueue { waiting, most } => {

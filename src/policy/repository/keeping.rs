@@ -31,7 +31,7 @@ pub(in crate::policy) const KEYS: &[Key] = &[
         "on_lost",
         Shape::OneOf(OnLost::words),
         "What happens to running programs if their host loses the site.",
-        "Licences of which never one too many may run.",
+        "Licences whose limit must never be exceeded.",
     ),
 ];
 

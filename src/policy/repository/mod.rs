@@ -41,7 +41,7 @@ pub(super) static REPOSITORY: Keys = Keys {
                 "path",
                 Shape::Text,
                 "The lock file, with placeholders; default: NAME.lock.",
-                "Lock files that another program shares, such as exectimes.",
+                "Lock files that another program uses too, such as exectimes.",
             ),
             key(
                 "per",
@@ -153,7 +153,7 @@ impl Repository {
         self.keeping.keeper
     }
 
-    /// What a launch below a holder does.
+    /// What a launch does that a holder of the repository started.
     pub fn nested(&self) -> Nested {
         self.settings.nested
     }

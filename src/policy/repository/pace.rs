@@ -47,7 +47,7 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     key(
         "expire_grace",
         Shape::Duration,
-        "Time between the signals that end it.",
+        "Time between two signals to an overdue holder.",
         "Programs that need minutes to write their data.",
     ),
     key(

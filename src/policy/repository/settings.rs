@@ -23,7 +23,7 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     key(
         "nested",
         Shape::OneOf(Nested::words),
-        "What a launch below a holder does.",
+        "What a launch does that a holder of the repository started.",
         "Programs that start each other: one seat or several.",
     ),
     key(
@@ -41,13 +41,13 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     key(
         "max_wait",
         Shape::Wait,
-        "Longest wait for it, whatever -w asks for.",
+        "Longest wait for it, whatever -w requests.",
         "Hosts where launches that wait use memory.",
     ),
     key(
         "queue",
         QUEUE,
-        "Longest queue; later launches do not wait in it.",
+        "Maximum length of the queue; a launch that finds it full is refused.",
         "Users who should go elsewhere if the queue is long.",
     ),
     key(

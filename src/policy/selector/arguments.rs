@@ -70,7 +70,7 @@ impl Kind for Arguments {
     const KEY: Key = key(
         "arguments",
         Shape::Arguments(&TABLE),
-        "Arguments; a list is for consecutive ones.",
+        "Arguments; a list matches consecutive ones.",
         "Limits for one option or subcommand of a program.",
     )
     .filled();

@@ -256,8 +256,8 @@ impl Entry for GroupEntry {
     const KEY: Key = key(
         "groups",
         Shape::TextsOrNumbers,
-        "Names and gids of groups. The caller is in one of them, and matches `users`.",
-        "Rules for those of some users who are in a group.",
+        "Names and gids of groups. The caller must be in one of them, and match `users`.",
+        "Rules for the members of a group among some users.",
     )
     .filled();
     const ASKS_WHO: bool = true;

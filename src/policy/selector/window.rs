@@ -392,7 +392,8 @@ fn show(end: DateTime, now: DateTime) -> String {
 
 impl Entry for Window {
     const KEY: Key =
-        key("when", Shape::Texts, "Times, as \"Mon-Fri 08:00-18:00\".", "Other rules at night.").filled();
+        key("when", Shape::Texts, "Times, such as \"Mon-Fri 08:00-18:00\".", "Other rules at night.")
+            .filled();
 
     fn parse(text: &str) -> Result<Self, Fault> {
         Window::parse(text).map_err(|problem| Fault::BadWindow { reason: problem.to_string() })

@@ -95,7 +95,7 @@ pub(super) fn validate(
     }
 }
 
-/// The programs behind commands. One of a later layer replaces one of an earlier where it may loosen.
+/// The programs that commands start. One of a later layer replaces one of an earlier where it may loosen.
 fn executables(book: &SymbolTable<'_>) -> HashMap<String, (usize, PathBuf)> {
     let mut found: HashMap<&str, (usize, Written<&str>)> = HashMap::new();
     for file in book.files {

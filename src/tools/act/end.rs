@@ -231,7 +231,7 @@ impl End<'_> {
                     return Err(Error::new(ExitStatus::Usage, text).advise(list));
                 }
                 Target::Slot(slot) if meant.is_empty() => {
-                    let text = format!("{title}: nobody holds slot {}", visible(slot));
+                    let text = format!("{title}: slot {} is not held", visible(slot));
                     return Err(Error::new(ExitStatus::Usage, text).advise(list));
                 }
                 Target::Pid(pid) => {

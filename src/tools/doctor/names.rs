@@ -96,7 +96,7 @@ fn answered(whom: &str, answer: Result<(), accounts::LookupFailure>, took: Durat
         Ok(()) if took > LONG => Finding::warning(
             "look-up-slow",
             format!(
-                "to look up {whom} that does not exist takes {} ms, and launches may wait for that",
+                "a look-up of {whom} that does not exist takes {} ms, and launches may wait for it",
                 took.as_millis()
             ),
         )
@@ -116,7 +116,7 @@ fn nameless(uid: u32) -> Option<Finding> {
             format!("you, user {uid}, have no name in any database: rules for names do not match you"),
         )
         .mend(format!(
-            "A rule can name the number: users = [\"{uid}\"]. Whether a database is missing shows: getent passwd {uid}"
+            "A rule can name the number: users = [\"{uid}\"]. To see whether a database is missing: getent passwd {uid}"
         ))
     })
 }
@@ -144,7 +144,7 @@ mod tests {
             answered("a group", Ok(()), LONG + Duration::from_millis(1)),
             Finding::warning(
                 "look-up-slow",
-                "to look up a group that does not exist takes 201 ms, and launches may wait for that"
+                "a look-up of a group that does not exist takes 201 ms, and launches may wait for it"
             )
             .mend("A cache for names fixes that: sssd, nscd or unscd.")
         );

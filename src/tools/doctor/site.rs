@@ -229,9 +229,11 @@ fn state(site: &AboutSite) -> String {
     let seen =
         site.seen.map_or_else(|| "never seen there".to_owned(), |seen| format!("seen {} ago", brief(seen)));
     match (site.is_open, site.left) {
-        (true, Some(left)) => format!("connected, {seen}, not given up for another {}", brief(left)),
+        (true, Some(left)) => {
+            format!("connected, {seen}, considered dead in {} without contact", brief(left))
+        }
         (_, Some(left)) if left.is_zero() => format!("lost, {seen}: others may have taken its slots"),
-        (_, Some(left)) => format!("not connected, {seen}, given up in {}", brief(left)),
+        (_, Some(left)) => format!("not connected, {seen}, considered dead in {}", brief(left)),
         (_, None) => format!("not connected, {seen}"),
     }
 }
@@ -444,10 +446,10 @@ fn version(of_agent: Option<&str>) -> Finding {
     let own = env!("CARGO_PKG_VERSION");
     let text = match of_agent {
         Some(version) if version == own => {
-            return Finding::fine("agent-version", format!("it is of version {own}, as the launcher is"));
+            return Finding::fine("agent-version", format!("its version is {own}, like the launcher's"));
         }
-        Some(version) => format!("it is of version {}, and the launcher of {own}", visible(version)),
-        None => format!("it does not say its version, and the launcher is of {own}"),
+        Some(version) => format!("its version is {}, the launcher's is {own}", visible(version)),
+        None => format!("its version is unknown, the launcher's is {own}"),
     };
     Finding::warning("agent-version", text).mend(restart())
 }
@@ -476,11 +478,11 @@ mod agent_tests {
     #[test]
     fn an_agent_of_another_version_is_warned_of() {
         let own = env!("CARGO_PKG_VERSION");
-        let fine = Finding::fine("agent-version", format!("it is of version {own}, as the launcher is"));
+        let fine = Finding::fine("agent-version", format!("its version is {own}, like the launcher's"));
         assert_eq!(version(Some(own)), fine);
         for (of_agent, said) in [
-            (Some("0.0.9"), format!("it is of version 0.0.9, and the launcher of {own}")),
-            (None, format!("it does not say its version, and the launcher is of {own}")),
+            (Some("0.0.9"), format!("its version is 0.0.9, the launcher's is {own}")),
+            (None, format!("its version is unknown, the launcher's is {own}")),
         ] {
             assert_eq!(version(of_agent), Finding::warning("agent-version", said).mend(restart()));
         }

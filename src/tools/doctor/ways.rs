@@ -207,7 +207,8 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
         Ok(program) => Finding::fine("shim", format!("{path} starts {}", program.path.shown())),
         // A faulty policy may still name the program.
         Err(_) if policy.is_none() => {
-            let text = format!("{path}: no program in this PATH; whether the policy names one is not known");
+            let text =
+                format!("{path}: no program in this PATH; it is not known whether the policy names one");
             Finding::note("shim-unknown", text)
         }
         Err(_) => {

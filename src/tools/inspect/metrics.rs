@@ -307,7 +307,7 @@ const WORK: [Figure<AboutWork>; 4] = [
     Figure {
         name: "rungate_agent_declined_total",
         kind: Kind::Counter,
-        help: "Questions that the agent declined because of a quota of [agent].",
+        help: "Requests that the agent declined because of a quota of [agent].",
         value: |work| Some(number(work.declined)),
     },
 ];
@@ -379,7 +379,7 @@ fn add(exposition: &mut Exposition, policy: &Policy) {
     let latencies = [
         (
             "rungate_agent_decision_duration_seconds",
-            "From a launch's question to the agent's first answer.",
+            "From a launch's request to the agent's first answer.",
             work.map(|work| &work.decisions),
         ),
         (

@@ -193,7 +193,7 @@ impl TestResult {
             let mut text = format!("{}: test \"{}\" failed", scenario.place, visible(&scenario.name));
             let _ = write!(text, "\n  expected  {}\n  got       {}", visible(expected), visible(got));
             for table in beside {
-                let _ = write!(text, "\n  use       {}: the launch does not ask for it", visible(table));
+                let _ = write!(text, "\n  use       {}: the launch does not need it", visible(table));
             }
             for entry in trace {
                 let rule = visible(entry.rule.shown_name());

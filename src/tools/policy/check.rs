@@ -259,8 +259,10 @@ impl FromLog {
                 count(self.undecided)
             );
         } else if self.has_passed() {
-            text =
-                format!("{} launches of the log: no launch is refused that was not\n", count(self.launches));
+            text = format!(
+                "{} launches of the log: none is refused that was not before\n",
+                count(self.launches)
+            );
         }
         text.extend(self.refused.iter().chain(&self.started).map(Changed::to_text));
         text

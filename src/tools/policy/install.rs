@@ -63,7 +63,7 @@ fn perform_or_show(
     }
     let Some(order) = find(sources, candidate.proposals()) else {
         return Ok(refuse(
-            "nothing was changed: one file after the other, the policy would have faults in between",
+            "nothing was changed: the files cannot be replaced in any order without a fault in between",
         ));
     };
     if dry_run {
@@ -104,7 +104,7 @@ fn refuse(why: &str) -> u8 {
 
 fn is_wanted(steps: &[Step], is_agreed: bool) -> bool {
     if !question::is_there_anybody() {
-        let how = if is_agreed { question::NOT_BY_YES } else { "--yes does it without a question" };
+        let how = if is_agreed { question::NOT_BY_YES } else { "--yes does it without a prompt" };
         let all = to_do(steps);
         stream::complain(&format!(
             "rungate: this would {all}, but there is no terminal for the prompt; \

@@ -179,7 +179,7 @@ pub(super) fn remember(files: &[&Path], what: &str) {
     }
     if let Err(error) = copy(what, &drop_ins) {
         stream::complain(&format!(
-            "rungate: the policy as it was is not kept: {}: {}",
+            "rungate: no copy of the old policy was kept: {}: {}",
             PLACE,
             errno_of(&error).desc()
         ));

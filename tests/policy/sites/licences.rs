@@ -15,7 +15,7 @@ fn reserved_seats() {
         let held = site.held("vcs.lock").into_iter().filter(|slot| pids.contains(&slot.pid));
         held.map(|slot| slot.number).collect()
     };
-    // "Others count as 12 at most: the six that are nobody's, and six lent."
+    // "Others have 12 seats at most: six that are not reserved, and six lent ones."
     let nobodys = spawn(&vcs("eve"), 6);
     assert_eq!(slots_of(&nobodys), [11, 12, 13, 14, 15, 16]);
     let mut lent = spawn(&vcs("eve"), 6);
@@ -36,7 +36,7 @@ fn reserved_seats() {
     full(&vcs("eve"), &[("vcs", "12 of 16")]);
     drop(cad.drain(..1));
     vcs("eve").status(0);
-    // "Cad takes its own seats first, then what is free of the others."
+    // "Cad takes its own seats first, then free ones of the other six."
     drop((nobodys, lent));
     cad.extend(spawn(&vcs("ann"), 15));
     full(&vcs("eve"), &[("vcs", "16 of 16")]);
@@ -53,8 +53,8 @@ fn abaqus_tokens() {
     assert_eq!(held(), 84);
     let _four = abaqus("bob", &["job=fin", "cpus=4"]).spawn();
     assert_eq!(held(), 160);
-    // "More processors than the table knows can never start (status 78), and neither can a run whose `cpus` is no
-    // number."
+    // "A run on more processors than the table has can never start (status 78). Neither can a run whose
+    // `cpus` is not a number."
     abaqus("ann", &["cpus=12"])
         .stderr(
             "

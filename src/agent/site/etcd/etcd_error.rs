@@ -241,7 +241,7 @@ impl fmt::Display for EtcdError {
             }
             Kind::Silent(waited) => write!(formatter, "no answer for {} s", waited.as_secs_f32()),
             Kind::Replaced => {
-                write!(formatter, "another etcd answers than before, or one whose data were restored")
+                write!(formatter, "a different etcd answers, or one whose data were restored")
             }
             Kind::TokenExpired => write!(formatter, "the token has expired"),
             Kind::LeaseGone => write!(formatter, "the lease of this host is gone"),

@@ -130,7 +130,7 @@ pub fn doubts(counts: &Counts) -> Vec<String> {
     ] {
         if is_more {
             doubts.push(format!(
-                "The log names more {what} than are counted by name; the others count among all launches."
+                "The log has more {what} than are counted by name; the others count only in the totals."
             ));
         }
     }
@@ -201,7 +201,7 @@ fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure
     let reserved = if has_reserved {
         let lent: u64 = known.values().map(|step| step.lent).sum();
         let kept = known.values().map(|step| step.kept).max().unwrap_or(0);
-        format!(" Up to {} were idle and kept for some, {} were lent.", count(kept), count(lent))
+        format!(" Up to {} were kept idle for some users, {} were lent.", count(kept), count(lent))
     } else {
         String::new()
     };
@@ -460,10 +460,12 @@ fn list<K: Clone + Ord>(
     };
     let says = match all {
         0 => String::new(),
-        all if !is_refused && all > LISTED => format!("Those with most launches, of {}.", count(all as u64)),
+        all if !is_refused && all > LISTED => {
+            format!("The ones with most launches, of {} in all.", count(all as u64))
+        }
         _ if !is_refused => String::new(),
-        all if all > LISTED => format!("Those who were refused most, of {}.", count(all as u64)),
-        _ => "Those who were refused most come first.".to_owned(),
+        all if all > LISTED => format!("The ones with most refusals, of {} in all.", count(all as u64)),
+        _ => "The ones with most refusals come first.".to_owned(),
     };
     let columns = vec![
         words(head),

@@ -196,7 +196,7 @@ impl Swept {
             let best = self.rows.last();
             return best.map_or_else(String::new, |best| {
                 format!(
-                    "No limit here starts {wanted} at once; {} start {}.",
+                    "None of these limits starts {wanted} at once; {} start {}.",
                     count(best.limit.into()),
                     percent(best.at_once)
                 )

@@ -74,7 +74,7 @@ pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> String {
 /// Why something is not known, and what to switch on.
 pub(super) fn reason(material: &Material<'_>) -> String {
     format!(
-        "Of {} programs the log does not tell when they ended. To have ends logged, set replay = true in [log] and \
+        "The log does not tell when {} programs ended. To have ends logged, set replay = true in [log] and \
          run \"rungate end --overdue\" every few minutes (systemctl enable --now rungate-overdue.timer), or set hold = \
          \"supervisor\".",
         count(material.traffic.vague.len() as u64)

@@ -133,12 +133,12 @@ fn next(policy: &FirstPolicy, path: &Path, dry_run: bool) -> String {
     }
     let (first, command) = match policy.repositories().next() {
         Some(command) => ("", command),
-        None => ("Nothing is limited yet: put your commands in with the first of them.\n", "COMMAND"),
+        None => ("Nothing is limited yet: insert your commands with the first one.\n", "COMMAND"),
     };
     let mut tries = [
         (format!("rungate explain -- {command}"), "what would happen, and why"),
         (format!("rungate run -- {command}"), "start it under the policy"),
-        ("rungate policy edit".to_owned(), "change the policy; it is checked before it counts"),
+        ("rungate policy edit".to_owned(), "change the policy; it is checked before it applies"),
     ];
     if policy.repositories().next().is_none() {
         tries.rotate_right(1);
@@ -179,7 +179,7 @@ impl FirstPolicy {
             if command.is_empty() || command.starts_with(['.', '-']) || !command.chars().all(is_plain) {
                 let text = format!("\"{}\" is not a plain name of a command", visible(command));
                 return Err(Error::new(ExitStatus::Usage, text).advise(
-                    "Letters, digits, \".\", \"_\" and \"-\" are. A policy can do more: write it into the file."
+                    "Letters, digits, \".\", \"_\" and \"-\" are allowed. For any other name, edit the policy."
                         .to_owned(),
                 ));
             }
@@ -415,7 +415,10 @@ fn tries(place: Place, is_root: bool) -> [(String, &'static str); 3] {
         [
             (format!("rungate explain -- {command}"), "what would happen, and why"),
             (format!("rungate run -- {command}"), "start it under the policy"),
-            ("rungate policy edit".to_owned(), "put your own commands in; it is checked before it counts"),
+            (
+                "rungate policy edit".to_owned(),
+                "insert your commands; the policy is checked before it applies",
+            ),
         ]
     };
     match place {
@@ -430,7 +433,7 @@ fn tries(place: Place, is_root: bool) -> [(String, &'static str); 3] {
         Place::Ci => [
             ("rungate explain --as board-job -- make".to_owned(), "what would happen, and why"),
             ("rungate run --as board-job --wait 50m -- make".to_owned(), "a job that needs the board"),
-            ("rungate policy edit".to_owned(), "put your own boards in; it is checked before it counts"),
+            ("rungate policy edit".to_owned(), "insert your boards; the policy is checked before it applies"),
         ],
     }
 }

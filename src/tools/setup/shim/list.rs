@@ -187,7 +187,7 @@ pub(super) fn reach_to_text(shims: &[&Shim], ways: &[WayIn]) -> String {
     let advice = if remedies.is_empty() {
         String::new()
     } else {
-        format!("To have them work on more ways, see rungate-shim(8), or:\n  {}\n", remedies.join("\n  "))
+        format!("To use them on more ways, see rungate-shim(8), or:\n  {}\n", remedies.join("\n  "))
     };
     format!("{}{advice}", table.render())
 }
