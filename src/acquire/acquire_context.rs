@@ -35,7 +35,7 @@ impl Clock {
         Self { imagined: Some(moment), last: Cell::default() }
     }
 
-    /// Its last answer: the time of the last decision.
+    /// The time of the last decision.
     pub fn last(&self) -> Option<SystemTime> {
         self.last.get()
     }

@@ -86,12 +86,13 @@ pub(super) struct Acquisition<'c, 'a> {
 #[must_use = "the tables are unlocked when this is dropped"]
 pub(super) struct Locked {
     _tables: Vec<TableGuard>,
-    // Dropped after the tables, so that a process that is to stop unlocks them first.
+    // Dropped after the tables: a process that is asked to stop unlocks them first.
     _stops: Option<SigtstpBlocked>,
 }
 
 impl<'c, 'a> Acquisition<'c, 'a> {
-    /// Opens all tables that are not open yet. In open ones the launch may have its position.
+    /// Opens all tables that are not open yet. Open tables stay open, because the launch may have its
+    /// position there.
     pub(super) fn open(
         demands: &'c [Demand<'c>],
         asker: &'a AcquireContext<'a>,
@@ -211,7 +212,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         })
     }
 
-    /// The tables on which slots of an ancestor meet every claim.
+    /// The tables in which slots of an ancestor satisfy every claim.
     fn join(&self) -> Result<BTreeMap<TableId, Held>, KeeperError> {
         let AcquireContext { launch, keepers, .. } = self.asker;
         let mut joined = BTreeMap::new();
@@ -271,7 +272,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         let slots = named_slots(of, picked);
         let unenforced =
             picked.iter().filter(|choice| of(&choice.table).is_none()).map(|choice| choice.claim).collect();
-        // First those whose start was stamped.
+        // Slots with a recorded start come first.
         let held = held.into_values().chain(joined.into_values()).collect();
         let claims = picked.iter().map(|choice| choice.claim).collect();
         let tables = picked.iter().map(|choice| self.wants.table(choice.table).clone()).collect();

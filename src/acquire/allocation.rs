@@ -1,5 +1,5 @@
-//! From the room in every table to one outcome: the first combination of alternatives that is free as a
-//! whole, or everything that blocks the launch. It takes nothing. Launches, explanations and tests use it
+//! From the room in every table to one outcome: the first combination of alternatives that is completely
+//! free, or everything that blocks the launch. It takes nothing. Launches, explanations and tests use it
 //! alike.
 
 use std::time::SystemTime;
@@ -15,7 +15,7 @@ use crate::{judge::terms::keyword::Admit, keeper::error::KeeperError};
 
 /// What came out.
 pub enum Allocation<'c> {
-    /// These are available together. Those that are not available are not required.
+    /// These are available together. Claims that are not available need not be met.
     Start(Vec<ClaimOnTable<'c>>),
     /// Something blocks the launch.
     Blocked(Blocked<'c>),
@@ -49,13 +49,13 @@ impl<'c> Wants<'c> {
         if Self::choose(&self.demands, sights, now, &mut picked)? {
             return Ok(Allocation::Start(picked));
         }
-        // Slots that are free by themselves but unavailable block something else.
+        // Slots that are free alone but not together block another claim.
         let blocked = self.blocked(sights, now, true)?;
         Ok(if blocked.unmet.is_empty() { Allocation::Disturbed } else { Allocation::Blocked(blocked) })
     }
 
-    /// Demands whose pause is not over. A pause of one among several alternatives only keeps that one from
-    /// being chosen.
+    /// Demands whose pause is not over. If one of several alternatives pauses, only that one cannot be
+    /// chosen.
     fn too_soon(&self, sights: &mut Sights<'_>, now: SystemTime) -> Result<Vec<Unmet<'c>>, KeeperError> {
         let mut unmet = Vec::new();
         for options in &self.demands {
@@ -81,8 +81,8 @@ impl<'c> Wants<'c> {
         Ok(unmet)
     }
 
-    /// Finds the first combination, in order of preference, that is available as a whole. For the first
-    /// demands it is `picked`.
+    /// Finds the first combination, in order of preference, that is available as a whole. `picked` has the
+    /// choice for the first demands.
     fn choose(
         demands: &[Options<'c>],
         sights: &mut Sights<'_>,
@@ -108,8 +108,8 @@ impl<'c> Wants<'c> {
         Ok(false)
     }
 
-    /// The first of several alternatives of which the launch has everything already, with others of its
-    /// group: it comes before those of which it would take something.
+    /// The first of several alternatives whose slots the launch's group already has. It precedes alternatives
+    /// that need new slots.
     fn joined(
         options: &Options<'c>,
         sights: &mut Sights<'_>,
@@ -210,7 +210,7 @@ impl<'c> Wants<'c> {
         self.room_beside(&[*choice], choice, sights, now)
     }
 
-    /// The same beside the claims that must be met together with it.
+    /// The same, but considers the claims that must be met together with it.
     fn room_beside(
         &self,
         beside: &[ClaimOnTable<'c>],

@@ -33,7 +33,7 @@ pub struct Standing<'c> {
     pub refusal: Refusal<'c>,
     /// Whether it waits in a queue for that. If not, waiting is useless, or the launch may not wait.
     pub waits: bool,
-    /// Whether no launch comes before it, so that overdue holders would be ended for it.
+    /// Whether no launch is ahead of it, so that overdue holders would be ended for it.
     pub is_first: bool,
     /// When the time of one of its claims is over.
     pub next: Option<Instant>,

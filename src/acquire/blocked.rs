@@ -10,7 +10,7 @@ use crate::keeper::{error::KeeperError, table::Keepers};
 pub struct Blocked<'c> {
     /// Every demand that cannot be met.
     pub unmet: Vec<Unmet<'c>>,
-    /// The queues in which the launch may wait: at least one, unless waiting makes no sense.
+    /// The queues in which the launch may wait: at least one, unless waiting is useless.
     pub lines: Vec<Line>,
 }
 
@@ -61,7 +61,7 @@ impl Blocked<'_> {
     }
 }
 
-/// Whether all of it would be available without the other waiting launches.
+/// Whether all claims could be met without the other waiting launches.
 fn is_behind_others(alternative: &Alternative<'_>) -> Result<bool, KeeperError> {
     for refused in &alternative.refused {
         let Reason::Full(full) = &refused.reason else { return Ok(false) };

@@ -73,7 +73,7 @@ impl Clocks {
         self.stood.get(&table).is_some_and(|clock| clock.since.is_some())
     }
 
-    /// Gives the launch this long in the queue, unless its time would have been over before.
+    /// Lets no wait time out for this long, unless it would have been over before.
     pub(super) fn spare(&mut self, longest: Duration, over: Option<Instant>) {
         let soon = self.now() + longest;
         self.not_before = Some(over.map_or(soon, |over| over.min(soon)));
@@ -102,7 +102,7 @@ impl Clocks {
         let left = |refused: &Refused<'_>| self.left(refused.claim, refused.table);
         let demands = blocked.unmet.iter().map(|unmet| {
             let waited_for = unmet.alternatives.iter().filter(|alternative| !alternative.is_unwaited());
-            // For ever is longer than anything.
+            // `forever` is longer than any duration.
             waited_for
                 .map(|alternative| alternative.refused.iter().filter_map(left).min().ok_or(()))
                 .try_fold(Duration::ZERO, |longest, left| Ok::<_, ()>(longest.max(left?)))

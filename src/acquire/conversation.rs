@@ -194,7 +194,7 @@ impl Conversation {
             };
             match answer {
                 Answer::Anew => is_stale = false,
-                // An ended holder is reported, for whichever request it was ended.
+                // An ended holder is reported, even if it was ended for an earlier request.
                 Answer::Expired(_) => {}
                 _ if is_stale => drop(client.borrow_mut().take_descriptor()),
                 _ => {}
@@ -264,9 +264,9 @@ struct Listening {
     silence: Duration,
     /// Its last state, if it waits or holders are ended for it.
     stands: Option<Refused>,
-    /// What became of the ended holders, each with its table.
+    /// The outcome for each ended holder, with its table.
     fates: Vec<(String, Overdue, EvictionOutcome)>,
-    /// Whether it has sent that it waits no longer.
+    /// Whether it has told the agent that it no longer waits.
     is_leaving: bool,
 }
 
@@ -294,7 +294,7 @@ impl Listening {
         self.fates.push((expired.table.clone(), overdue, fate));
     }
 
-    /// A refusal, with what became of the ended holders.
+    /// A refusal, with the outcome for the ended holders.
     fn refusal<'c>(
         &mut self,
         demands: &'c [Demand<'c>],

@@ -61,7 +61,7 @@ pub struct Found {
     pub room: Option<Room>,
     /// The held slots.
     pub occupancy: Occupancy,
-    /// Everybody who waits there, oldest first.
+    /// All waiting launches, oldest first.
     pub waiting: Vec<Waiter>,
 }
 

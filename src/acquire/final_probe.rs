@@ -77,7 +77,7 @@ impl FinalProbe {
     ) -> Result<bool, KeeperError> {
         let claims = || refusing.unmet.iter().flat_map(Unmet::claims);
         if claims().any(|refused| matches!(refused.unwaited, Some(Unwaited::Over(_)))) {
-            // A launch in that queue has checked all the time.
+            // A launch in that queue has checked this all the time.
             return Ok(false);
         }
         let mut are_alive = true;

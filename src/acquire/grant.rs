@@ -35,7 +35,7 @@ impl<'c> Grant<'c> {
         Self { held: vec![Held::Agent(granted)], slots, claims, unenforced, tables, started, before }
     }
 
-    /// Holds nothing, if the launch may start nevertheless.
+    /// Holds nothing, for a launch that may start nevertheless.
     pub(super) fn without_slots(claims: Vec<&'c Claim<'c>>, started: SystemTime) -> Self {
         let (held, slots, before) = (Vec::new(), Vec::new(), Vec::new());
         Self { held, slots, unenforced: claims.clone(), claims, tables: Vec::new(), started, before }

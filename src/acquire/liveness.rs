@@ -88,9 +88,9 @@ impl LivenessTracker {
         Ok(if known.unchanged >= LOOKS { Sign::Silent } else { Sign::None })
     }
 
-    /// Checks the launches that a launch with this number and class must let go first: from the nearest on
-    /// until one is alive, and from the oldest on if only launches that do not start are left. Returns
-    /// whether one of them is alive.
+    /// Checks the launches that a launch with this number and class may not overtake. It starts with the
+    /// nearest and stops at the first that is alive. If only launches that do not start are left, it starts
+    /// with the oldest. Returns whether one of them is alive.
     pub fn look_ahead(
         &self,
         table: &Table,
@@ -152,7 +152,7 @@ impl<'a> QueuePosition<'a> {
         Self { number: None, generation, looks }
     }
 
-    /// The youngest of those that a launch with this reach must let go first.
+    /// The youngest launch that a launch with this reach may not overtake.
     pub fn nearest_ahead(&self, table: &Table, reach: u64) -> Result<Option<Waiter>, KeeperError> {
         let class = Class { generation: self.generation, reach };
         let mut stopped = Stopped::default();
@@ -175,7 +175,7 @@ impl<'a> QueuePosition<'a> {
         Ok(None)
     }
 
-    /// The waiters of a queue that a launch with this reach must let go first.
+    /// The waiters of a queue that a launch with this reach may not overtake.
     pub(super) fn all_ahead<'w>(
         &self,
         table: &Table,

@@ -77,7 +77,7 @@ impl PlaceInLine {
         self.since
     }
 
-    /// Its claims may have a new wait: one that is already over counts only after a while.
+    /// Its claims may have new waits. If one of them is already over, it ends the wait only after a while.
     pub fn spare(&mut self, longest: Duration) {
         self.clocks.spare(longest, self.over);
     }
@@ -287,7 +287,7 @@ impl PlaceInLine {
         stood.collect()
     }
 
-    /// The same position as before. It is lost if another launch has the number by now.
+    /// The same position as before. The position is lost if another launch has got the number.
     pub fn again(number: Number, since: Option<SystemTime>, stood: &[Stood]) -> Self {
         let mut place = Self::default();
         place.come_as(number);

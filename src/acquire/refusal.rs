@@ -31,7 +31,7 @@ use crate::{
 
 /// A launch that does not start.
 pub struct Refusal<'c> {
-    /// Every demand that was not met; never none.
+    /// Every demand that was not met; never empty.
     pub unmet: Vec<Unmet<'c>>,
     /// How long the launch waited until its wait timed out.
     pub waited: Option<Duration>,
@@ -45,7 +45,7 @@ pub struct Unmet<'c> {
 /// Claims that would have to be met together.
 pub struct Alternative<'c> {
     pub claims: Vec<&'c Claim<'c>>,
-    /// Those that cannot be met; never none.
+    /// Those that cannot be met; never empty.
     pub refused: Vec<Refused<'c>>,
 }
 
@@ -193,7 +193,7 @@ impl<'c> Alternative<'c> {
 }
 
 impl Refused<'_> {
-    /// What it wants of a full table beside the slots that its group has there now.
+    /// The slots that it wants of a full table, besides those that its group has there now.
     pub(super) fn missing(&self, full: &Full) -> Result<Terms, KeeperError> {
         let terms = terms_on(self.table, &[ClaimOnTable { claim: self.claim, table: self.table }]);
         if terms.group.is_none() {
@@ -203,7 +203,7 @@ impl Refused<'_> {
         Ok(terms.beyond(&shared))
     }
 
-    /// The table in whose line the launch may wait for it.
+    /// The table in whose queue the launch may wait for it.
     pub(super) fn table_of_line(&self) -> Option<&Table> {
         match &self.reason {
             Reason::Full(full) => Some(full.table()),

@@ -67,9 +67,9 @@ pub struct TableView<'t> {
     pub view: View<'t>,
     table: &'t Table,
     standpoint: QueuePosition<'t>,
-    /// Where there was room. What the lock of a table guards stays true while it is held, but whether an
-    /// older launch is alive, and so is not passed over, may change at any moment: what was promised once is
-    /// kept.
+    /// Where there was room. The state of a table cannot change while the table is locked. But an older
+    /// launch can respond again at any moment, and then it is not passed over. So an answer that was given
+    /// once is kept.
     promised: Vec<(Terms, Seats)>,
 }
 
@@ -77,7 +77,7 @@ pub struct TableView<'t> {
 pub type Sights<'t> = BTreeMap<TableId, TableView<'t>>;
 
 impl<'t> TableView<'t> {
-    /// Looks at a table. Older launches in its line come first.
+    /// Looks at a table. Older launches in its queue come first.
     pub fn of(table: &'t Table, standpoint: QueuePosition<'t>) -> Result<Self, KeeperError> {
         Ok(Self { view: table.view()?, table, standpoint, promised: Vec::new() })
     }
@@ -101,7 +101,7 @@ impl<'t> TableView<'t> {
         Ok(Room::Free(seats))
     }
 
-    /// The slots that are taken beside those of the group. A launch that takes none waits behind nobody.
+    /// The slots that are taken beside those of the group. A launch that takes none waits behind no other.
     fn room_for_missing(
         &mut self,
         terms: &Terms,

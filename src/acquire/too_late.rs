@@ -25,9 +25,9 @@ use crate::{
 pub struct Eviction<'c> {
     /// What they block.
     pub claim: &'c Claim<'c>,
-    /// By which terms they are overdue.
+    /// The terms by which they are overdue.
     pub expiry: Expiry,
-    /// What they hold slots of.
+    /// The table whose slots they hold.
     pub table: Table,
     /// They themselves.
     pub overdue: Vec<Overdue>,
@@ -42,8 +42,8 @@ pub struct Known<'k> {
 }
 
 impl Known<'_> {
-    /// As many as make room for all of this, and true; or, if there are not enough, those that cannot be
-    /// ended, and false.
+    /// Returns as many as make room for everything, and true. If there are not enough, it returns those that
+    /// cannot be ended, and false.
     pub fn choose<'c>(
         &self,
         all: &[Unmet<'c>],
@@ -259,7 +259,7 @@ impl<'c> Endings<'c> {
             .map_err(|errno| KeeperError::Wait(Failure { call: "poll", errno }))
     }
 
-    /// Adds what became of them to the refusal.
+    /// Adds their outcomes to the refusal.
     pub fn tell(&mut self, blocked: &mut Blocked<'c>) {
         for (claim, overdue, fate) in self.fates.drain(..) {
             let mut refused = blocked.unmet.iter_mut().flat_map(Unmet::claims_mut);

@@ -11,7 +11,7 @@ pub enum Unwaited {
     Over(Duration),
     /// The queue is full.
     Queue {
-        /// How many there are before this launch.
+        /// The number of launches ahead of this one.
         waiting: usize,
         /// How many there may be.
         most: u32,

@@ -1,6 +1,6 @@
 //! Which blocked claims a launch waits for: not those whose wait has timed out, or whose queue is full. A
-//! launch that waits in one queue may join every other queue that it comes to need; only newcomers find a
-//! queue full.
+//! launch that waits in one queue may join every other queue that it needs later; only newcomers find a queue
+//! full.
 
 use super::{
     blocked::Blocked,
@@ -76,7 +76,7 @@ impl WaitCheck<'_> {
         Ok(None)
     }
 
-    /// The launches that this one would have to let go first.
+    /// The launches that this one may not overtake.
     fn ahead<'w>(
         &self,
         wants: &Wants<'_>,

@@ -11,7 +11,8 @@
 //! holds nothing of the list meanwhile. A full queue keeps out newcomers only, which have no number yet, so
 //! no launch waits for them. A launch that was kept out of one queue and waits in another joins the first
 //! once there is room in it, at the place of its number. Until then it takes free slots there only if no
-//! older launch waits for them. So no launch is overtaken, and the end of those ahead lets each waiter go.
+//! older launch waits for them. So no launch is overtaken, and each waiter starts when the launches ahead of
+//! it have gone.
 
 use std::{
     ops::ControlFlow,
@@ -103,7 +104,7 @@ pub fn acquire_in_turn<'c>(
     };
     let mut last_look = FinalProbe::default();
     if !place.is_in_line() {
-        // While it cannot even see what blocks it, the longest of its waits counts.
+        // While the launch cannot read what blocks it, the longest of its waits counts.
         let longest = demands.iter().flat_map(Demand::claims).map(|claim| claim.wait.resolve()).max();
         let over = match longest {
             Some(Wait::For(longest)) => begun.checked_add(longest),
@@ -117,7 +118,7 @@ pub fn acquire_in_turn<'c>(
             .attempt(place.standpoint(asker), place.patience(earlier(place.over, deadline)))
         {
             Ok((Decided::Granted(grant), locked)) => {
-                // No process ever sees it both in the queue and with its slots, except under the locks.
+                // Without the locks, no process ever sees it both in the queue and with its slots.
                 place.leave();
                 drop(locked);
                 rest.endings.leave_alone(asker)?;
@@ -133,7 +134,7 @@ pub fn acquire_in_turn<'c>(
                 blocked.look_for_ancestors(&asker.keepers)?;
                 (blocked, false)
             }
-            // A waiting launch keeps its position, its deadline and its patience; newcomers have to give up.
+            // A waiting launch keeps its position and its deadline, and continues to try. Newcomers give up.
             Err(error) if error.is_busy() && place.is_in_line() => {
                 if error.is_flood() {
                     thread::sleep(place.patience(earlier(place.over, deadline)));
@@ -199,8 +200,8 @@ fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
     blocked
 }
 
-/// Whether a launch that sleeps behind another is now the first in some queue without having been woken, or
-/// sleeps behind one that is silent.
+/// Whether a sleeping launch is now the first in some queue without having been woken, or is behind a silent
+/// one.
 fn may_go_on(
     acquisition: &Acquisition<'_, '_>,
     place: &PlaceInLine,

@@ -29,7 +29,7 @@ impl ClaimOnTable<'_> {
 
 /// Everything that a launch wants.
 pub struct Wants<'c> {
-    /// For each demand what is enough for it.
+    /// For each demand, the alternatives that are enough for it.
     pub demands: Vec<Options<'c>>,
     /// In the order in which they are locked.
     pub tables: BTreeMap<TableId, Table>,

@@ -1,7 +1,7 @@
 //! Slots of the agent, and of lock files beside them. The launch asks the agent first, for all of its slots
 //! or none, and then tries the files without waiting. If a file refuses, the agent's slots are released
 //! before the launch waits in the queue of the file. So a launch never waits for one keeper while it holds
-//! slots of another. The agent decides by itself; here its answers become those of this process.
+//! slots of another. The agent decides; here its answers are converted to those of this process.
 
 use super::{
     acquire_context::AcquireContext,

@@ -1,7 +1,7 @@
-//! The eviction of holders. The agent has the process by descriptor and knows what keeps its slots. What is
-//! left to prove is that a signal reaches only programs of the holder's user. The thread that owns the tables
-//! decides which holder to evict and which signal is due. Another thread sends signals, because that takes a
-//! read of all of `/proc`, once for several holders, and the first thread has no time for it.
+//! The eviction of holders. The agent has the process by descriptor and knows what keeps its slots. It still
+//! has to prove that a signal reaches only programs of the holder's user. The thread that owns the tables
+//! decides which holder to evict and which signal is due. Another thread sends the signals. It has to read
+//! all of `/proc`, once for several holders, and the first thread has no time for that.
 
 use std::{
     cell::LazyCell,

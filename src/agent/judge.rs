@@ -88,7 +88,7 @@ pub(super) struct Case {
     pub(super) question: u64,
     pub(super) take: Arc<Take>,
     pub(super) uid: u32,
-    /// Their groups, unless these come from the database.
+    /// The groups of the caller, unless these come from the database.
     pub(super) groups: Option<Vec<u32>>,
 }
 
@@ -158,8 +158,8 @@ impl Judges {
         let _ = self.cases.send(question);
     }
 
-    /// Takes the requests whose turn it is. If the judges are idle and no waiting is needed, judges one here
-    /// and returns it: waking a judge takes longer than judging.
+    /// Takes the requests whose turn it is. If the judges are idle and nothing blocks, judges one here and
+    /// returns it: waking a judge takes longer than judging.
     pub(super) fn work(&mut self, case_of: impl Fn(u64) -> Option<Case>) -> Option<Judgement> {
         let (mut is_at_rest, mut judgement) = (self.questions.judged.is_empty(), None);
         while let Some((uid, session)) = self.questions.next() {

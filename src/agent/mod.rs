@@ -36,7 +36,7 @@ use crate::{
     text::{escape::visible, json::FORMAT},
 };
 
-/// The meaning of a number of the poller: four of them for each session, holding or recovered waiter.
+/// What a number of the poller means: each session, holding or recovered waiter has four of them.
 const SESSION: u64 = 0;
 const PROCESS: u64 = 1;
 const FIFO: u64 = 2;
@@ -162,7 +162,7 @@ const SETTINGS: &str = "/etc/rungate/agent.toml";
 
 const ROOT: u32 = 0;
 
-// Launchers may send what agents may receive.
+// The longest request of a launcher is the longest that an agent may accept.
 const _: () = assert!(LONGEST_REQUEST == LONGEST_MESSAGE as usize);
 
 /// Reads them; the file at `path` must exist.

@@ -37,7 +37,7 @@ pub(super) struct AcquireRequest {
     pub(super) may_end: bool,
     /// When it was judged.
     pub(super) judged: Instant,
-    /// What is done without, because the site cannot be reached and the policy lets it.
+    /// The slots without which it may start, because the site cannot be reached and the policy allows it.
     pub(super) without: Vec<String>,
 }
 
@@ -56,14 +56,14 @@ pub(super) struct Wanted {
     names: Vec<String>,
     out_of_order: usize,
     unreachable: Unreachable,
-    /// None where the agent keeps the table alone.
+    /// None if the agent keeps the table alone.
     on_lost: Option<OnLost>,
 }
 
-/// A request that is older is judged again when it is its turn: the policy, or the hour, may be another.
+/// An older request is judged again when it is its turn: the policy, or the hour, may have changed.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// What was decided, as far as it is for the agent.
+/// The part of the decision that concerns the agent.
 pub(super) fn demands_of(decided: &[Demand<'_>], longest: Option<Wait>) -> Vec<Vec<Vec<Wanted>>> {
     let of_agent = decided.iter().filter(|demand| demand.is_of_agent());
     let wanted =
@@ -77,7 +77,7 @@ impl AcquireRequest {
         self.demands.is_empty()
     }
 
-    /// Whether it may be carried out as it is.
+    /// Whether it may be carried out without being judged again.
     pub(super) fn is_fresh(&self) -> bool {
         self.judged.elapsed() < FRESH
     }
@@ -107,23 +107,23 @@ impl AcquireRequest {
         self.demands.iter().flatten().flatten()
     }
 
-    /// The names of the site's tables that it is about.
+    /// The names of the site's tables that it needs.
     pub(super) fn tables_of_site(&self) -> impl Iterator<Item = &str> {
         self.wanted().filter_map(|wanted| name_on_site(&wanted.table))
     }
 
-    /// The names of those of them whose lines end.
+    /// The names of those whose queues have a maximum length.
     pub(super) fn ends_of_lines(&self) -> impl Iterator<Item = &str> {
         let ends = self.wanted().filter(|wanted| !wanted.queue.is_endless());
         ends.filter_map(|wanted| name_on_site(&wanted.table))
     }
 
-    /// What becomes of the program when the site that keeps a table is lost.
+    /// What happens to the program when the site that keeps a table is lost.
     pub(super) fn on_lost(&self, table: &str) -> Option<OnLost> {
         self.wanted().filter(|wanted| wanted.table == table).filter_map(|wanted| wanted.on_lost).max()
     }
 
-    /// How long what has ended keeps its slots of a table.
+    /// How long an ended program keeps its slots of a table.
     pub(super) fn linger_on(&self, table: &str) -> Option<Duration> {
         self.wanted().filter(|wanted| wanted.table == table).filter_map(|wanted| wanted.amount.linger).max()
     }
@@ -134,15 +134,15 @@ impl AcquireRequest {
         limits.min().unwrap_or(0)
     }
 
-    /// How many slots of a table may be held once this launch has its own; none where it is admitted in any
-    /// case. Where several claims are for one table the strictest counts, whether it was chosen or not.
+    /// How many slots of a table may be held, including those of this launch; none if it is admitted in any
+    /// case. If several claims are for one table, the strictest counts, whether it was chosen or not.
     pub(super) fn terms_on(&self, table: &str) -> Option<u64> {
         let amounts = self.wanted().filter(|wanted| wanted.table == table).map(|wanted| &wanted.amount);
         let terms = Terms::merge(amounts.collect::<Vec<_>>())?;
         (terms.admit != Admit::Always).then_some(terms.limit)
     }
 
-    /// The same without what the site keeps, where the policy lets it start so.
+    /// The same without the slots of the site, if the policy lets it start without them.
     pub(super) fn without_site(mut self) -> Option<Self> {
         let is_of_site = |wanted: &Wanted| name_on_site(&wanted.table).is_some();
         let of_site = || self.wanted().filter(|wanted| is_of_site(wanted));
@@ -155,7 +155,7 @@ impl AcquireRequest {
                 list.retain(|wanted| !is_of_site(wanted));
             }
         }
-        // Of an alternative that has become empty nothing is needed, and so of no other.
+        // An alternative that has become empty is always available, so no other one is needed.
         self.demands.retain(|alternatives| alternatives.iter().all(|list| !list.is_empty()));
         self.without = without;
         Some(self)
@@ -177,7 +177,7 @@ impl AcquireRequest {
     }
 }
 
-/// For `asker.on_expired`: that holders are ended is for the agent to do, beside everything else.
+/// For `asker.on_expired`: the agent ends holders itself, besides its other work.
 pub(super) const NOBODY_EXPIRES: &OnExpired<'_> = &|_, _, _| {};
 
 type OnExpired<'a> = dyn Fn(&Claim<'_>, &Overdue, EvictionOutcome) + 'a;
@@ -250,7 +250,7 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
     }
 }
 
-/// The callers of these tables.
+/// The launch that requests slots, with these keepers.
 pub(super) fn asker<'a>(request: &'a AcquireRequest, keepers: Keepers<'a>) -> AcquireContext<'a> {
     AcquireContext {
         launch: request.launch(),

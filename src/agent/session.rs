@@ -52,7 +52,7 @@ pub(super) struct Session {
     pub(super) tried: Vec<i32>,
     /// Overdue holders on other hosts, of which it gave notice.
     pub(super) notices: Vec<GivenNotice>,
-    /// The same with reported ones: notice of a holder is not given repeatedly.
+    /// Also those that are already reported: a host gets only one notice of a holder.
     pub(super) noticed: Vec<Overdue>,
     /// When to check it even without input.
     due: Option<Instant>,
@@ -88,11 +88,11 @@ enum Stage {
 
 /// Something has happened to it.
 pub(super) enum Event {
-    /// It requests slots. It got others before, and has not used them.
+    /// It requests slots. It got slots before, and has not used them.
     Asks(Take, Vec<u64>),
     /// It has its position from before the agent failed, which is saved in this file.
     Recovered(u64, SavedPlace, PlaceInLine),
-    /// It may be judged; under which number it comes again.
+    /// It may be judged; the number under which it joins the queue again.
     Accepted(Option<Number>),
     /// It may not, because its requests exceed the quota, and this one is dropped.
     Declined(Answer),
@@ -147,7 +147,7 @@ pub(super) enum Effect {
     Left(Vec<memory::Table>),
     /// A holding is free; whether a program had it.
     Release(u64, bool),
-    /// The same of one that no program has used.
+    /// The same for a holding whose slots no program has used.
     ReleaseUnused(u64),
 }
 
@@ -567,7 +567,7 @@ impl Session {
         let is_away = self.is_away(is_unheard)
             || Process::find(self.peer.pid).is_none_or(|process| process.is_stopped());
         if !is_away && self.falls_silent() {
-            // What is still to be heard counts as said now.
+            // Unread input counts as received now.
             self.place.beaten = Some(Instant::now());
         }
         self.place.was_away = is_away;

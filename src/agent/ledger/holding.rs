@@ -54,7 +54,7 @@ pub(in crate::agent) struct Lingering {
 }
 
 impl Lingering {
-    /// Whether these are slots of the other's, and all of them.
+    /// Whether these are slots of the other, and all of them.
     pub(in crate::agent) fn covers(&self, other: &Self) -> bool {
         other.held.iter().all(|theirs| {
             self.held.iter().any(|own| {
@@ -131,7 +131,7 @@ impl Holding {
         of.map_or("", |of| of.rule.as_str())
     }
 
-    /// Replaces a slot of a table that others have by now. Returns whether that is possible.
+    /// Replaces a slot of a table that another holder has got meanwhile. Returns whether that is possible.
     pub(in crate::agent) fn moves_to(&mut self, table: &memory::Table, slot: u64, another: u64) -> bool {
         let Some(taken) = table.take(&[another]) else { return false };
         let Some(at) =
@@ -186,7 +186,7 @@ impl Holding {
         uid == self.saved.uid && (has_fifo() || self.saved.hold == Hold::Process && self.saved.pid == pid)
     }
 
-    /// What of it stays taken now that its program has ended, with what is to be written down of that.
+    /// The slots that stay taken although its program has ended, and the state to save for them.
     pub(in crate::agent) fn lingering(&mut self) -> Option<Lingering> {
         let lingers = |name: &str| self.saved.tables.iter().find(|of| of.table == name)?.linger;
         let stays =
@@ -202,7 +202,7 @@ impl Holding {
         Some(Lingering { saved, held, until })
     }
 
-    /// Takes the stamps of its start back, because no program was started. A later start's stay.
+    /// Removes the recorded starts, because no program was started. Those of a later start stay.
     pub(in crate::agent) fn withdraw_stamps(&self) {
         for (held, before) in self.held.iter().filter(|held| !held.is_shared()).zip(&self.before) {
             if held.table().stamps().0 == Some(self.started) {
@@ -242,7 +242,7 @@ impl Holding {
         for of in &saved.tables {
             let SavedSlots { table, rule, slots, is_shared, .. } = of;
             let table = store.table(table);
-            // What was shared is kept by its holder; that nobody else shares it is not worth a slot.
+            // Shared slots are kept by their holder; they are not lost if no other process shares them.
             if !is_shared && let Some(held) = table.restore(slots, of.group().as_ref()) {
                 held.describe(saved.holder(rule));
                 holding.held.push(held);

@@ -92,7 +92,7 @@ impl Ledger {
         looked.unwrap_or_else(Looked::Failed)
     }
 
-    /// The slots of ancestors that a launch claims, as far as they are proved.
+    /// The slots of ancestors that a launch claims to have, if this is proved.
     fn ancestry(&self, session: &mut Session, request: &AcquireRequest) -> VerifiedAncestry {
         let (pid, uid) = (session.peer.pid, session.peer.uid);
         let mut ancestry = VerifiedAncestry { pid: Some(pid), uid: Some(uid), slots: Vec::new() };

@@ -60,7 +60,7 @@ pub(super) struct Ledger {
 }
 
 impl Ledger {
-    /// Takes up what was written down before the agent died. Returns the first unused number.
+    /// Restores the state that was saved before the agent died. Returns the first unused number.
     pub(super) fn open(poller: Rc<Poller>, directory: &Path) -> Result<(Self, u64), Fatal> {
         let mut ledger = Self {
             poller,
@@ -122,12 +122,12 @@ impl Ledger {
         &self.store
     }
 
-    /// The tables, for a user on whose account new ones are made.
+    /// The tables; new ones count for this user.
     fn store_of(&self, uid: Option<u32>) -> Store {
         self.store.for_asker(VerifiedAncestry { uid, ..VerifiedAncestry::default() })
     }
 
-    /// What is written down of the site.
+    /// The saved state of the site.
     pub(super) fn state(&self) -> &State {
         &self.state
     }
@@ -137,8 +137,8 @@ impl Ledger {
         &self.holdings
     }
 
-    /// Writes down that a launch has slots, and keeps an eye on it. Says which write end keeps the slots
-    /// beside the process; or gives back what it had, and why it cannot have it.
+    /// Saves that a launch has slots, and watches it. Returns the write end that keeps the slots besides the
+    /// process. On failure, releases the slots and returns the reason.
     pub(super) fn grant(
         &mut self,
         number: u64,
@@ -146,7 +146,7 @@ impl Ledger {
     ) -> Result<Option<OwnedFd>, (Box<Holding>, String)> {
         let written = self.write_down(number, &mut holding);
         let written = written.map_err(|failure| format!("it cannot save its state: {failure}"));
-        // Told only once it is certain that its end will be seen.
+        // Answered only once it is certain that the end of the process will be seen.
         let watched = written.and_then(|end| {
             self.watch(number, &holding).map(|()| end).map_err(|failure| failure.to_string())
         });
@@ -197,20 +197,21 @@ impl Ledger {
         Ok(())
     }
 
-    /// Stops watching a holder whose slots are free. To close the descriptors would not suffice: the
+    /// Stops watching a holder whose slots are free. Closing the descriptors would not be enough: the
     /// connection with the process may have a copy.
     fn unwatch(&self, holding: &Holding) {
         let _ = holding.process.as_ref().map(|process| self.poller.remove(process.as_fd()));
         let _ = holding.fifo.as_ref().map(|fifo| self.poller.remove(fifo.as_fd()));
     }
 
-    /// The process of a holder has ended, or its FIFO. Says whether nothing keeps the slots now.
+    /// The process of a holder has ended, or its FIFO was closed. Returns whether nothing keeps the slots any
+    /// more.
     pub(super) fn on_end(&mut self, number: u64, is_fifo: bool) -> bool {
         let Some(holding) = self.holdings.get(&number) else { return false };
         if !holding.is_kept() {
             return true;
         }
-        // What has ended does not end again.
+        // An ended program does not end again.
         let _ = match (&holding.fifo, &holding.process) {
             (Some(fifo), _) if is_fifo => self.poller.remove(fifo.as_fd()),
             (_, Some(process)) if !is_fifo => self.poller.remove(process.as_fd()),
@@ -223,7 +224,7 @@ impl Ledger {
     pub(super) fn on_start(&mut self, number: u64) {
         if let Some(holding) = self.holdings.get_mut(&number) {
             holding.saved.is_started = true;
-            // That it could not be written down costs at most a slot that is given back later.
+            // A failed write only delays the release of a slot.
             let _ = self.state.write_start(number);
         }
     }
@@ -233,7 +234,7 @@ impl Ledger {
         if let Some(holding) = self.holdings.get_mut(&number)
             && holding.runs_as(program)
         {
-            // That is for people, and is not missed.
+            // That is information for people only, so a failure does not matter.
             let _ = self.state.write(number, &holding.saved);
         }
     }
@@ -256,7 +257,7 @@ impl Ledger {
         } else {
             holding.withdraw_stamps();
         }
-        // A pause that was not written down ends with the agent, and not sooner.
+        // A pause that was not saved ends with the agent, but not earlier.
         let _ = self.write_stamps(&holding);
         let lingering = if has_run { holding.lingering() } else { None };
         self.state.forget(number, holding.saved.hold);
@@ -264,7 +265,7 @@ impl Ledger {
             // A failed write costs at most a slot that is free with the agent's next start.
             let _ = self.state.write(number, &lingering.saved);
             let covered = self.lingering.iter().filter(|(_, other)| lingering.covers(other));
-            // Whoever starts a short program again and again leaves one, and not thousands.
+            // A user who starts a short program again and again leaves one entry, not thousands.
             for other in covered.map(|(other, _)| *other).collect::<Vec<_>>() {
                 self.end_lingering(other);
             }
@@ -273,21 +274,21 @@ impl Ledger {
         Some(holding)
     }
 
-    /// What lingers for the shortest time, and when that is over.
+    /// The lingering slots that are free first, and when.
     pub(super) fn next_lingering(&self) -> Option<(Instant, u64)> {
         let (until, number) = self.lingering.iter().map(|(number, of)| (of.until, *number)).min()?;
         let left = until.saturating_sub(process::since_boot().unwrap_or(until));
         Some((Instant::now() + left, number))
     }
 
-    /// It lingers no longer. Says which tables have slots free by that.
+    /// Its slots do not linger any longer. Returns the tables that have free slots now.
     pub(super) fn end_lingering(&mut self, number: u64) -> Vec<memory::Table> {
         let Some(Lingering { saved, held, .. }) = self.lingering.remove(&number) else { return Vec::new() };
         self.state.forget(number, saved.hold);
         held.iter().map(|held| held.table().clone()).collect()
     }
 
-    /// A program ends now. Where there are too many, the user who has most of them loses the oldest.
+    /// A program ends now. If there are too many, the user who has most of them loses the oldest.
     fn remember_end(&mut self, saved: &SavedHolding) {
         let since = at_millis(saved.since).unwrap_or(UNIX_EPOCH);
         let end = End { pid: saved.pid, since, until: SystemTime::now() };
@@ -306,13 +307,12 @@ impl Ledger {
         all
     }
 
-    /// Gives a holding another slot of a table in the place of one that others have by now. Says whether that
-    /// can be.
+    /// Replaces a slot of a holding that another holder has got meanwhile. Returns whether that is possible.
     pub(super) fn move_slot(&mut self, number: u64, table: &memory::Table, slot: u64, another: u64) -> bool {
         let Some(holding) = self.holdings.get_mut(&number) else { return false };
         let is_moved = holding.moves_to(table, slot, another);
         if is_moved {
-            // That it could not be written down costs at most another search after the agent's next start.
+            // A failed write costs at most another search after the agent's next start.
             let _ = self.state.write(number, &holding.saved);
         }
         is_moved
@@ -329,7 +329,7 @@ impl Ledger {
         names.into_iter().filter_map(known).collect()
     }
 
-    /// Forgets when a table was last used. Says whether there was anything to forget.
+    /// Forgets when a table was last used. Returns whether there was anything to forget.
     pub(super) fn reset(&self, name: &str) -> bool {
         let is_changed = self.store.known(name).is_some_and(|table| table.reset());
         self.state.forget_stamps(name);
@@ -337,8 +337,8 @@ impl Ledger {
         is_changed
     }
 
-    /// Forgets the unneeded tables on a user's account. When a table was last used is remembered until the
-    /// room is needed: `list` shows it.
+    /// Forgets the unneeded tables that count for a user. The last use of a table is remembered until the
+    /// memory is needed, because `list` shows it.
     pub(super) fn forget_idle(&self, uid: u32) {
         let is_own = |table: &str| name_on_site(table).is_none();
         for table in self.store.forget_idle(uid, SystemTime::now(), is_own) {

@@ -365,8 +365,8 @@ pub(in crate::agent) struct SavedSlots {
     /// The group that has them, in the order of its ranks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) group: Option<String>,
-    /// How long they stay taken after the end of the program. Without it the group shares its slots; with it
-    /// `is_of_heirs` says whether one takes over what another has left.
+    /// How long they stay taken after the end of the program. If it is set, `is_of_heirs` says whether a
+    /// launch takes over what another has left; otherwise the group shares its slots.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) linger: Option<Duration>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -372,8 +372,8 @@ fn refuse<T>(socket: &local_socket::Connection, why: &str) -> Option<T> {
     None
 }
 
-// One connection: what has come, and what is still to go out. It never holds more than a message each way,
-// and reads nothing new before its last answer has gone out.
+// One connection, with its unprocessed input and its unsent output. It never holds more than one message in
+// each direction, and reads nothing new before its last answer was sent.
 //
 // Before Linux 6.5 the kernel only gives the process id of the client. By the time it is used, another
 // process may have it, while a child of the client still has the socket. So the agent opens the process with
@@ -389,7 +389,7 @@ struct Connection {
     peer: Peer,
     inbox: Inbox,
     outbox: Vec<u8>,
-    /// Goes out with the first byte of the outbox.
+    /// Sent with the first byte of the outbox.
     beside: Option<OwnedFd>,
     /// Who sent the last input, while the client is not identified.
     sender: Option<(i32, u32)>,

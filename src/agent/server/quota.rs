@@ -116,8 +116,8 @@ const UNTIL_READ: Duration = Duration::from_millis(50);
 /// Bytes that may be kept for the connections of all users.
 const MEMORY: usize = 48 * 1024 * 1024;
 
-/// One user may use at most this share of what the others leave, so that something is left for them: at least
-/// four fifths after one user.
+/// One user may use at most this share of what the others leave. So something is left for them: after one
+/// user at least four fifths.
 const PART: usize = 4;
 
 /// Descriptors reserved for files, judges and the site.

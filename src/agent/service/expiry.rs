@@ -58,7 +58,7 @@ impl Service {
             let mut holders = table.holders(&table.occupancy());
             let overdue = match which {
                 Which::Overdue(_) => {
-                    // Each host sweeps its own.
+                    // Each host ends only its own overdue holders.
                     let mut overdue = memory::overdue(&holders, &expiry);
                     overdue.retain(|overdue| overdue.elsewhere.is_none());
                     overdue
@@ -88,7 +88,7 @@ impl Local {
         let holds =
             |held: &memory::Held| held.table().is_called(&eviction.table) && held.slots().contains(&slot);
         let mut holdings = self.ledger.holdings().iter();
-        // Of a group each is ended by itself.
+        // Each member of a group is ended separately.
         let is_it = |holding: &Holding, held: &memory::Held| {
             held.group().is_none() || holding.saved.pid == overdue.process()
         };
@@ -131,8 +131,9 @@ impl Local {
         }
     }
 
-    /// The wait of a claim may have timed out, a holder that was to be ended continues, or a launch in a
-    /// queue has been silent for too long. That one is passed: those behind it look.
+    /// A timeout has passed: the wait of a claim is over, a holder that was to be ended continues, or a
+    /// launch in a queue has been silent for too long. Such a launch is passed over, and those behind it
+    /// check again.
     pub(super) fn on_timer(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.on(Event::Timer);

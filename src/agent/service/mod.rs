@@ -70,7 +70,7 @@ pub(super) struct Service {
     site: Option<Site>,
     /// Whether the log says that this host alone keeps the site's tables.
     has_said_alone: bool,
-    /// Started the agent, and ends it if it stands still; none if nobody does.
+    /// The service manager, which restarts the agent if it hangs; none if there is none.
     manager: Option<ServiceManager>,
 }
 
@@ -302,8 +302,8 @@ impl Service {
     }
 
     /// The slots to release when this request of a launch is judged: those that it has not used. Returns the
-    /// number under which the launch comes again. Like a position, it is invalid for another launch, after a
-    /// program has used its slots, and for two launches at a time.
+    /// number under which the launch joins the queue again. Like a position, it is invalid for another
+    /// launch, after a program has used its slots, and for two launches at a time.
     fn take_up_unused(&mut self, number: u64, take: &Take) -> (Vec<u64>, Option<Number>) {
         let Some(session) = self.local.sessions.get(&number) else { return (Vec::new(), None) };
         let whose = (session.peer.pid, session.peer.started);
@@ -430,7 +430,7 @@ impl Service {
         }
     }
 
-    /// Frees slots, and gives them to those who wait; `has_run` where a program had them until now.
+    /// Frees slots, and gives them to waiting launches; `has_run` if a program had them until now.
     fn release(&mut self, number: u64, has_run: bool) {
         let held = self.local.ledger.holdings().get(&number).into_iter().flat_map(|holding| &holding.held);
         let tables: Vec<memory::Table> = held.map(|held| held.table().clone()).collect();

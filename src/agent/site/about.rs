@@ -61,7 +61,7 @@ impl Site {
         Some(AboutTrouble { text: trouble.to_string(), advice, lasts: since.elapsed() })
     }
 
-    /// A slot without a readable value is held for ever: no host recognizes it as its own.
+    /// A slot without a readable value stays in use for ever: no host recognizes it as its own.
     fn about_unreadable_slots(&self) -> Option<AboutTrouble> {
         let (since, slots) = &self.unreadable;
         let first = self.unreadable_slots().next()?;

@@ -1,7 +1,7 @@
 //! Hosts that are gone. After a host was absent for a ttl without interruption, its slots and tickets are
 //! deleted. The transaction succeeds only if the host is still absent, was absent all the time, and its keys
-//! are unchanged. These are not keys of this host, so they are not part of the reconciler's difference:
-//! transactions about another host's absence and those about this host's presence must not block each other.
+//! are unchanged. These are not keys of this host, so the reconciler does not handle them. Transactions about
+//! another host's absence must not block those about this host's presence.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -119,22 +119,21 @@ impl Site {
         if changes.is_empty() {
             changes.push(gone((written, written_at)));
         }
-        // Another host may have deleted them before, and a slot be somebody else's by now.
+        // Another host may have deleted them before, and a slot may have a new holder.
         let transaction = proof::clearing(&self.keys, host, written_at, &changes);
         self.send(Work::Aside(of_host), transaction);
     }
 }
 
-// An etcd whose data were restored from a backup, or another one in its place: it lacks slots that were
-// taken since the backup. So nothing is granted until every host has put back what it holds, or is
-// considered dead: for one ttl from the time when this agent noticed. That is long enough: a host that was
-// away read its key last in the old etcd, so its deadline passes before; and one that was present counts as
-// confirmed only when all its slots are there.
+// An etcd that was restored from a backup, or replaced, lacks the slots that were taken since the backup. So
+// nothing is granted until every host has put back its slots, or is considered dead. This takes one ttl from
+// the time when this agent noticed. That is long enough. An absent host read its key last in the old etcd, so
+// its deadline passes before. A present host counts as confirmed only when all its slots are there.
 //
 // `c/id` says which etcd the tables belong to. A backup has the id of another etcd, unless it was restored
-// under the same name (`--initial-cluster-token`); then agents that knew a later revision doubt it. That key
-// belongs to no host, and is written before this host has its key, so it is not part of the reconciler's
-// difference.
+// under the same token (`--initial-cluster-token`). Then agents that knew a later revision mark it as
+// doubtful. That key belongs to no host, and is written before this host has its key, so the reconciler does
+// not handle it.
 
 /// The etcd of the mirror, and what follows from it.
 #[derive(Debug, Default)]
@@ -175,7 +174,7 @@ impl Site {
                 (is_silent || self.mirror.cluster().1 == 0).then(|| self.mirror.cluster().1);
             self.begin_anew();
         } else if before.is_none() {
-            // An agent that was started meanwhile has to put back what it kept, too.
+            // An agent that was started meanwhile also has to put back its slots.
             self.origin.is_incomplete = !self.is_named() || self.has_slots_by_another_name();
         }
         self.look_at_name();
@@ -193,8 +192,8 @@ impl Site {
         self.presence.register_anew();
     }
 
-    /// Whether everything that this host holds is known to stand in the etcd that answers; at the first time
-    /// after another came the host's key is written again, so that what it holds is protected.
+    /// Whether the etcd that answers is known to have everything that this host holds. After a change of
+    /// etcd, the host's key is written again once, to protect these slots.
     pub(super) fn is_complete(&mut self, local: &Local) -> bool {
         if !self.origin.is_incomplete {
             return true;
@@ -220,20 +219,20 @@ impl Site {
 }
 
 impl Site {
-    /// Whether the tables are those of the etcd that answers, and complete.
+    /// Whether the tables belong to the etcd that answers, and are complete.
     pub(super) fn is_named(&self) -> bool {
         let (said, _) = self.mirror.cluster();
         said.is_some() && said == self.origin.cluster.as_deref()
     }
 
-    /// For how long nothing has been given because the tables may lack something, and for how much longer.
+    /// For how long no slots have been granted because the tables may be incomplete, and for how much longer.
     pub(super) fn is_held_back(&self) -> Option<(Duration, Duration)> {
         let since = self.origin.held_back?;
         let lasts = process::since_boot().unwrap_or_default().saturating_sub(since);
         Some((lasts, self.longest_ttl().saturating_sub(lasts)))
     }
 
-    /// That, for whoever is given nothing.
+    /// The message about this, for launches that get no slots.
     pub(super) fn why_held_back(&self) -> Option<String> {
         let (_, left) = self.is_held_back()?;
         Some(format!(
@@ -243,7 +242,7 @@ impl Site {
         ))
     }
 
-    /// That it is still so.
+    /// The condition that this is still so.
     pub(super) fn proof_of_name(&self) -> Compare {
         Compare::ChangedAt(self.keys.name(&Key::Cluster), self.mirror.cluster().1)
     }
@@ -253,7 +252,7 @@ impl Site {
         admission.generation == self.origin.generation
     }
 
-    /// Writes of which etcd the tables are, where nobody has, or where it is time.
+    /// Writes the id of the etcd to which the tables belong, if it is missing or may be written again.
     pub(super) fn look_at_name(&mut self) {
         let Some(cluster) = self.origin.cluster.clone() else { return };
         if self.pending.is_busy_with(&Key::Cluster) {
@@ -286,7 +285,7 @@ impl Site {
         self.send(Work::Aside(Key::Cluster), transaction);
     }
 
-    /// Whether slots of this agent's stand there by a name that its host had before.
+    /// Whether slots of this agent are there under an earlier name of its host.
     fn has_slots_by_another_name(&self) -> bool {
         let slots = self.mirror.tables().flat_map(|(_, of)| of.slots.values());
         let mut records = slots.filter_map(|at| at.record.as_ref());

@@ -20,28 +20,28 @@ pub(super) enum Value {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Present {
     pub(super) revision: i64,
-    /// None where nobody can read it.
+    /// None if it is unreadable.
     pub(super) value: Option<Value>,
     /// Whether this host has written it.
     pub(super) is_own: bool,
 }
 
-/// A change of one key, which was last written at a revision, or is not there.
+/// A change of one key, with the revision of its last write; 0 if it does not exist.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) struct Change {
     pub(super) key: Key,
     pub(super) at: i64,
-    /// None where the key goes.
+    /// None if the key is deleted.
     pub(super) value: Option<Value>,
 }
 
-/// What there is to do.
+/// The changes to make.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(super) struct Difference {
-    /// First what is written: while a slot is in use its key is there, and nobody loses a place to one who
-    /// came later.
+    /// Keys are written before others are deleted. So the key of a slot in use always exists, and no launch
+    /// loses its position to a later one.
     pub(super) changes: Vec<Change>,
-    /// Keys that are wanted, and that somebody else has.
+    /// Wanted keys that belong to another host.
     pub(super) taken: Vec<Key>,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn diff<'a>(
                 difference.changes.push(put(there.revision, value));
             }
             (Some(_), Some(_)) => difference.taken.push(key.clone()),
-            // When a table was last used stays, whoever has written it last.
+            // The last use of a table stays, whichever host has written it.
             (None, Some(there)) if there.is_own && !matches!(key, Key::Stamps(_)) => {
                 deletes.push(Change { key: key.clone(), at: there.revision, value: None });
             }
@@ -74,13 +74,13 @@ pub(super) fn diff<'a>(
 }
 
 impl Value {
-    /// Whether a key of another host may be made to say this: when a table was last used, or a notice with
-    /// the reply of the host that it is for.
+    /// Whether this host may change a key of another host to this value: a last use of a table, or a notice
+    /// that gets the reply of its host.
     fn is_of_all(&self) -> bool {
         matches!(self, Self::Stamps(_) | Self::Notice(_))
     }
 
-    /// Whether a key says this already: of a slot, that this process has it.
+    /// Whether a key already has this value; for a slot, whether this process has it.
     fn is_said_by(&self, there: &Present) -> bool {
         match (self, &there.value) {
             (Self::Slot(wanted), Some(Self::Slot(slot))) => wanted.is_same(slot),
@@ -158,7 +158,7 @@ mod tests {
         true
     }
 
-    /// Of a slot it counts who has it, and of nothing what nobody can read.
+    /// For a slot, only its holder counts. An unreadable value never counts.
     #[test]
     fn what_is_there_as_it_should_be_is_left_alone() {
         let wanted = BTreeMap::from([(slot(1), held_by(7)), (ticket(1), waits(false))]);
@@ -174,7 +174,8 @@ mod tests {
         assert_eq!(diff_of(&wanted, &table), Difference::default());
     }
 
-    /// "Nobody loses a place to one who came later": what is missing is written before what is left goes.
+    /// No launch loses its position to a later one: missing keys are written before superfluous ones are
+    /// deleted.
     #[test]
     fn what_is_missing_is_written_before_what_is_left_goes() {
         let wanted = BTreeMap::from([(ticket(9), waits(false))]);
@@ -193,7 +194,7 @@ mod tests {
         assert_eq!(diff_of(&wanted, &table), Difference { changes: Vec::new(), taken: vec![slot(1)] });
     }
 
-    /// A pause lasts, also where this host wrote the last use and has nothing to add.
+    /// A pause lasts, even if this host wrote the last use and has nothing to add.
     #[test]
     fn the_last_use_of_a_table_is_never_deleted() {
         let last_end = Some(Duration::from_secs(2));
@@ -228,8 +229,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever there was, and however much of it is done at once: after a few transactions there is
-        /// what is wanted, nothing of others was touched, and a key that was right never changed.
+        /// For any initial keys, and any number of changes in one transaction: after a few transactions all
+        /// wanted keys exist, no keys of others were changed, and no correct key was changed.
         #[test]
         fn some_transactions_make_the_keys_what_they_should_be(
             wanted in proptest::collection::btree_map(value().prop_map(|(key, _)| key), Just(()), 0..12),
@@ -270,9 +271,9 @@ mod tests {
             prop_assert!(left.into_iter().all(|(key, _)| wanted.contains_key(key)));
         }
 
-        /// The same with a mirror that lags, answers that are lost, transactions that are carried out late,
-        /// and agents that die: no slot that is in use is ever deleted, none that is given back is taken
-        /// again before its key is gone, and in the end the keys are what they should be.
+        /// The same with a mirror that is behind, lost answers, late transactions, and agents that die. No
+        /// slot in use is ever deleted. No released slot is taken again before its key is deleted. In the end
+        /// all keys are correct.
         #[test]
         fn late_and_lost_answers_delete_no_slot_that_is_in_use(
             steps in proptest::collection::vec((0..11_u8, 1..4_u64), 0..120),
@@ -285,7 +286,8 @@ mod tests {
         }
     }
 
-    /// What the fences are for: without them a late transaction deletes a slot that was taken again.
+    /// Shows that the fences are necessary: without them a late transaction deletes a slot that was taken
+    /// again.
     #[test]
     fn changes_without_fences_are_found_out() {
         let lost = (0..5_000_u64).any(|seed| {
@@ -306,10 +308,10 @@ mod tests {
         /// The revision of the host's key, in etcd and as the agent has written it.
         host: i64,
         registration: Option<i64>,
-        /// Up to which revision the mirror is.
+        /// The revision of the mirror.
         mirror: usize,
         written: BTreeMap<Key, (i64, Option<Value>)>,
-        /// What holdings have, and what is given back and held in memory still.
+        /// The slots of holdings, and released slots that are still held in memory.
         wanted: BTreeMap<Key, Value>,
         leaving: BTreeSet<Key>,
         sent: Option<(i64, Vec<Change>)>,
@@ -356,7 +358,7 @@ mod tests {
             }
         }
 
-        /// etcd carries something out, if it holds.
+        /// etcd commits a transaction, if its conditions hold.
         fn commit(&mut self, fence: i64, changes: &[Change]) -> Result<bool, String> {
             let (mut table, revision) = (self.now().clone(), self.revision());
             if self.is_fenced && fence != self.host {
@@ -381,7 +383,7 @@ mod tests {
         fn step(&mut self, step: u8, number: u64) -> Result<(), String> {
             let key = slot(number);
             match step {
-                // A proof: the slot is free in etcd, and nobody of this host is promised it.
+                // A proof: the slot is free in etcd, and not promised to a launch of this host.
                 0 | 1 if !self.now().contains_key(&key) && !self.leaving.contains(&key) => {
                     let value = held_by(i32::try_from(self.etcd.len()).expect("a few"));
                     let change = Change { key: key.clone(), at: 0, value: Some(value.clone()) };
@@ -397,7 +399,7 @@ mod tests {
                 2 if self.wanted.remove(&key).is_some() => drop(self.leaving.insert(key)),
                 3 | 4 => self.mirror = (self.mirror + 1).min(self.etcd.len() - 1),
                 5 => self.send(),
-                // The answer comes, or it does not; and then it may be carried out later.
+                // The answer arrives, or it is lost; then the transaction may be committed later.
                 6 => self.is_answered()?,
                 7 | 8 => {
                     if let Some((fence, changes)) = self.sent.take() {
@@ -421,8 +423,8 @@ mod tests {
             Ok(())
         }
 
-        /// The agent dies, and the next one knows what is written down: which slots are in use. It reads
-        /// everything anew. What was on its way may be carried out still.
+        /// The agent dies, and the next one knows from the saved state which slots are in use. It reads
+        /// everything again. Pending transactions may still be committed.
         fn restart(&mut self) {
             self.late.extend(self.sent.take());
             self.registration = None;

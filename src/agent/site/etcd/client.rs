@@ -107,7 +107,7 @@ impl Client {
         self.generations().heard(generation, revision);
     }
 
-    /// Switches to the next member: the current one is not trusted.
+    /// Switches to the next member, because the current one may be wrong.
     pub(in crate::agent::site) fn turn_to_next(&self) {
         self.0.current.fetch_add(1, Ordering::Relaxed);
     }
@@ -285,7 +285,7 @@ impl Client {
                 *self.token() = Some(String::new());
                 return Ok(None);
             }
-            // That does nothing of what was requested.
+            // A request for a token changes nothing in etcd, so it may be repeated.
             Err(EtcdError { endpoint, kind }) => {
                 let kind = match kind {
                     Kind::Unclear(why) | Kind::Senseless(why) | Kind::Broken(why) | Kind::HungUp(why) => {
@@ -306,7 +306,7 @@ impl Client {
     }
 }
 
-// Certificates: the authority that the agent trusts, and its own certificate.
+// The certificates: the authority that the agent trusts, and its own certificate.
 
 /// From the files that [`Access`] names; or what is wrong with them.
 pub(super) fn config(access: &Access) -> Result<TlsConfig, String> {
@@ -374,7 +374,7 @@ pub(in crate::agent::site) struct Inventory {
     pub(in crate::agent::site) generation: u64,
     /// How many.
     pub(in crate::agent::site) count: i64,
-    /// The keys below were changed after this revision; 0 for all of them.
+    /// Only keys that were changed after this revision; 0 for all.
     pub(in crate::agent::site) since: i64,
     /// Each with the revision of its last change.
     pub(in crate::agent::site) keys: BTreeMap<String, i64>,

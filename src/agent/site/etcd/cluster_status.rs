@@ -1,5 +1,5 @@
-//! Detects another etcd: one that was restored from a backup, or another cluster, has another cluster id, or
-//! its revision goes back. Each time a new generation begins, and everything that was read before becomes
+//! Detects that etcd was restored from a backup or replaced: then its cluster id is different, or its
+//! revision decreases. Each time a new generation begins, and everything that was read before becomes
 //! invalid.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -147,7 +147,7 @@ mod tests {
         let known = Generations::default();
         let (early, later) = (known.ask(), known.ask());
         assert_eq!(known.answered(early, &header("1", 7)), 0);
-        // Requested before that was known.
+        // The request was sent before this was known.
         assert_eq!(known.answered(later, &header("1", 6)), 0);
         let (asked, beside) = (known.ask(), known.ask());
         assert_eq!(known.answered(asked, &header("1", 6)), 1);
