@@ -5,10 +5,10 @@
 use std::io::{self, IsTerminal, Write};
 
 use super::{
+    columns::{cut, fitted},
     error::{Error, ExitStatus},
     escape::is_unsafe,
     style,
-    table::{cut, fitted},
 };
 use crate::sys::{failure::errno_of, terminal};
 

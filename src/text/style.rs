@@ -118,7 +118,7 @@ pub(crate) fn rendered(text: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::text::{escape::is_unsafe, style::*, table::width};
+    use crate::text::{columns::width, escape::is_unsafe, style::*};
 
     #[track_caller]
     fn case(variables: &[(&str, &str)], is_terminal: bool, expected: bool) {

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::finding::{Finding, Health, Section};
-use crate::text::{json, style::Style, table::width};
+use crate::text::{columns::width, json, style::Style};
 
 /// Where the text of a topic's line begins.
 const SUMMARY: usize = 23;

@@ -27,8 +27,9 @@ use crate::{
     sys::failure::errno_of,
     text::{
         clock::brief,
+        columns::answer,
         escape::{Show, visible},
-        table::{Table, answer},
+        table::Table,
     },
 };
 use serde_json::{Map, Value, json};

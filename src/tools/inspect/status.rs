@@ -10,12 +10,13 @@ use crate::{
     sys::terminal,
     text::{
         clock::{Clock, age},
+        columns::answer,
         error::Error,
         escape::visible,
         json,
         stream::print,
         style::Style,
-        table::{Table, answer},
+        table::Table,
     },
     tools::shared::{
         listed_file::{Free, ListedFile},

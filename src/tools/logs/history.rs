@@ -12,11 +12,12 @@ use crate::{
     sys::accounts::NameCache,
     text::{
         clock::Clock,
+        columns::width,
         error::{Error, ExitStatus},
         escape::visible,
         json::{self, Numbered},
         stream::{self, print},
-        table::{Table, width},
+        table::Table,
     },
 };
 

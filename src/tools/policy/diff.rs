@@ -13,10 +13,10 @@ use crate::{
     policy::{Change, Detail, Difference, KeyChange, PartKind, Policy, Turn},
     sys::failure::errno_of,
     text::{
+        columns::width,
         error::{Error, ExitStatus},
         escape::visible,
         stream::print,
-        table::width,
     },
 };
 

@@ -34,8 +34,9 @@ use crate::{
     },
     text::{
         clock::age,
+        columns,
         error::{Error, ExitStatus},
-        style, table,
+        style,
     },
 };
 
@@ -294,7 +295,7 @@ fn draw_heading(frame: &mut Frame, area: Rect, entry: &Entry, glyphs: Glyphs) ->
         text += &format!(", {kept}");
     }
     // Two of the line before it and one behind it are always seen.
-    let text = table::cut(&text, usize::from(area.width.saturating_sub(4))) + " ";
+    let text = columns::cut(&text, usize::from(area.width.saturating_sub(4))) + " ";
     let [heading, rest] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     let line = glyphs.line.repeat(usize::from(area.width));
     frame.render_widget(Line::from(vec![glyphs.line.repeat(2).dim(), text.bold(), line.dim()]), heading);

@@ -5,7 +5,7 @@ use std::{cmp::Reverse, env};
 
 use super::observer::{Entry, Process, Snapshot};
 use crate::{
-    text::{clock::age, table},
+    text::{clock::age, columns},
     tools::inspect::screen::{KeyCode, KeyEvent, KeyModifiers},
 };
 use ratatui::{
@@ -245,17 +245,17 @@ impl Glyphs {
 
 /// How many columns a text takes.
 pub(super) fn width(text: &str) -> u16 {
-    u16::try_from(table::width(text)).unwrap_or(u16::MAX)
+    u16::try_from(columns::width(text)).unwrap_or(u16::MAX)
 }
 
 /// A cell with text on its left side.
 pub(super) fn left(text: &str, width: u16) -> Cell<'static> {
-    Cell::from(table::cut(text, usize::from(width)))
+    Cell::from(columns::cut(text, usize::from(width)))
 }
 
 /// A cell with text on its right side.
 pub(super) fn right(text: &str, width: u16) -> Cell<'static> {
-    Cell::from(Text::from(table::cut(text, usize::from(width))).right_aligned())
+    Cell::from(Text::from(columns::cut(text, usize::from(width))).right_aligned())
 }
 
 // Which part of a long list is to be seen.

@@ -7,12 +7,7 @@ use super::{
     figures::{Drawing, Figure, Use},
     programs::Program,
 };
-use crate::text::{
-    escape::visible,
-    figures::count,
-    style::Style,
-    table::{Table, width},
-};
+use crate::text::{columns::width, escape::visible, figures::count, style::Style, table::Table};
 
 const STYLE: &str = include_str!("page.css");
 

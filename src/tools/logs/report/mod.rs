@@ -30,12 +30,12 @@ use crate::{
     sys::{replaced_file, terminal},
     text::{
         clock::{Clock, age},
+        columns::answer,
         error::{Error, ExitStatus},
         escape::{visible, word},
         figures::count,
         json,
         stream::print,
-        table::answer,
     },
     tools::shared::file_accounts::KnownAccounts,
 };

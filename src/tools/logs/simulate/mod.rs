@@ -23,11 +23,11 @@ use crate::{
     policy::{Policy, Wait},
     text::{
         clock::Clock,
+        columns::answer,
         error::{Error, ExitStatus},
         escape::Show,
         json,
         stream::print,
-        table::answer,
     },
     tools::shared::file_accounts::KnownAccounts,
 };

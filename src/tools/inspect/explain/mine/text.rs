@@ -5,12 +5,7 @@ use std::{fmt::Write as _, time::Duration};
 use super::{Limit, Mine, Past, lower, verdict};
 use crate::{
     launch::situation::SystemNames,
-    text::{
-        clock::age,
-        escape::visible,
-        style::Style,
-        table::{Table, answer},
-    },
+    text::{clock::age, columns::answer, escape::visible, style::Style, table::Table},
     tools::inspect::explain::text::person,
 };
 
