@@ -23,7 +23,7 @@ pub(crate) fn complain(error: &clap::Error, arguments: &[OsString]) -> Result<u8
             Err(Error::plain(ExitStatus::Usage, text.trim_end()))
         }
         _ => {
-            // It repeats what was typed.
+            // The suggestion repeats the typed words.
             let text = visible_lines(text.trim_end().trim_start_matches("error: "));
             Err(Error::new(ExitStatus::Usage, text).advise(meant(error, arguments)))
         }

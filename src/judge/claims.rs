@@ -25,7 +25,7 @@ pub(super) struct Demands<'p, 'm> {
     facts: &'m EvalContext<'m>,
     /// For each demand its alternatives.
     list: Vec<Vec<Vec<Draft<'p>>>>,
-    /// What rules lower that others claim.
+    /// Ceilings of rules for what other rules claim.
     lowered: Vec<(&'p Rule, &'p ClaimTerms)>,
     /// What the rule that is being added captured.
     captured: Vec<Captured>,
@@ -95,7 +95,8 @@ impl<'p, 'm> Demands<'p, 'm> {
         Ok(())
     }
 
-    /// The claims of a rule on tables that do not depend on what is started, and the repositories that do.
+    /// The claims of a rule on tables that do not depend on the command, and the repositories whose tables
+    /// do.
     pub(super) fn for_person(
         &mut self,
         rule: &'p Rule,
@@ -129,7 +130,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         drafts.filter(move |draft| draft.layers.contains(&layer)).map(|draft| draft.repository)
     }
 
-    /// Lowers what is claimed as far as delegated files say, which claim nothing by that.
+    /// Applies the ceilings of delegated files, which do not make claims themselves.
     fn lower(&mut self) {
         for (rule, terms) in std::mem::take(&mut self.lowered) {
             let repository = &self.policy.repositories()[terms.repository];
@@ -158,8 +159,8 @@ impl<'p, 'm> Demands<'p, 'm> {
         self.list.into_iter().filter_map(demand).collect()
     }
 
-    /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots. Not
-    /// where one is enforced and the other is not, because a limit that is only tried out must not bind.
+    /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots.
+    /// They are not merged if only one of them is enforced, because a limit on trial must not bind.
     fn add_one(&mut self, draft: Draft<'p>) {
         let is_same = |other: &&mut Draft<'p>| {
             other.claim.location.is_same_table(&draft.claim.location) && other.enforce == draft.enforce
@@ -321,12 +322,12 @@ impl<'p, 'm> Demands<'p, 'm> {
         Ok(Draft { claim, repository, layers: vec![rule.layer], enforce, wait, default_wait })
     }
 
-    /// Whether nothing is wanted: no slot but what the command line says, and it says nothing.
+    /// Whether no slots are wanted: the number comes from the command line only, and it names none.
     fn is_absent(&self, terms: &ClaimTerms) -> bool {
         terms.slots == Slots::Number(0) && self.slots(terms).0 == Slots::Number(0)
     }
 
-    /// How many slots an entry of `acquire` takes, and what is unclear of that.
+    /// How many slots an entry of `acquire` takes, and what is unclear about it.
     fn slots(&self, terms: &ClaimTerms) -> (Slots, Option<Unclear>) {
         let Some(from) = &terms.slots_from else { return (terms.slots, None) };
         let name = self.policy.repositories()[terms.repository].shown_name();
@@ -334,8 +335,8 @@ impl<'p, 'm> Demands<'p, 'm> {
     }
 }
 
-/// Whether a claim refuses: one origin that is tried out makes it a trial; otherwise the first that says
-/// something decides.
+/// Whether a claim refuses. If one origin is on trial, the claim is; otherwise the first origin with a value
+/// decides.
 fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
     match (rule.enforce, repository.settings.enforce) {
         (Some(false), _) | (_, Some(false)) => false,
@@ -353,7 +354,7 @@ pub(super) struct Draft<'p> {
     pub(super) repository: &'p Repository,
     /// The layers of the rules behind it.
     pub(super) layers: Vec<usize>,
-    /// Whether its limit is more than tried out.
+    /// Whether its limit is enforced.
     pub(super) enforce: bool,
     /// The shortest wait that a claim, a rule or a repository names.
     pub(super) wait: Option<Wait>,
@@ -362,7 +363,7 @@ pub(super) struct Draft<'p> {
 }
 
 impl<'p> Draft<'p> {
-    /// Takes in another claim on the same table: the lowest limit, the most slots, the zones that both allow.
+    /// Merges another claim on the same table: the lowest limit, the most slots, the zones that both allow.
     /// The rule that binds first is the one to be named first.
     pub(super) fn merge(&mut self, other: Draft<'p>) {
         let (one, other_amount) = (&mut self.claim.amount, &other.claim.amount);
@@ -393,7 +394,7 @@ impl<'p> Draft<'p> {
         one.group = one.group.take().filter(|group| other.claim.amount.group.as_ref() == Some(group));
         self.wait = shortest(self.wait, other.wait);
         self.default_wait = shortest(self.default_wait, other.default_wait);
-        // A default is for where its layer says nothing.
+        // A default applies if its layer has no value.
         if self.wait.is_some() && self.layers.iter().all(|layer| self.layers.first() == Some(layer)) {
             self.default_wait = None;
         }
@@ -414,7 +415,7 @@ fn shortest(one: Option<Wait>, other: Option<Wait>) -> Option<Wait> {
 /// For a launch with an unknown number of slots: more than there can ever be.
 const UNKNOWN: Slots = Slots::Number(u32::MAX);
 
-/// How many slots a claim takes, and what is unclear of that. The numbers of all arguments add up; the first
+/// How many slots a claim takes, and what is unclear about it. The numbers of all arguments add up; the first
 /// counts as `absent` if it is missing.
 fn slots(
     from: &SlotsFrom,
@@ -427,7 +428,7 @@ fn slots(
     let (mut sum, mut is_given, mut no_number) = (0u32, false, None);
     for (index, after) in from.after.iter().enumerate() {
         let is_first = index == 0;
-        // "gpus=0" says something, "cpus=0" does not.
+        // 0 is a valid number except for the first argument: "gpus=0" counts, "cpus=0" does not.
         let found = number_after(after, arguments, u32::from(is_first)).unwrap_or_else(|text| {
             no_number.get_or_insert(WhyUnclear::NoNumber { after: after.clone(), text });
             None

@@ -1,4 +1,4 @@
-//! From rules that match to a verdict: which of them apply, and what they say together.
+//! From matching rules to a verdict: which of them apply, and their effect together.
 
 use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt};
 
@@ -25,7 +25,7 @@ pub fn decide_within<'p>(
     costly.map_or(Ok(decision), Err)
 }
 
-/// Beyond this a delegated rule is first checked for whether it is for the caller at all.
+/// A delegated rule with more patterns is first checked for whether it applies to the caller.
 const COSTLY: u64 = 100_000;
 
 fn decide_by<'p>(policy: &'p Policy, facts: &EvalContext<'_>) -> (Decision<'p>, Option<&'p Rule>) {
@@ -152,8 +152,8 @@ impl<'p> Judged<'p> {
         }
     }
 
-    /// The layers that refuse what none of their rules matches. A rule of an author who may only tighten does
-    /// not speak for the system.
+    /// The layers that refuse what none of their rules matches. A rule whose author may only tighten does not
+    /// decide for the system.
     fn unmatched_layers(&self) -> impl Iterator<Item = &'p Layer> {
         let layers = self.policy.layers();
         let matched: Vec<usize> = (0..self.outcomes.len())
@@ -216,7 +216,7 @@ impl<'p> Judged<'p> {
 // Whether a rule matches a request. What costs nothing is judged first; names are looked up only when
 // everything else already matches.
 
-/// What a rule's selectors say.
+/// The result of a rule's selectors.
 #[derive(Debug)]
 pub(super) enum Judgement {
     Matches,

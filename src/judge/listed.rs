@@ -1,5 +1,5 @@
-//! What the policy says of one file of a repository, for any user: for listings, by the same code as for a
-//! launch.
+//! The settings of the policy for one file of a repository, for any user. Listings use them; the code is that
+//! for a launch.
 
 use std::ops::RangeInclusive;
 
@@ -28,8 +28,8 @@ pub fn limit_of_most(policy: &Policy, repository: &Repository, request: &Request
     u64::from(repository.limit_of_most(&facts).resolve(request.cpus))
 }
 
-/// What the policy says of the file that launches like this one use; `gid` is the charged group, `value` the
-/// value of a placeholder without a name.
+/// The settings for the file that launches like this one use. `gid` is the charged group, `value` the value
+/// of a placeholder without a name.
 pub fn listed<'p>(
     policy: &Policy,
     repository: &'p Repository,

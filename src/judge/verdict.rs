@@ -27,7 +27,7 @@ pub struct Decision<'p> {
 /// What to do.
 #[derive(Debug)]
 pub enum Verdict<'p> {
-    /// Start, once everything that is demanded was had.
+    /// Start, once all demands are met.
     Start(Start<'p>),
     /// A `deny` rule refuses.
     Denied {
@@ -105,7 +105,7 @@ pub struct TraceEntry<'p> {
 }
 
 impl TraceEntry<'_> {
-    /// Whether the rule matches, so that it has a say or is only shadowed or exempted from.
+    /// Whether the rule matches: then it counts, is shadowed, or the launch is exempt from it.
     pub fn matches(&self) -> bool {
         !matches!(self.outcome, Outcome::No(_) | Outcome::NotDelegated | Outcome::Excepted(_))
     }
@@ -171,8 +171,8 @@ fn escaped_name(rule: Option<&Rule>) -> String {
     rule.map_or_else(String::new, |rule| visible(rule.shown_name()))
 }
 
-/// A selector with its entries, if they are few and say more than that they did not match: a command that
-/// is not meant is no news.
+/// A selector with its entries, if they are few and helpful. A command that does not match is not worth
+/// showing.
 fn show_selector(selector: Selector, entries: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     f.write_str(selector.key())?;
     if selector == Selector::Commands || entries.is_empty() {

@@ -62,7 +62,8 @@ fn stretches(limit: u32, reservations: &[Reservation]) -> impl Iterator<Item = S
     })
 }
 
-/// The zones of a repository with this limit, for a launch; `standing` says what each reservation is for it.
+/// The zones of a repository with this limit, for a launch; `standing` says how each reservation applies to
+/// it.
 pub(super) fn zones<'p, E>(
     limit: u32,
     out_of_order: &[u32],
@@ -92,7 +93,7 @@ pub(super) fn zones<'p, E>(
     Ok(Zones { open: without(open, out_of_order), kept, reserved })
 }
 
-/// The slots that only the members of a reservation may use while it is its time.
+/// The slots that only the members of a reservation may use during its hours.
 pub(super) fn kept_now<'p>(
     limit: u32,
     out_of_order: &[u32],

@@ -21,7 +21,7 @@ impl KeeperError {
         matches!(self, Self::Agent(AgentError::Faulty(..)))
     }
 
-    /// Whether a launch in the queue loses its place by it.
+    /// Whether the error costs a launch in the queue its place.
     pub fn costs_the_place(&self) -> bool {
         !matches!(self, Self::Agent(AgentError::Faulty(_, true)))
     }
@@ -32,7 +32,7 @@ impl KeeperError {
         matches!(self, Self::File(RepositoryError::MutexBusy { .. })) || self.is_flood()
     }
 
-    /// Whether the table is locked by one after the other, so that it is worth while to wait on.
+    /// Whether many processes lock the table in turn, so that waiting longer helps.
     pub fn is_crowded(&self) -> bool {
         matches!(self, Self::File(RepositoryError::MutexBusy { was_handed_on: true, .. }))
     }
@@ -53,7 +53,7 @@ impl KeeperError {
         }
     }
 
-    /// What the reader may do about it, as a sentence; none if nothing general helps.
+    /// What the user can do about it, as a sentence; none if there is no general advice.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::File(error) => error.advice(),

@@ -20,7 +20,7 @@ use super::{
 pub enum Held {
     /// Locks on a file.
     File(file::held::Held),
-    /// What the agent gave, of all its tables.
+    /// The slots that the agent granted, in all its tables.
     Agent(Granted),
     /// Entries in memory.
     Memory(memory::Held),
@@ -92,8 +92,8 @@ impl Held {
         }
     }
 
-    /// Takes back the stamp of the start that was written at `started`, because no program was started;
-    /// `before` is the earlier stamp. A later start's stamp stays.
+    /// Removes the recorded start of the moment `started`, because no program was started; `before` is the
+    /// previous one. A later recorded start stays.
     pub fn withdraw(&self, started: SystemTime, before: Option<SystemTime>) -> Result<(), KeeperError> {
         match self {
             Self::File(held) => {

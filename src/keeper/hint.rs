@@ -1,5 +1,4 @@
-//! What the environment says of slots that ancestors hold: where a nested launch may look, and proof of
-//! nothing.
+//! The environment's hint about slots of ancestors. A nested launch looks there, but the hint proves nothing.
 
 use crate::judge::terms::{
     claim::{Claim, Launch},
@@ -16,7 +15,7 @@ fn is_named(claim: &Claim<'_>, hint: &NamedSlots) -> bool {
 /// The slots that a launch below a holder would use for these claims on one table, if they are what the
 /// environment says and enough.
 pub(super) fn slots_to_join<'l>(claims: &[&Claim<'_>], launch: &Launch<'l>) -> Option<&'l Runs> {
-    // Whose slots count as its own is settled by its group, and by nothing else.
+    // Only its group decides which slots count as its own.
     let is_shared = |claim: &Claim<'_>| claim.amount.group.as_ref().is_some_and(|group| !group.is_of_heirs());
     let is_settled = |claim: &&Claim<'_>| claim.nested == Nested::Take || is_shared(claim);
     if claims.iter().any(is_settled) {

@@ -1,4 +1,4 @@
-//! Waiters of any keeper: their order, which may be overtaken, and which are alive.
+//! Waiters of every keeper: their order, who may overtake whom, and which of them are alive.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -33,7 +33,7 @@ pub struct Class {
 }
 
 impl Class {
-    /// No class comes before it.
+    /// No class precedes it.
     pub const LOWEST: Self = Self { generation: 0, reach: 0 };
 
     /// Whether it need not wait behind an older launch of another class: a waiter below a low ceiling must
@@ -52,12 +52,12 @@ pub struct Waiter {
     pub class: Class,
     /// How many slots it wants, if that was checked.
     pub wants: Option<u64>,
-    /// Whether its keeper has found out that it does not answer, so that it is passed.
+    /// Whether its keeper knows that it does not respond, so that it is passed over.
     pub is_away: bool,
     pub process: WaitingProcess,
 }
 
-/// The process of a waiter, as far as the keeper knows it. Nothing of it but the user decides anything.
+/// The process of a waiter, as far as the keeper knows it. Only the user affects decisions.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct WaitingProcess {
     /// Its number on its host.
@@ -93,7 +93,7 @@ impl Waiter {
         Process::find(self.pid_here()?)
     }
 
-    /// When it began to wait. Where the keeper does not know, when its process started.
+    /// When it began to wait. If the keeper does not know that, when its process started.
     pub fn since(&self) -> Option<SystemTime> {
         self.process.since.or_else(|| SystemTime::now().checked_sub(self.process_here()?.age()?))
     }
@@ -108,7 +108,7 @@ impl Waiter {
         self.process.user.or_else(|| self.pid_here().and_then(process::owner))
     }
 
-    /// The command that it is to start: a waiter bears its name.
+    /// The command that it will start: the process of a waiter already has its name.
     pub fn command(&self) -> Option<String> {
         let known = self.process.command.as_deref().map(str::to_owned);
         known.or_else(|| self.process_here().map(|process| process.name))
@@ -124,14 +124,14 @@ impl Waiter {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Heartbeat {
     pub pid: Option<i32>,
-    /// How often it has beaten.
+    /// The number of its heartbeats.
     pub beats: u64,
 }
 
 /// How a sleep behind another waiter ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Woken {
-    /// The other one has left the line.
+    /// The other one has left the queue.
     Left,
     /// The time is over.
     Time,

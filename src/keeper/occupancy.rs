@@ -13,7 +13,7 @@ use crate::judge::terms::{
 /// Neighbouring slots with one holder.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Span {
-    /// The slots. Beyond the last that a limit can reach there may be more of them than anybody wants to see.
+    /// The slots. Beyond the last slot that a limit can reach, there may be too many to list.
     pub slots: RangeInclusive<u64>,
     /// The process that holds them, where the keeper can say.
     pub pid: Option<i32>,
@@ -25,7 +25,7 @@ impl Span {
     }
 }
 
-/// What exists for a launch.
+/// The result for a launch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Vacancy {
     /// These slots are free, and taking them keeps the limit.

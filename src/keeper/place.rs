@@ -25,23 +25,23 @@ impl Place {
         }
     }
 
-    /// Says which process waits, if another one keeps the place for it.
+    /// Sets the waiting process, if another one keeps the place for it.
     pub fn belongs_to(&mut self, process: &WaitingProcess) {
         match self {
-            // A lock says so itself.
+            // The lock itself shows this.
             Self::File(_) => {}
             Self::Memory(place) => place.belongs_to(process),
         }
     }
 
-    /// Says in which conversation of this process the launch is served.
+    /// Sets the connection of this process that serves the launch.
     pub fn serve_in(&self, session: u64) {
         if let Self::Memory(place) = self {
             place.serve_in(session);
         }
     }
 
-    /// Says whether the launch is known to answer, if known.
+    /// Sets whether the launch responds, if known.
     pub fn set_away(&mut self, is_away: bool) {
         match self {
             Self::File(_) => {}

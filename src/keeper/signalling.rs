@@ -10,15 +10,15 @@ use crate::{
     },
 };
 
-/// In this order, with some time in between: one that is stopped is continued, one that can end in order may.
+/// In this order, with some time in between: a stopped process is continued, and each can end properly.
 pub const SIGNALS: [Signal; 4] = [Signal::SIGCONT, Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL];
 
 /// The processes that got a signal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reach {
-    /// All that were meant.
+    /// All intended ones.
     Full,
-    /// Processes alone where their groups were meant: they lead none, or it is our own.
+    /// Only the processes instead of their groups: they lead no group, or it is our own.
     NoGroup,
     /// Some of them: others may not be signalled.
     Partly,
@@ -26,13 +26,13 @@ pub enum Reach {
 
 /// Who is meant.
 pub struct Whom<'w> {
-    /// What keeps the slots: a supervisor is not meant, but what is below it.
+    /// The hold of the slots: with a supervisor, its descendants get the signals, not itself.
     pub hold: Hold,
-    /// Whether groups are meant.
+    /// Whether groups get the signals.
     pub kill: ExpireKill,
-    /// Whether there may be some who are not to be signalled.
+    /// Whether some processes may have to be skipped.
     pub spares_others: bool,
-    /// The group of the launch for which the job is ended: it is signalled in no case.
+    /// The group of the launch for which the job is ended; it never gets a signal.
     pub own_group: Option<i32>,
     /// Whether a process with these users, the real and the saved one, is to be signalled.
     pub may_signal: &'w dyn Fn(&PidFd, [u32; 2]) -> bool,
@@ -81,7 +81,7 @@ impl Whom<'_> {
     fn signal_one(&self, process: &PidFd, signal: Signal) -> Result<(), Errno> {
         let is_meant = !self.spares_others
             || process::users(process.pid()).is_some_and(|users| (self.may_signal)(process, users));
-        // Its users were those of this very process if it is still there.
+        // If the process still exists, these were its users.
         if is_meant { process.signal(signal) } else { Err(Errno::EPERM) }
     }
 

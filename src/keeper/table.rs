@@ -141,7 +141,7 @@ impl Table {
         }
     }
 
-    /// Keeps all others from changing it; waits for one that does so now, at most this long.
+    /// Locks it against changes by others, and waits at most this long for the lock.
     pub fn lock(&self, longest: Duration) -> Result<TableGuard, KeeperError> {
         Ok(match self {
             Self::File(file) => TableGuard::File(MutexGuard::lock(file, longest)?),
@@ -166,9 +166,9 @@ impl Table {
         })
     }
 
-    /// Holds slots that were proved to be free, and with others those of its group; none if another program
-    /// has taken one of them all the same. If their holder can become overdue, or a supervisor keeps them, it
-    /// is proved from now on that this process is the one.
+    /// Holds slots that were proved to be free, and shares those of its group; none if another program has
+    /// taken one of them nevertheless. If their holder can become overdue, or a supervisor keeps them, it is
+    /// proved from now on that this process is the one.
     pub fn take(
         &self,
         seats: &Seats,
@@ -267,7 +267,8 @@ impl Table {
         if occupancy.spans().is_empty() || occupancy.spans().iter().any(is_strange) {
             return Ok(false);
         }
-        // One after the other: mostly the first is a stranger's already, and there may be thousands.
+        // One after the other: mostly the first already belongs to another process, and there may be
+        // thousands.
         for span in occupancy.spans() {
             let holders = holder::holders(file, &Occupancy::of(vec![span.clone()]))?;
             let is_kin = |Holder { keeper, slots: (first, last), .. }: &Holder| {
@@ -302,7 +303,7 @@ impl Table {
         })
     }
 
-    /// Begins to end an overdue holder; its fate where there is nothing to begin with.
+    /// Begins to end an overdue holder, or returns its outcome at once.
     pub fn begin_to_end(&self, overdue: &Overdue, expiry: &Expiry) -> Result<Ending, EvictionOutcome> {
         match self {
             Self::File(file) => Ending::begin(file, overdue, *expiry),
@@ -327,7 +328,7 @@ impl Table {
         })
     }
 
-    /// Makes ready to keep slots as this launch wants them kept.
+    /// Prepares to keep slots by the hold of this launch.
     pub fn prepare(&self, launch: &Launch<'_>) -> Result<(), KeeperError> {
         match self {
             Self::File(file) => Ok(file.prepare(launch.hold)?),
@@ -395,7 +396,7 @@ impl Table {
         }
     }
 
-    /// Whether it can be seen at once that a waiter would not take what it is given.
+    /// Whether it is visible that a waiter is stopped, and would not take free slots.
     pub fn is_stopped(&self, waiter: &Waiter) -> bool {
         match self {
             Self::File(_) => waiter.is_stopped(),

@@ -24,7 +24,7 @@ pub enum View<'t> {
 }
 
 impl View<'_> {
-    /// When a pause began that is still on at `now`.
+    /// When a pause began that is not over at `now`.
     pub fn paused_since(&self, pause: Pause, now: SystemTime) -> Option<SystemTime> {
         let (start, end) = self.stamps();
         let last = match pause.from {
@@ -74,8 +74,8 @@ impl View<'_> {
         }
     }
 
-    /// Repairs what this look has found to be wrong in the table's own notes, where others would be misled by
-    /// it. The table has to be locked.
+    /// Corrects wrong notes of the table that this check has found, if they would mislead others. The table
+    /// has to be locked.
     pub fn mend(&mut self) -> Result<(), KeeperError> {
         match self {
             Self::File(view) => Ok(view.mend_hint()?),
@@ -106,7 +106,7 @@ impl View<'_> {
 
 /// The record of a launch in every table; each gets its own rule.
 pub struct Entry {
-    /// None of a launch that is only imagined.
+    /// None for a simulated launch.
     record: Option<Record>,
     now: SystemTime,
 }
@@ -128,7 +128,7 @@ impl Entry {
         Self { record: self.record.as_ref().map(|record| record.at(now)), now }
     }
 
-    /// The same as who holds the slots.
+    /// The same as the holder of the slots.
     fn holder(&self) -> Option<Holder> {
         self.record.clone().map(|record| Holder::of_record((0, 0), record))
     }

@@ -1,4 +1,4 @@
-//! What the program learns of its slots: `RUNGATE_HELD="matlab=17 tokens=3-9,12"`, `RUNGATE_SLOT_MATLAB=17`
+//! How the program learns about its slots: `RUNGATE_HELD="matlab=17 tokens=3-9,12"`, `RUNGATE_SLOT_MATLAB=17`
 //! for each, and `RUNGATE_NAME_GPU=0,3` if slots have names. A nested launch reads the same variable as a
 //! hint where an ancestor's slot may be. A forged one gains nothing, because the kernel decides.
 
@@ -98,7 +98,8 @@ fn variable(start: &str, repository: &str) -> String {
 /// The variable: `matlab=2/mex=1`. No name of a command has a slash.
 pub const DEPTH: &str = "RUNGATE_DEPTH";
 
-/// How deep a command may be below itself. Recursion that is meant, as that of make(1), stays far below it.
+/// How many launches of one command may be nested. Recursion that is meant, as that of make(1), stays far
+/// below it.
 const MOST: u32 = 50;
 
 /// The launches above this process, counted by name.
@@ -158,7 +159,7 @@ impl Depth {
         Ok(self)
     }
 
-    /// Tells the program, whose environment it is.
+    /// Passes the counts to the program in its environment.
     pub fn tell(&self, environment: &mut Vec<Entry>) {
         let variable = format!("{DEPTH}=").into_bytes();
         let mut entry = variable.clone();
@@ -247,7 +248,7 @@ mod tests {
         assert_eq!(environment, expected.map(Entry::Borrowed));
     }
 
-    /// Each number was listed: with more than 23,000 slots no program could be executed.
+    /// When each number was listed, no program with more than 23,000 slots could be executed.
     #[test]
     fn a_million_slots_are_told_in_a_word_and_too_many_pieces_not_at_all() {
         let all: Vec<u64> = (1..=1_000_000).collect();

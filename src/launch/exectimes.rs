@@ -47,14 +47,14 @@ use crate::{
 #[cfg(feature = "tools")]
 use crate::{cli::ExectimesArguments, text::error::Error};
 
-/// Does what exectimes does.
+/// Works like exectimes.
 #[cfg(feature = "tools")]
 #[expect(clippy::unnecessary_wraps, reason = "every subcommand is entered in one way")]
 pub(crate) fn run(arguments: &ExectimesArguments) -> Result<u8, Error> {
     Ok(main(&arguments.arguments))
 }
 
-/// The same, as the launcher does it; all that goes wrong ends with 1.
+/// The same for the launcher: every failure ends with 1.
 pub(crate) fn main(arguments: &[OsString]) -> u8 {
     let failure = ExitStatus::Failure as u8;
     match act(arguments) {
@@ -99,7 +99,7 @@ fn list(path: &Path) -> Result<(), Failed> {
     let lines: String = if held.spans().iter().all(|span| span.pid.is_some()) {
         held.spans().iter().map(|span| lines(span.slots.clone(), span.pid)).collect()
     } else {
-        // Records know more of slots that go with a description.
+        // Records know more about slots that a description keeps.
         let survey = TableSnapshot::of(&LockPath::named(path));
         let holders = survey.map_err(|error| Failed::Provenance(cannot_open(error)))?.holders;
         holders.iter().map(|holder| lines(holder.slots.0..=holder.slots.1, holder.pid)).collect()
@@ -154,8 +154,8 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
 
 /// Whether this process holds a slot already, from the time when it was another program, and the others leave
 /// room for it. The original does not see locks of its own process, so that one exectimes may become another.
-/// It acquires nothing, and its slots counted for all later launches: so it may read without locking the
-/// file.
+/// It acquires nothing, and its slots already count for all later launches, so it may read without locking
+/// the file.
 fn keeps_slot(claim: &Claim<'_>, asker: &AcquireContext<'_>) -> Result<bool, KeeperError> {
     let Location::File(file) = &claim.location else { return Ok(false) };
     let may_hold = |id| asker.keepers.inherited.may_carry_locks_of_the_process(id);

@@ -1,4 +1,4 @@
-//! The message about a holder that was to be ended.
+//! The message about a holder that should be ended.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::{
     },
 };
 
-/// One line for the launch that wanted the slot; one more with what can be done by hand, if nothing was done.
+/// One line for the launch that wanted the slot; one more with manual steps, if nothing was done.
 pub(crate) fn describe(
     repository: &str,
     path: Option<&Path>,

@@ -1,7 +1,7 @@
 //! The two programs of an installation: the launcher `rungate`, and `rungate-tools`, which it executes for
-//! everything but a launch, so that a launch does not carry the rest. Each finds the other by its own place,
-//! never by `PATH` or the environment. The launcher executes only a file that no other user can have put
-//! there than one who could have replaced the launcher.
+//! everything but a launch. So the launcher stays small. Each finds the other by its own place, never by
+//! `PATH` or the environment. The launcher executes a file only if every user who could have written it could
+//! also have replaced the launcher.
 
 use std::{
     env,
@@ -23,21 +23,21 @@ use crate::{
 /// The second program.
 pub const TOOLS: &str = "rungate-tools";
 
-/// Where it is, seen from the directory of the launcher: beside it, or where packages put programs that no
+/// Where it is, relative to the directory of the launcher: beside it, or where packages put programs that no
 /// user types.
 const PLACES: [&[&str]; 2] = [&[TOOLS], &["..", "lib", "rungate", TOOLS]];
 
-/// Where the launcher is, seen from there.
+/// Where the launcher is, relative to that.
 const WAYS_BACK: [&[&str]; 2] = [&["rungate"], &["..", "..", "bin", "rungate"]];
 
-/// Why there is no second program to become.
+/// Why the second program cannot be executed.
 #[derive(Debug)]
 pub enum NoTools {
     /// The launcher cannot say where it is itself.
     Lost,
     /// It is in none of these places.
     Missing(Vec<PathBuf>),
-    /// Others than those who can change the launcher can change this.
+    /// Users who cannot change the launcher can change this.
     Distrusted(PathBuf),
     /// This cannot be checked, or not be executed.
     Failed(PathBuf, Errno),
@@ -80,7 +80,7 @@ impl fmt::Display for NoTools {
 impl std::error::Error for NoTools {}
 
 /// Becomes the second program of the launcher that this process executes, with these arguments, argv\[0\]
-/// included. Comes back only with the reason why not.
+/// included. Returns only on failure, with the reason.
 pub fn become_tools(arguments: &[OsString]) -> NoTools {
     let tools = executable::own_path().ok_or(NoTools::Lost).and_then(|launcher| tools_of(&launcher));
     match tools {
@@ -106,8 +106,8 @@ fn tools_of(launcher: &Path) -> Result<PathBuf, NoTools> {
     Err(NoTools::Missing(places.to_vec()))
 }
 
-/// The launcher that became this process, the second program, as it was called where `argv0` and `PATH` tell:
-/// a link of that name may lead to the next version tomorrow. Wherever it is, this must be its second
+/// The launcher that executed this program, by the name that was typed, if `argv0` and `PATH` show it: after
+/// an upgrade, a link of that name leads to the next version. Wherever it is, this must be its second
 /// program; none if there is no such launcher.
 pub fn launcher(argv0: &Path) -> Option<PathBuf> {
     let tools = executable::own_path()?;

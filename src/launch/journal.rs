@@ -32,7 +32,7 @@ use crate::{
     text::stream,
 };
 
-/// Where systemd's journal listens, where it runs.
+/// Where systemd's journal listens, if it runs.
 pub(crate) const JOURNAL: &str = "/run/systemd/journal/socket";
 
 /// The logs of one launch.
@@ -48,8 +48,8 @@ pub(crate) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// The logs that the layers of the policy ask for. A system policy that says nothing logs refusals to the
-    /// journal.
+    /// The logs that the layers of the policy request. Without a setting, a system policy logs refusals to
+    /// the journal.
     pub(crate) fn open(policy: &Policy, command: &'a str, uid: u32, host: &OsStr, is_verbose: bool) -> Self {
         let mut sinks: Vec<Sink> = policy.logs().map(|(_, log)| sink(log, host)).collect();
         let is_system = |kind: LayerKind| kind == LayerKind::System;
@@ -128,7 +128,7 @@ impl<'a> Journal<'a> {
         self.write(event);
     }
 
-    /// Some claims could not be met. These others could have been.
+    /// Some claims could not be met. These other claims could have been met.
     pub(crate) fn refused<'c>(
         &self,
         refusal: &Refusal<'_>,
@@ -233,7 +233,7 @@ pub(crate) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: E
     }
 }
 
-/// Where one layer wants its events.
+/// The log of one layer.
 pub(crate) fn sink(log: &Log, host: &OsStr) -> Sink {
     Sink {
         target: match &log.to {
@@ -266,7 +266,7 @@ fn table_seen(claim: &Claim<'_>, held: Option<Runs>) -> TableSeen {
     }
 }
 
-/// How many of these slots are such.
+/// How many of these slots are of that kind.
 fn within(slots: &[RangeInclusive<u64>], is_such: impl Fn(u64) -> bool) -> u64 {
     slots.iter().cloned().flatten().filter(|slot| is_such(*slot)).count() as u64
 }

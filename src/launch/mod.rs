@@ -27,8 +27,8 @@ use crate::{
     text::{error::Error, stream},
 };
 
-/// The launcher: does what the arguments of this process ask for, and answers with the status to end with.
-/// When a program was started, or the second program does what was asked for, it does not come back.
+/// The launcher: carries out the arguments of this process, and returns the exit status. If it executes a
+/// program, or the second program, it does not return.
 pub fn main() -> u8 {
     end(|arguments| match Role::of(arguments)? {
         Role::Run(options) => run::launch(&options),
@@ -37,7 +37,7 @@ pub fn main() -> u8 {
     })
 }
 
-/// The arguments of this process go in, the status to end with comes out.
+/// From the arguments of this process to its exit status.
 pub(crate) fn end(main: impl FnOnce(Vec<OsString>) -> Result<u8, Error>) -> u8 {
     let ended = refuse_set_id().and_then(|()| main(env::args_os().collect()));
     ended.unwrap_or_else(|error| {
@@ -54,11 +54,10 @@ fn refuse_set_id() -> Result<(), Error> {
     Err(refusals::set_id())
 }
 
-// What the launcher was started as: the name that it was called by and its arguments become one thing to do.
-// A shim becomes the same as `rungate run`. Anything else is left to the second program, which does it or
-// reports an error.
+// Determines one task from the launcher's name and arguments. A shim becomes the same as `rungate run`.
+// Anything else is left to the second program, which does it or reports an error.
 
-/// The one thing to do.
+/// The task.
 pub(crate) enum Role {
     /// Start a command.
     Run(LaunchOptions),
@@ -90,7 +89,7 @@ fn of_shim(shim: Shim, arguments: Vec<OsString>) -> Result<Role, Error> {
     }
 }
 
-/// All words are exectimes' own, but for dashes in front.
+/// All words belong to exectimes, except for leading dashes.
 fn of_exectimes(words: &[OsString]) -> &[OsString] {
     match words {
         [dashes, rest @ ..] if dashes == "--" => rest,

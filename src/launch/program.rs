@@ -1,6 +1,6 @@
-//! Which file a command is, by the rules of `execvp(3)`: a name with a slash is a path; any other is searched
-//! in `PATH`. A file that cannot be executed is skipped there, and remembered as the reason. A link to
-//! rungate under the command's name is a shim, and is skipped too.
+//! Finds the file of a command, by the rules of `execvp(3)`: a name with a slash is a path; any other is
+//! searched in `PATH`. A file that cannot be executed is skipped there, and remembered as the reason. A link
+//! to rungate under the command's name is a shim, and is skipped too.
 
 use std::{
     env,
@@ -67,7 +67,7 @@ impl Program {
         }
     }
 
-    /// A program that is not here, for those who ask what would be said of it.
+    /// A program that does not exist here, to show what the policy would decide for it.
     pub fn supposed(command: &OsStr, directory: &Path) -> Self {
         Self::at(PathBuf::from(command), directory)
     }
@@ -284,9 +284,8 @@ impl fmt::Display for ProgramError {
 
 impl std::error::Error for ProgramError {}
 
-// The search path, and the part of it that lies behind a shim: what comes after the entry that led to the
-// shim. Entries are compared by the directory that they lead to, so that a trailing slash or a link makes no
-// difference.
+// The search path, and the part of it behind a shim: the entries after the one that led to the shim. Entries
+// are compared by the directory that they lead to, so that a trailing slash or a link makes no difference.
 
 /// The search path where the environment has none: that of the C library.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -330,7 +329,7 @@ impl Search {
         })
     }
 
-    /// What lies behind a shim. All of PATH, if no entry leads to the shim: it was called by its path.
+    /// The entries after a shim. All of PATH, if no entry leads to the shim: it was called by its path.
     pub fn behind(&self, shim: &Path) -> &[PathBuf] {
         match self.position(directory_of(shim)) {
             Some(position) => &self.entries[position + 1..],

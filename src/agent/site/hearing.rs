@@ -23,7 +23,7 @@ const MOST_AT_ONCE: usize = 1000;
 /// How often all keys of this host are checked.
 const ALL_AGAIN: Duration = Duration::from_millis(500);
 
-/// The parts that a report concerns, from the fewest on.
+/// The parts of the site that a report concerns, in ascending order of their number.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Heard {
     Nothing,
@@ -185,7 +185,7 @@ impl Site {
         local.serve(&tables);
     }
 
-    /// Tries what may be possible now.
+    /// Retries everything that may succeed now.
     fn put_right(&mut self, local: &mut Local) {
         self.settle(local);
         self.is_complete(local);

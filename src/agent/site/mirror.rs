@@ -1,6 +1,6 @@
 //! The whole table of the site as this agent knows it, at one revision: that of the last full read, then the
-//! highest at which a change was *received*. Headers and progress notices run ahead of the changes and do not
-//! count, and neither do the agent's own writes.
+//! highest at which a change was *received*. Headers and progress notices may be ahead of the received
+//! changes, so they do not count. Neither do the agent's own writes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -297,7 +297,7 @@ impl Mirror {
         changed
     }
 
-    /// Changes that came over the watch, in their order.
+    /// Changes that were received over the watch, in their order.
     pub(super) fn apply(&mut self, changes: Vec<(Pair, bool)>) -> Changed {
         let mut changed = Changed::default();
         for (pair, is_there) in changes {
@@ -416,7 +416,7 @@ struct Lag {
 }
 
 impl Lag {
-    /// A read that was sent then found this revision. A pending one says more.
+    /// A read that was sent then found this revision. A pending read gives a better value.
     fn compare(&mut self, sent: Duration, revision: i64) {
         self.awaited.get_or_insert((sent, revision));
     }
@@ -525,7 +525,7 @@ impl Site {
     }
 }
 
-/// No launch may overtake an unreadable one.
+/// No launch may overtake an unreadable ticket.
 fn classes(record: Option<&TicketRecord>) -> Vec<Class> {
     let of = |(generation, reach): &(u16, u64)| Class { generation: *generation, reach: *reach };
     record.map_or_else(

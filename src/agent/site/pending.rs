@@ -34,11 +34,11 @@ pub(super) enum Work {
     Join { launch: u64, under: i64, tickets: BTreeMap<Key, Value> },
     /// Keys of this host are updated.
     Keep(Vec<Change>),
-    /// Anything else: the mirror shows the result, and this key is not changed meanwhile.
+    /// Any other change: the mirror shows the result, and this key is not changed meanwhile.
     Aside(Key),
 }
 
-/// A launch that has slots in memory, and is not told yet.
+/// A launch that has slots in memory, but no answer yet.
 #[derive(Debug)]
 pub(super) struct Admission {
     pub(super) session: u64,
@@ -109,7 +109,8 @@ impl Pending {
         Some((work, result.and_then(|done| if is_of_now { Ok(done) } else { Err(EtcdError::replaced()) })))
     }
 
-    /// It may have been committed, and may still be: reading proves nothing until it no longer can be.
+    /// The transaction may have been committed, or may still be. Until that is impossible, reading proves
+    /// nothing.
     pub(super) fn is_unclear(&mut self, admission: Admission) {
         self.unclear.push(admission);
     }

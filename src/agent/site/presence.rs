@@ -31,7 +31,7 @@ pub(super) struct Presence {
     registered: Duration,
     /// When the last read was sent that found it so.
     confirmed: Option<Duration>,
-    /// The same as last saved.
+    /// The last saved time.
     saved: Option<Duration>,
     /// Until when another host is considered to have the same name, the message about it, and since when.
     twin: Option<(Duration, String, Instant)>,
@@ -91,8 +91,8 @@ impl Presence {
         self.leases_lost
     }
 
-    /// The agent of another host has written this host's key, and may do so again within its ttl: twins take
-    /// turns, and one that is gone was not seen for a whole ttl.
+    /// The agent of another host has written this host's key, and may do so again within its ttl. Two hosts
+    /// of one name write in turns. One of them is gone if it was not seen for a whole ttl.
     pub(super) fn has_twin(&mut self, text: String, ttl: Duration) {
         self.registration = None;
         let is_new = !self.is_disputed();
@@ -155,8 +155,8 @@ impl Presence {
         Some(self.confirmed?.saturating_add(self.ttl).saturating_sub(self.margin))
     }
 
-    /// When programs that are to be stopped get TERM and KILL. The last read that found the host's key is at
-    /// most a third of the ttl old while all is well.
+    /// When programs that must stop get TERM and KILL. Without faults, the last read that found the host's
+    /// key is at most a third of the ttl old.
     pub(super) fn ends_at(&self) -> Option<(Duration, Duration)> {
         let deadline = self.deadline()?;
         Some((deadline.saturating_sub(self.ttl / 4), deadline.saturating_sub(self.ttl / 10)))
@@ -203,9 +203,9 @@ impl Presence {
     }
 }
 
-// A host that loses the site. Programs that must stop are gone before other hosts can get their slots. The
-// others continue, and their slots are acquired again when the site is back, beyond the limit if others have
-// them, so that the count is true.
+// A host that loses the site. Programs that must stop are gone before other hosts can get their slots. Other
+// programs continue. Their slots are acquired again when the site is back, if necessary beyond the limit, so
+// that all running programs are counted.
 
 /// How often one pass searches for processes to kill.
 const LOOKS: usize = 4;
@@ -269,7 +269,7 @@ impl Site {
     /// or its program is ended.
     pub(super) fn move_slot(&mut self, local: &mut Local, number: u64, name: &str, slot: u64) {
         let Some(holding) = local.ledger().holdings().get(&number) else { return };
-        // After a restore the other one may be gone already, and no launch was admitted since.
+        // After a restore the other holder may be gone already, and no launch was admitted since.
         if holding.on_lost() == Some(OnLost::Stop) && self.is_held_back().is_none() {
             return self.kill_lost(local, &[number]);
         }

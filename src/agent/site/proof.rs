@@ -1,7 +1,7 @@
 //! From a decision on the mirror to the conditions that prove it, which etcd compares in the transaction that
-//! takes the slots. As the mutex of a lock file does, they prove that the limit is kept, that no older launch
-//! is overtaken, that no pause is cut short, and that the host does not count as gone. Pure: the model in
-//! `tests/model.rs` carries out these very transactions.
+//! takes the slots. Like the mutex of a lock file, they guarantee that the limit is kept, no older launch is
+//! overtaken, no pause is shortened, and the host is not considered dead. Pure: the model in `tests/model.rs`
+//! carries out these very transactions.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,8 @@ pub(super) struct Taking {
 /// The conditions for all tables of a launch that has this number, by a mirror at this revision.
 pub(super) fn compares(keys: &Keys, takings: &[Taking], number: u64, revision: i64) -> Vec<Compare> {
     let mut each: Vec<Vec<Compare>> = takings.iter().map(|taking| of_slots(keys, taking, revision)).collect();
-    // A few tables by every change of theirs rather than by slots, where it would be too much otherwise.
+    // If there would be too many conditions, a few tables are proved by every change of the table instead of
+    // by slots.
     while each.iter().map(Vec::len).sum::<usize>() > MOST_COMPARES {
         let largest = (0..each.len()).max_by_key(|index| each[*index].len());
         match largest {
@@ -49,9 +50,9 @@ pub(super) fn compares(keys: &Keys, takings: &[Taking], number: u64, revision: i
     each.into_iter().flatten().chain(of_use).collect()
 }
 
-/// That the limit is kept. With w of the wanted slots within the limit and a above it, and k held above it:
-/// at most k are held there still, and of the others as many are free as make up for them, so that at most
-/// (limit - w - k - a) + w + k + a are held.
+/// That the limit is kept. Let w of the wanted slots be within the limit, a above it, and k slots be held
+/// above it. The proof is that at most k are still held there, and that k + a more slots within the limit are
+/// free. Then at most (limit - w - k - a) + w + k + a are held.
 fn of_slots(keys: &Keys, taking: &Taking, revision: i64) -> Vec<Compare> {
     let absent = |slot: u64| Compare::Absent(keys.name(&Key::Slot(taking.table.clone(), slot)));
     let mut compares: Vec<Compare> = taking.slots.iter().map(|slot| absent(*slot)).collect();
@@ -63,12 +64,12 @@ fn of_slots(keys: &Keys, taking: &Taking, revision: i64) -> Vec<Compare> {
     });
     let above = held_above.sum::<u64>() + wanted_above as u64;
     let free = taking.held.free_among(1..=limit).filter(|slot| !taking.slots.contains(slot));
-    // Never more than can be compared: who would need more is proved by every change.
+    // Never more conditions than etcd allows: a table that would need more is proved by every change.
     let above = usize::try_from(above).unwrap_or(usize::MAX);
     let free: Vec<u64> = free.take(above.min(MOST_COMPARES)).collect();
     if free.len() < above {
-        // More than can be compared, or another limit than that of the decision: then the decision itself is
-        // proved; and still that nobody has these slots, for the mirror may know more than was decided on.
+        // If there would be too many conditions, or the limit differs from that of the decision, the decision
+        // itself is proved. The slots must still be free, because the mirror may be newer than the decision.
         compares.push(Compare::UnchangedSince(keys.slots(&taking.table), revision));
         return compares;
     }
@@ -77,7 +78,7 @@ fn of_slots(keys: &Keys, taking: &Taking, revision: i64) -> Vec<Compare> {
     compares
 }
 
-/// That no older launch came meanwhile, and that the table was not used since.
+/// The proof that no older launch came meanwhile, and that the table was not used since.
 fn of_use(keys: &Keys, taking: &Taking, number: u64, revision: i64) -> Vec<Compare> {
     let mut compares = Vec::new();
     if taking.limit.is_some() {
@@ -90,8 +91,8 @@ fn of_use(keys: &Keys, taking: &Taking, number: u64, revision: i64) -> Vec<Compa
     compares
 }
 
-/// That the hosts of passed-over launches are still unreachable: each of them is absent or, if there are
-/// many, no host has come or changed.
+/// The proof that the hosts of passed-over launches are still unreachable: each of them is absent. If there
+/// are many, the proof is that no host's key was written since.
 pub(super) fn of_absent(keys: &Keys, hosts: &BTreeSet<String>, revision: i64) -> Vec<Compare> {
     if hosts.len() > MOST_ABSENT {
         return vec![Compare::UnchangedSince(keys.hosts(), revision)];
@@ -99,13 +100,13 @@ pub(super) fn of_absent(keys: &Keys, hosts: &BTreeSet<String>, revision: i64) ->
     hosts.iter().map(|host| Compare::Absent(keys.name(&Key::Host(host.clone())))).collect()
 }
 
-/// That the host's key is as this agent wrote it: no host has taken this one for gone, and nothing is done
-/// that was sent before the key was written again.
+/// The proof that the host's key is as this agent wrote it. So no host considers this one dead, and no
+/// transaction from before the last write of the key can be committed.
 pub(super) fn of_host(keys: &Keys, host: &str, registration: i64) -> Compare {
     Compare::ChangedAt(keys.name(&Key::Host(host.to_owned())), registration)
 }
 
-/// Changes, if all of this holds and each key is still as it was known to be.
+/// Changes, if all conditions hold and no key was changed since it was read.
 pub(super) fn transaction(keys: &Keys, mut compares: Vec<Compare>, changes: &[Change]) -> Transaction {
     let mut operations = Vec::new();
     for Change { key, at, value } in changes {
@@ -119,7 +120,7 @@ pub(super) fn transaction(keys: &Keys, mut compares: Vec<Compare>, changes: &[Ch
     Transaction { compares, operations }
 }
 
-/// What an absent host left goes, if it was absent ever since its key was last written.
+/// Deletes the keys of an absent host, if it was absent ever since its key was last written.
 pub(super) fn clearing(keys: &Keys, host: &str, written: i64, left: &[Change]) -> Transaction {
     let compares = vec![
         Compare::Absent(keys.name(&Key::Host(host.to_owned()))),
@@ -181,7 +182,7 @@ mod tests {
         assert_eq!(of(&[taking(&[6], Some(5), &[(1, 3)])]).0, [6, 4]);
     }
 
-    /// `action = "count"`: beyond the limit if need be, and nobody has to be waited for.
+    /// `action = "count"`: may exceed the limit, and waits for no other launch.
     #[test]
     fn who_is_admitted_in_any_case_needs_no_room() {
         assert_eq!(of(&[taking(&[9], None, &[(1, 8)])]), (vec![9], Vec::new()));

@@ -1,12 +1,12 @@
-//! Keeps the keys of this host in etcd as the agent wants them. What the agent keeps says which slots,
-//! tickets and stamps should exist. The mirror, and what this host has written since, says which do. The
+//! Keeps the keys of this host in etcd as the agent wants them. The agent's state says which slots, tickets
+//! and last uses should exist. The mirror, and what this host has written since, says which exist. The
 //! difference is the next transaction: one at a time, at most a hundred changes, each fenced by the host's
 //! own key and by the revision of the key that it changes.
 //!
-//! A missing answer is no outcome. The host's key is then written again, so that nothing older can be
-//! committed any more. As soon as the mirror has that key it has everything that was committed, and the
-//! difference is computed again. Nothing here remembers its attempts. Taking slots, or a place in a bounded
-//! queue, needs a proof; that is in `admission` and `tickets`.
+//! Without an answer the outcome is unknown. Then the host's key is written again, so that no older
+//! transaction can be committed any more. As soon as the mirror has that key it has everything that was
+//! committed, and the difference is computed again. Nothing here remembers its attempts. Taking slots, or a
+//! place in a bounded queue, needs a proof; that is in `admission` and `tickets`.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -32,12 +32,12 @@ use crate::{
     keeper::memory::{self, Store},
 };
 
-/// How many changes go at once.
+/// How many changes one transaction may have.
 const AT_ONCE: usize = 100;
 
 impl Site {
-    /// Gives back what a launch has of the site; `has_run` where a program had it. What it has beside that is
-    /// free when this returns.
+    /// Releases a launch's slots of the site; `has_run` if a program had them. Its other slots are free when
+    /// this returns.
     pub(in crate::agent) fn free(&mut self, local: &mut Local, mut holding: Holding, has_run: bool) {
         let is_of_site = |held: &memory::Held| name_on_site(held.table().name()).is_some();
         let all: Vec<memory::Held> =
@@ -56,7 +56,7 @@ impl Site {
         self.reconcile(local);
     }
 
-    /// Has it forgotten everywhere when a table was last used, if it is the site's.
+    /// Makes all hosts forget when a table was last used, if it is the site's.
     pub(in crate::agent) fn reset(&mut self, table: &str) {
         if let Some(name) = name_on_site(table) {
             self.own.is_use_written(name);
@@ -66,7 +66,7 @@ impl Site {
         }
     }
 
-    /// Looks at everything once more, whether it has changed or not.
+    /// Checks everything again, whether it has changed or not.
     pub(super) fn look_at_all_keys(&mut self, local: &mut Local) {
         if self.presence.registration().is_none() {
             return;
@@ -99,7 +99,8 @@ impl Site {
         slots
     }
 
-    /// Sends what has to change of this host's keys, if it is known what there is, and nothing is on its way.
+    /// Sends the necessary changes of this host's keys, if the present keys are known and no transaction is
+    /// pending.
     pub(in crate::agent) fn reconcile(&mut self, local: &mut Local) {
         if self.pending.is_keeping() || !self.has_settled() {
             return;
@@ -124,7 +125,7 @@ impl Site {
         }
     }
 
-    /// What came of it.
+    /// The result of the transaction.
     pub(super) fn reconciled(
         &mut self,
         local: &mut Local,
@@ -151,7 +152,7 @@ impl Site {
                 );
                 self.release();
             }
-            // Something was otherwise than it was known to be, perhaps the host's key: it is looked at again
+            // Some key differed from its known state, perhaps the host's key. Everything is checked again
             // when that is known.
             Ok(_) => {
                 self.presence.look();
@@ -167,8 +168,8 @@ impl Site {
         }
     }
 
-    /// A key that this host wants is somebody else's. A launch that waits takes another number. A slot is
-    /// taken elsewhere, whatever the limit; its program is ended first where the policy says so.
+    /// A wanted key belongs to another host. A waiting launch gets another number. A holder gets another
+    /// slot, even beyond the limit; its program is ended first if the policy says so.
     fn is_taken(&mut self, local: &mut Local, key: Key) {
         let (table, slot) = match key {
             Key::Slot(table, slot) => (table, slot),
@@ -188,18 +189,18 @@ impl Site {
 }
 
 impl Site {
-    /// Whether everything that this host has ever sent was done by now, or never will be: the host's key was
+    /// Whether every transaction that this host has sent is committed, or never will be: the host's key was
     /// written after it, and the mirror has that.
     pub(super) fn has_settled(&self) -> bool {
         let is_seen = |registration| registration <= self.mirror.revision();
         self.mirror.is_known() && self.presence.registration().is_some_and(is_seen)
     }
 
-    /// A key as it is known to be: as this host has written it, until the mirror has got there.
+    /// The known state of a key: that of this host's last write, until the mirror has caught up.
     pub(super) fn present(&self, key: &Key) -> Option<Present> {
         if let Some((revision, value)) = self.own.written_after(self.mirror.revision(), key) {
             let value = value.clone()?;
-            // What this host replies to a notice makes it no notice of its own.
+            // A reply of this host to a notice does not make it a notice of this host.
             let is_own = !matches!(&value, Value::Notice(of) if !self.is_own(&of.host, &of.agent));
             return Some(Present { revision: *revision, value: Some(value), is_own });
         }
@@ -228,8 +229,8 @@ impl Site {
         }
     }
 
-    /// Whether this host has written it: this agent, or one before it. A host of the same name that lives
-    /// would have written the key of the host meanwhile.
+    /// Whether this host has written it: this agent, or one before it. A living host of the same name would
+    /// have written the host's key meanwhile.
     fn is_own(&self, host: &str, agent: &AgentId) -> bool {
         *agent == self.agent || host == self.host && self.presence.is_alone_by_its_name()
     }
@@ -238,11 +239,11 @@ impl Site {
         self.mirror.keys_of(|host, agent| self.is_own(host, agent)).map(|(key, _)| key).collect()
     }
 
-    /// Sends changes in one transaction, if each key is still as it was known to be.
+    /// Sends changes in one transaction, which requires that each key is unchanged.
     fn send_changes(&mut self, changes: Vec<Change>) {
         let Some(registration) = self.presence.registration() else { return };
         let mut compares = vec![proof::of_host(&self.keys, &self.host, registration)];
-        // A notice is of a holder that has the slot still.
+        // A notice exists only while its holder has the slot.
         compares.extend(changes.iter().filter(|change| change.value.is_some()).filter_map(|change| {
             let Key::Notice(table, slot) = &change.key else { return None };
             let held = self.mirror.table(table)?.slots.get(slot)?;
@@ -252,7 +253,7 @@ impl Site {
         self.send(Work::Keep(changes), transaction);
     }
 
-    /// Lets go in memory of slots whose keys are gone. Those who wait for them look.
+    /// Releases slots in memory whose keys are deleted. Launches that wait for them check again.
     fn release(&mut self) {
         if !self.has_settled() {
             return;
@@ -284,7 +285,7 @@ pub(super) struct Place {
     /// Whether its tickets need no proof: the launch was already in the queues, or they have no maximum
     /// length.
     pub(super) is_in: bool,
-    /// Whether it was restored from a failed agent, and not seen in etcd yet.
+    /// Whether it was restored after a failure of the agent, and not seen in etcd yet.
     pub(super) is_unseen: bool,
 }
 

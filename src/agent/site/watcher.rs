@@ -1,8 +1,7 @@
-//! The thread that has the mirror told: one fresh read, then every change since. Where what came in between
-//! was compacted away, or whoever owns the mirror says so, it starts over from a fresh read. Every third of
-//! the ttl the watch is asked for again, and before that it is checked whether it is behind: a connection
-//! over which nothing comes any more looks like one over which there is nothing to say. Whether what came is
-//! all there was, and was true, is checked too.
+//! The thread that feeds the mirror: one complete read, then every change since. If changes were compacted
+//! before they were received, or on request, it starts over with a complete read. Every third of the ttl the
+//! watch is restarted, after a check whether it is behind. A dead connection looks like one on which nothing
+//! happens. It also checks whether the received changes are complete and correct.
 
 use std::{
     sync::{
@@ -29,12 +28,12 @@ const FEW: i64 = 1000;
 /// Of more keys, the changed ones are compared, and all of them after this many times.
 const ALL_EVERY: u32 = 10;
 
-/// Up to where everything was told, and of which etcd.
+/// The revision up to which everything was reported, and the etcd.
 #[derive(Clone, Copy, Debug)]
 struct Known {
     revision: i64,
     generation: u64,
-    /// Up to where it was compared, and how often since all was.
+    /// The revision up to which keys were compared, and how often since all were compared.
     compared: i64,
     times: u32,
 }
@@ -45,7 +44,7 @@ pub(super) struct Watcher {
     pub(super) keys: Keys,
     pub(super) longest: Duration,
     pub(super) reporter: Reporter,
-    /// Set by whoever wants everything read again.
+    /// Set to request a complete read.
     pub(super) is_doubted: Arc<AtomicBool>,
 }
 
@@ -72,7 +71,7 @@ impl Watcher {
         }
     }
 
-    /// One watch, to its end. Returns whether anybody listens.
+    /// One watch, to its end. Returns whether there is a receiver.
     fn go_on(&self, known: &mut Option<Known>) -> Result<bool, EtcdError> {
         if self.is_doubted.swap(false, Ordering::Relaxed) {
             *known = None;
@@ -90,7 +89,7 @@ impl Watcher {
             }
         };
         let now = known.insert(now);
-        // Whether there is anything that should have come: then it is not told over this watch.
+        // Whether a change is missing: then this watch does not report it any more.
         let sent = process::since_boot().unwrap_or_default();
         let summary = self.client.summary(&self.keys.all())?;
         self.reporter.tell(Report::Compared { sent, revision: summary.last_change });
@@ -99,7 +98,7 @@ impl Watcher {
             *known = None;
             return Ok(true);
         }
-        // A member that has just come in has been seen to leave changes out.
+        // A member that has just joined was observed to omit changes.
         if !is_fresh && !self.list(now, summary.count)? {
             *known = None;
             return Ok(true);
@@ -129,12 +128,13 @@ impl Watcher {
         Ok(true)
     }
 
-    /// Tells which keys there were at the revision up to which everything was told, of about so many that
-    /// there are now. Returns whether it is the same etcd still.
+    /// Reports the keys at the revision up to which everything was reported; `count` is about their present
+    /// number. Returns whether it is still the same etcd.
     fn list(&self, known: &mut Known, count: i64) -> Result<bool, EtcdError> {
         known.times = (known.times + 1) % ALL_EVERY;
         let since = if count <= FEW || known.times == 0 { 0 } else { known.compared };
-        // What was compacted away since can no longer be told; the next time it is more.
+        // Changes that were compacted since cannot be reported any more, and there would be more the next
+        // time.
         let Some(inventory) = self.client.inventory(&self.keys.all(), known.revision, since)? else {
             return Ok(true);
         };

@@ -1,5 +1,5 @@
-//! What a launch wants of one repository. Code that obeys a claim need not know a policy: everything it takes
-//! is resolved here, and everything that is shown of it is part of the claim.
+//! What a launch wants of one repository. Code that carries out a claim need not know a policy: all values
+//! are resolved here, and everything that messages show is part of the claim.
 
 use std::{borrow::Cow, ops::RangeInclusive};
 
@@ -29,7 +29,7 @@ pub struct Claim<'p> {
     pub amount: Amount,
     /// Why the limit differs from that of all, if it does.
     pub limit_of: Option<Provenance<'p>>,
-    /// The slots of it that others may use and this launch may not.
+    /// Its slots that others may use, but not this launch.
     pub kept: Vec<Kept<'p>>,
     /// Which slots others have reserved.
     pub reserved: Reserved,
@@ -43,18 +43,18 @@ pub struct Claim<'p> {
     pub nested: Nested,
     /// How long it is waited for.
     pub wait: Setting<Wait>,
-    /// Where its line ends.
+    /// The maximum length of its queue.
     pub queue: Queue,
-    /// Why it can never be available, if it cannot be told how many slots the launch needs.
+    /// Why it can never be available, if the number of slots is unclear.
     pub unclear: Option<Unclear>,
 }
 
 /// Slots that are reserved for others than the claimant.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Reserved {
-    /// Those that they keep.
+    /// Those that others may not use.
     pub kept: Vec<RangeInclusive<u64>>,
-    /// Those that they lend.
+    /// Those that others may borrow.
     pub lent: Vec<RangeInclusive<u64>>,
 }
 
@@ -115,7 +115,7 @@ impl<'p> Claim<'p> {
 #[derive(Clone, Debug)]
 pub enum Demand<'p> {
     One(Claim<'p>),
-    /// The first of these that is available, each as a whole.
+    /// The first alternative that is completely available.
     AnyOf(Vec<Vec<Claim<'p>>>),
 }
 
@@ -207,7 +207,7 @@ impl Terms {
         Self { limit, slots, zones, admit: amount.admit, group }
     }
 
-    /// The same beside slots that are the group's already: only the difference is wanted.
+    /// The same, if the group already has slots: only the difference is wanted.
     #[must_use]
     pub fn beyond(&self, shared: &[u64]) -> Self {
         Self { slots: self.slots.saturating_sub(shared.len() as u64), ..self.clone() }
@@ -257,11 +257,11 @@ pub fn common(
     Some(both.filter(|zone| !zone.is_empty()).collect())
 }
 
-// A wait or a hold, as far as the policy decides: what binds every launch, and what is replaced by an
-// option of the command line. For a wait `max_wait` of the repository binds, and every `wait` is replaced by
-// `-w`. For a hold what rules and repositories say binds, and only the default is replaced.
+// A wait or a hold as the policy defines it: the value that binds every launch, and the value that an option
+// of the command line replaces. For a wait `max_wait` of the repository binds, and every `wait` is replaced
+// by `-w`. For a hold, the values of rules and repositories bind, and only the default is replaced.
 
-/// What the policy says about a wait or a hold.
+/// The values of the policy for a wait or a hold.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Setting<T> {
     /// The strictest value that binds.
@@ -309,7 +309,7 @@ impl Setting<Hold> {
     }
 }
 
-/// Puts together what the layers say: `stricter` picks the one of two that counts.
+/// Combines the values of the layers: `stricter` picks the one of two that counts.
 pub(crate) fn settle<T: Copy>(
     layers: impl Iterator<Item = (Option<T>, Option<T>)>,
     stricter: impl Fn(T, T) -> T,
@@ -341,7 +341,7 @@ pub struct Launch<'a> {
     pub uid: u32,
     /// What the environment says of slots that ancestors hold: a hint, proved by nothing.
     pub ancestors: &'a [NamedSlots],
-    /// What is to keep the slots.
+    /// What has to keep the slots.
     pub hold: Hold,
 }
 

@@ -1,6 +1,6 @@
-//! Which launches have one seat together: those of one user on one host, say (`shared_by`). A launch that
-//! finds slots of its group in a table sees them as its own, and takes only what it wants beyond them. The
-//! keeper tells whose a slot is: by locks, or by what it remembers.
+//! Launches that share one seat, for example those of one user on one host (`shared_by`). A launch that finds
+//! slots of its group in a table sees them as its own, and takes only what it wants beyond them. The keeper
+//! knows to which group a slot belongs, by locks or from its memory.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// Of its values, as one text that no other values give.
+    /// The values of the group as one text, different for all other values.
     pub fn of(values: &str) -> Self {
         Self { text: values.into(), is_of_heirs: false }
     }
 
-    /// The same for launches that share nothing: one takes over what lingers after another (`linger`).
+    /// The same for launches that share nothing: one takes over the lingering slots of another (`linger`).
     pub fn of_heirs(values: &str) -> Self {
         Self { is_of_heirs: true, ..Self::of(values) }
     }
@@ -30,25 +30,25 @@ impl Group {
         &self.text
     }
 
-    /// Whether a launch has nothing together with one that lives.
+    /// Whether a launch shares nothing with a living one.
     pub fn is_of_heirs(&self) -> bool {
         self.is_of_heirs
     }
 
-    /// The same for one of several whom the values do not tell apart.
+    /// The same with a name that distinguishes it from others with the same values.
     #[must_use]
     pub fn of_member(&self, name: &str) -> Self {
         Self { text: format!("{} {name}", self.text).into(), ..self.clone() }
     }
 
-    /// What others see of it instead of its values, which may be secret.
+    /// The number that others see instead of its values, which may be secret.
     #[must_use]
     pub fn seen(hash: u64) -> Self {
         Self::of(&format!("#{hash:016x}"))
     }
 
-    /// A number that is nearly always another one for another group. It is FNV-1a, which is the same in every
-    /// version: launches of two versions find each other by it.
+    /// A number that is nearly always different for different groups. It is FNV-1a, which is the same in
+    /// every version: launches of two versions find each other by it.
     pub fn hash(&self) -> u64 {
         let feed = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         self.text.bytes().fold(0xcbf2_9ce4_8422_2325, feed)

@@ -47,8 +47,8 @@ pub enum Admit {
     Always,
 }
 
-// What keeps a slot taken. The holds have an order, because several rules and repositories may speak about
-// one launch, and of those that do the strongest counts.
+// What keeps a slot taken. The holds are ordered: several rules and repositories may set one for a launch,
+// and the strongest counts.
 
 /// From the weakest to the strongest.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -146,7 +146,7 @@ impl Keyword for OnLost {
 
 // The maximum length of a queue.
 
-/// The maximum length of the queue of one table; none if nothing is said.
+/// The maximum length of the queue of one table; none if there is no maximum.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Queue {
     /// The longest queue that a newcomer joins.
@@ -163,7 +163,7 @@ impl Queue {
         Self { most: lower(self.most, other.most), per_user: lower(self.per_user, other.per_user) }
     }
 
-    /// How many of those that may wait do: `3`, `3 of 20`.
+    /// How many wait, and how many may: `3`, `3 of 20`.
     pub fn show(self, waiting: usize) -> String {
         self.most.map_or_else(|| waiting.to_string(), |most| format!("{waiting} of {most}"))
     }

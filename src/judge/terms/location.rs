@@ -46,7 +46,7 @@ pub struct AgentLocation {
     pub on_lost: Option<OnLost>,
 }
 
-/// What the names of tables of the site begin with. No name of another table has a slash.
+/// The prefix of the names of the site's tables. No name of another table has a slash.
 const OF_SITE: &str = "site/";
 
 /// What the agent calls a table that all agents keep together.
@@ -85,15 +85,15 @@ pub struct Creation {
     pub base: PathBuf,
     /// Whether `base` itself is created (0700) if it is missing.
     pub create_base: bool,
-    /// A directory at or above `base` that is made if it is missing, and must belong to the caller alone:
-    /// others could have made it, in `/tmp`.
+    /// A directory at or above `base` that is created if it is missing. It must belong to the caller alone,
+    /// because in `/tmp` others could have created it.
     pub private: Option<PathBuf>,
     /// Permission bits of the file, exactly.
     pub file_mode: u32,
     /// Permission bits of directories below `base`, exactly.
     pub directory_mode: u32,
-    /// Whether the file was named on the command line: what is there then has to look like a repository,
-    /// because a slip of the hand must not overwrite anything.
+    /// Whether the file was named on the command line. Then an existing file must look like a repository,
+    /// because a typing error must not overwrite anything.
     pub by_hand: bool,
 }
 

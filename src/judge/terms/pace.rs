@@ -1,5 +1,5 @@
 //! Too soon and too late: a pause between two launches (`IfElapsed` of adaptive locks), and the end of
-//! holders that keep others waiting too long (`ExpireAfter`).
+//! holders that block others for too long (`ExpireAfter`).
 
 use std::time::{Duration, SystemTime};
 
@@ -61,14 +61,14 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Whether it is still on at `now`, if it began at `last`. A moment in the future counts as long ago: a
-    /// clock that was set back must lock no launch out.
+    /// Whether the pause is not over at `now`, if it began at `last`. A moment in the future counts as long
+    /// ago: a clock that was set back must not refuse launches.
     pub fn is_on(&self, last: SystemTime, now: SystemTime) -> bool {
         now.duration_since(last).is_ok_and(|ago| ago < self.length)
     }
 }
 
-/// When and how a holder is ended that keeps others waiting.
+/// When and how a holder that blocks others is ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Expiry {
     /// A holder older than this is overdue.
@@ -80,10 +80,10 @@ pub struct Expiry {
 }
 
 impl Expiry {
-    /// The time between the signals, if the policy says nothing.
+    /// The default time between the signals.
     pub const GRACE: Duration = Duration::from_secs(5);
 
-    /// For a holder that is ended at a user's request, if the policy says nothing: it may have any age.
+    /// The default for a holder that is ended at a user's request, which may have any age.
     pub const AT_REQUEST: Self =
         Self { after: Duration::ZERO, grace: Self::GRACE, kill: ExpireKill::Process };
 }

@@ -12,7 +12,7 @@ use crate::text::{
 pub struct Origin<'p> {
     /// The rule's name, as it is shown.
     pub rule: &'p str,
-    /// Where the rule is; none for what is no rule.
+    /// Where the rule is; none if it is not a rule.
     pub place: Option<&'p Place>,
     /// The author's message for the users that it refuses.
     pub message: Option<&'p str>,
@@ -45,14 +45,14 @@ pub fn is_number(name: &str) -> bool {
 /// The users that an entry of the policy is for, and until when.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Provenance<'p> {
-    /// As the policy writes it: `%power`; empty where it is for everybody.
+    /// As the policy writes it: `%power`; empty if it is for all users.
     pub whom: &'p str,
     /// The local time at which it is over: `18:00`.
     pub until: Option<String>,
 }
 
 impl Provenance<'_> {
-    /// `limit of %power`, of a limit that is not everybody's.
+    /// `limit of %power`, for a limit that does not apply to all users.
     pub fn limit(&self) -> String {
         let of = if self.whom.is_empty() { "" } else { " of " };
         let text = format!("limit{of}{self}");

@@ -30,7 +30,7 @@ impl Runs {
         Self(joined)
     }
 
-    /// Reads `3-9,12`, and `3,4,5` as well; none of what cannot be: a slot that is named twice, say.
+    /// Reads `3-9,12`, and also `3,4,5`; none if it is invalid, for example if a slot is named twice.
     pub fn parse(text: &str) -> Option<Self> {
         let run = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -68,7 +68,8 @@ pub fn length(run: &RangeInclusive<u64>) -> u64 {
     run.end().saturating_sub(*run.start()).saturating_add(1)
 }
 
-/// `3-9,12`; two neighbours are a list as short as a run would be, and easier to read for a script.
+/// `3-9,12`; two neighbours are written as a list, which is as short as a run and easier to read for a
+/// script.
 impl fmt::Display for Runs {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, run) in self.0.iter().enumerate() {

@@ -17,7 +17,7 @@ pub struct Amount {
     /// Where slots may be taken, in order of preference: `1..=limit` where nothing is reserved, nowhere where
     /// the limit is 0.
     pub zones: Vec<RangeInclusive<u64>>,
-    /// What becomes of the claim when the limit is reached.
+    /// What happens to the claim when the limit is reached.
     pub admit: Admit,
     /// Whose slots count as its own.
     pub group: Option<Group>,
@@ -42,9 +42,8 @@ impl Amount {
         self.slots.under(self.effective_limit())
     }
 
-    /// The zones, where they leave anything out. A single one from the first slot to the limit leaves nothing
-    /// out: the search may then begin anywhere. Without any zone everything is kept for others, which is
-    /// something else.
+    /// The zones, if they exclude any slot. A single zone from the first slot to the limit excludes nothing:
+    /// then the search may begin anywhere. If there is no zone at all, all slots are kept for others.
     pub fn reserved_zones(&self) -> Option<&[RangeInclusive<u64>]> {
         let limit = self.effective_limit();
         match self.zones.as_slice() {
@@ -88,7 +87,7 @@ impl Slots {
 
 // Where the command line should say how many slots are wanted (`slots_from`), and does not.
 
-/// What is unclear of a number of slots.
+/// What is unclear about a number of slots.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Unclear {
     pub why: WhyUnclear,

@@ -18,9 +18,9 @@ wire! {
 wire! {
     /// What an agent has done since it started, and what it keeps now.
     struct AboutWork {
-        /// From a launch's question to its first answer: slots, a refusal, or a place in a queue.
+        /// From a launch's request to its first answer: slots, a refusal, or a place in a queue.
         decisions: Latency,
-        /// How many questions were declined because of a quota.
+        /// How many requests were declined because of a quota.
         declined: u64,
         /// How many clients are connected.
         connections: u64,
@@ -75,19 +75,19 @@ wire! {
         prefix: String,
         /// How long a host may be silent.
         ttl: Duration,
-        /// Whether slots are given now.
+        /// Whether slots are granted now.
         is_open: bool,
-        /// How long ago the last read was sent that found this host to be there.
+        /// How long ago the last read was sent that found this host's key.
         seen: Option<Duration>,
-        /// How long it is until others may take it for gone.
+        /// How long until others may consider it dead.
         left: Option<Duration>,
-        /// How far the mirror is behind; none if it was never level.
+        /// How far the mirror is behind; none if it was never current.
         lag: Option<Duration>,
         /// How often the lease was lost since the agent started.
         leases_lost: u64,
         /// What is wrong, if anything is.
         trouble: Option<AboutTrouble>,
-        /// How etcd itself is, if it was ever checked.
+        /// The state of etcd itself, if it was ever checked.
         store: Option<AboutStore>,
         /// Every known host.
         hosts: Vec<AboutHost>,
@@ -115,9 +115,9 @@ wire! {
     struct AboutStore {
         /// How large the largest database of a member is, in bytes.
         size: u64,
-        /// How large that may be, if it is known.
+        /// The maximum size, if known.
         quota: Option<u64>,
-        /// Whether it takes nothing that is new.
+        /// Whether it accepts no writes.
         is_full: bool,
         /// How many changes it has kept, if it has kept all of them.
         uncompacted: Option<u64>,
@@ -142,7 +142,7 @@ wire! {
         version: Option<String>,
         /// Its lease; none if it does not exist.
         lease: Option<u64>,
-        /// For how long it has been seen absent, and how long it is until its slots are free.
+        /// For how long it has been absent, and how long until its slots are free.
         absent: Option<(Duration, Duration)>,
         /// How many of its launches wait.
         waiting: u64,

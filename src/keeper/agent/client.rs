@@ -1,5 +1,5 @@
-//! The launcher's end of a conversation with the agent. It waits some seconds at most, and asks nothing of a
-//! listener that is not root's.
+//! The launcher's end of a conversation with the agent. It waits some seconds at most, and sends nothing to a
+//! listener that does not belong to root.
 
 use std::{
     os::fd::OwnedFd,
@@ -134,7 +134,7 @@ impl Client {
         }
     }
 
-    /// What it says of itself.
+    /// The agent's report about itself.
     pub fn about(&mut self) -> Result<About, AgentError> {
         match self.ask(&Request::About)? {
             Answer::About(about) => Ok(about),
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Has tables forget when they were last used. Returns whether there was anything to forget.
+    /// Makes tables forget when they were last used. Returns whether there was anything to forget.
     pub fn reset(&mut self, tables: Vec<String>) -> Result<bool, AgentError> {
         match self.ask(&Request::Reset(tables))? {
             Answer::Done(changed) => Ok(changed),

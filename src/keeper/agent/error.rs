@@ -20,7 +20,7 @@ pub enum AgentError {
     Garbage(Garbage),
     /// The command line is too long to be judged by it.
     TooLong,
-    /// Its judgement is another than that of this process.
+    /// Its judgement differs from that of this process.
     Differs(String),
     /// It refuses, and says why.
     Failed(String),

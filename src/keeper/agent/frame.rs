@@ -59,7 +59,8 @@ fn frame(message: &impl Wire) -> Vec<u8> {
     bytes
 }
 
-/// Received bytes, until they are a whole message. It grows with what comes, and not with what is announced.
+/// Received bytes, until they are a whole message. It grows with received bytes, not with the announced
+/// length.
 #[derive(Debug, Default)]
 pub struct Inbox(Vec<u8>);
 
@@ -107,7 +108,7 @@ impl Inbox {
         if length == 0 {
             return Err(Garbage::Senseless);
         }
-        // Another version is told at once: the rest of its message may never come.
+        // Another version is reported at once, because the rest of its message may never come.
         let version = match self.0.get(LENGTH) {
             Some(&version) if version.abs_diff(VERSION) <= 1 => version,
             Some(&version) => return Err(Garbage::OtherVersion(version)),
@@ -121,7 +122,7 @@ impl Inbox {
         };
         let message = M::take(&mut left).filter(|_| left.is_empty()).ok_or_else(unknown)?;
         self.0.drain(..end);
-        // A conversation that rests keeps no room.
+        // An idle conversation keeps no memory.
         self.0.shrink_to_fit();
         Ok(Some(message))
     }

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::sys::descriptor;
 
-/// Everything that one launch has of the agent's tables.
+/// All slots of one launch in the agent's tables.
 #[must_use = "the slots are given back when this is dropped"]
 #[derive(Debug)]
 pub struct Granted {
@@ -25,7 +25,8 @@ pub struct Granted {
 }
 
 impl Granted {
-    /// The data of this connection. A descriptor that the program is to inherit is moved out of its way.
+    /// The data of this connection. A descriptor that the program has to inherit gets another number, so that
+    /// it is not in the program's way.
     pub fn over(client: &Rc<RefCell<Client>>) -> Result<Self, AgentError> {
         let descriptor = client.borrow_mut().take_descriptor();
         let moved = descriptor.map(descriptor::move_high).transpose();

@@ -1,6 +1,6 @@
 //! The messages between a launch and the agent. A launch asks one question at a time. Only a wait has more
-//! than one answer, one for each beat. What a launch says of itself counts for the rules only: its identity
-//! comes from the kernel.
+//! than one answer, one for each beat. Statements of a launch about itself count only for the rules: its
+//! identity comes from the kernel.
 
 use std::{
     ffi::OsString,
@@ -32,15 +32,15 @@ wire! {
         Leave = 5,
         /// These tables, or all.
         Look(Vec<String>) = 6,
-        /// That these tables forget when they were last used.
+        /// Make these tables forget when they were last used.
         Reset(Vec<String>) = 7,
-        /// That holders are ended: any for root, their own for all other users.
+        /// End holders: any for root, their own for all other users.
         Evict(Evict) = 8,
         /// What the agent says of itself.
         About = 9,
         /// The number of a challenge, sent with the credentials of this process.
         Response(u128) = 10,
-        /// Which programs with slots it has seen end of late.
+        /// The programs with slots whose end it has seen recently.
         Ends = 11,
         /// The program is this child of the process.
         RunsAs(i32) = 12,
@@ -48,7 +48,7 @@ wire! {
 }
 
 wire! {
-    /// A launch, with all that rules can ask about, and what of the command line tightens them.
+    /// A launch, with all facts that rules can use, and the options that tighten them.
     struct Take {
         /// The command as typed, or as `--as` names it.
         typed: OsString,
@@ -60,7 +60,7 @@ wire! {
         directory: OsString,
         /// The arguments, without the command.
         arguments: Vec<OsString>,
-        /// The environment variables that the launch's own judgement asked about, set or not.
+        /// The environment variables that the launch's own judgement used, set or not.
         environment: Vec<(String, Option<OsString>)>,
         /// What the environment says of slots that ancestors hold.
         held: OsString,
@@ -70,7 +70,7 @@ wire! {
         wait: Option<Wait>,
         /// Whether holders that are overdue may be ended for it, which takes time.
         may_end: bool,
-        /// Whether an answer to the same question was lost: what was granted then is released first.
+        /// Whether an answer to the same request was lost: slots that it granted are released first.
         is_again: bool,
     }
 }
@@ -83,7 +83,7 @@ wire! {
         Refused(Refused) = 2,
         /// Nothing yet: the launch waits in the queue.
         Waits(Waits) = 3,
-        /// The agent's judgement is another: a rule refuses, say.
+        /// The agent's judgement differs: for example, a rule refuses.
         Differs(String) = 4,
         /// The request was carried out; whether there was anything to do.
         Done(bool) = 5,
@@ -200,7 +200,7 @@ wire! {
 }
 
 wire! {
-    /// A holder as a listing showed it: no other one that has the same slot or number by now.
+    /// A holder as a listing showed it, and no later one with the same slot or process id.
     struct Chosen {
         slot: u64,
         /// The process.
@@ -262,9 +262,9 @@ wire! {
 wire! {
     /// Why something is not waited for, or not any more.
     enum Unwaited {
-        /// It is never waited for.
+        /// No launch may wait for it.
         Never = 1,
-        /// It was waited for as long as it may be.
+        /// The launch has waited for it as long as it may.
         Over(Duration) = 2,
         /// How many wait, and how many may.
         Queue((u32, u32)) = 3,
@@ -302,11 +302,11 @@ wire! {
         last_start: Option<SystemTime>,
         /// When one last ended.
         last_end: Option<SystemTime>,
-        /// How many more wait, of all users and of the caller; absent from an agent that names all.
+        /// How many more wait, of all users and of the caller; absent if the agent lists all of them.
         unlisted: Option<(u64, u64)>,
         /// Which slots groups have.
         groups: Option<Vec<Grouped>>,
-        /// Who has slots together with these holders, where that is known.
+        /// The other members that share slots with these holders, if known.
         others: Option<Vec<Holder>>,
     }
 }
@@ -351,20 +351,20 @@ fields!(Class { generation, reach });
 // The launch of a request for slots: whether two requests are for the same one, and its memory.
 
 impl Take {
-    /// Whether it asks for the same launch as another one, so that nothing but the policy can make another
-    /// need of it.
+    /// Whether both requests are for the same launch, so that only a change of the policy can change its
+    /// needs.
     pub fn is_of_same_launch(&self, other: &Self) -> bool {
         self.launch() == other.launch()
     }
 
-    /// A number that another launch can only have by chance: the salt is secret.
+    /// A number that another launch can have only by chance, because the salt is secret.
     pub fn fingerprint(&self, salt: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
         (salt, self.launch()).hash(&mut hasher);
         hasher.finish()
     }
 
-    /// What it asks for, for every request and caller.
+    /// The requested launch, for every request and caller.
     fn launch(&self) -> impl Eq + Hash {
         let Self { typed, path, canonical, directory, arguments, environment, held, .. } = self;
         (typed, path, canonical, directory, arguments, environment, held)
@@ -373,7 +373,7 @@ impl Take {
     /// About how much memory it takes: a list of short texts takes many times what it took on the wire.
     pub fn size(&self) -> usize {
         let Self { typed, path, canonical, directory, arguments, environment, held, .. } = self;
-        // Where a text is, and where it lies: memory is given in pieces.
+        // The size of a text, rounded up, because memory is allocated in pieces.
         let text = |length: usize| size_of::<OsString>().saturating_add(length.next_multiple_of(32));
         let texts = [typed, path, canonical, directory, held].into_iter().chain(arguments);
         let variable = |(name, value): &(String, Option<OsString>)| {

@@ -1,6 +1,6 @@
-//! The agent as a keeper: one process of root that has its tables in memory and decides on them, with the
-//! same protocol as everybody. A launch sends over a socket everything that the decision needs. A table of
-//! the agent that a listing asks for comes back as a table in memory. Here is what both ends share, and the
+//! The agent as a keeper: one process of root that has its tables in memory and decides on them, by the same
+//! protocol as all keepers. A launch sends over a socket everything that the decision needs. A table of the
+//! agent that a listing asks for comes back as a table in memory. Here is what both ends share, and the
 //! launcher's end.
 
 pub mod about;
@@ -54,7 +54,7 @@ pub fn look(name: &str) -> Result<Option<memory::Table>, AgentError> {
     Ok(tables.first().map(|table| table.to_memory(&Store::default())))
 }
 
-/// What is found in a table; one that was never used is empty.
+/// The content of a table; one that was never used is empty.
 pub fn survey(name: &str) -> Result<TableSnapshot, AgentError> {
     let Some(table) = look(name)? else { return Ok(TableSnapshot::default()) };
     let occupancy: Occupancy = table.occupancy();

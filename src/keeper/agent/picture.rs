@@ -1,5 +1,5 @@
-//! A table of the agent on its way to a launch. There it is a table in memory again, so that all code looks
-//! at tables in one way.
+//! A table of the agent on its way to a launch. There it becomes a table in memory again, so that all code
+//! handles tables in one way.
 
 use super::message::{Grouped, Holder, Table};
 use crate::{
@@ -8,9 +8,8 @@ use crate::{
 };
 
 impl Table {
-    /// A table as it is now. A limited number of its holders is described, those who have held for longest;
-    /// and a limited number of its waiters, the oldest: of the others it is said how many there are, and how
-    /// many of this user.
+    /// A table as it is now. It describes a limited number of holders (those who have held for longest) and
+    /// of waiters (the oldest). For the others it has only their number, and how many belong to this user.
     pub fn of(name: &str, table: &memory::Table, most: usize, most_waiting: usize, user: u32) -> Self {
         let occupancy = table.occupancy();
         let known = table.holders(&occupancy);

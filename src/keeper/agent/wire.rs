@@ -24,7 +24,7 @@ pub(super) trait Wire: Sized {
     /// Adds its bytes.
     fn put(&self, bytes: &mut Vec<u8>);
 
-    /// Takes it from the start of what is left; none if that is something else.
+    /// Reads a value from the start of the remaining bytes; none if they are something else.
     fn take(left: &mut &[u8]) -> Option<Self>;
 }
 
@@ -207,14 +207,14 @@ macro_rules! choices {
 }
 choices!(Hold, ExpireKill);
 
-/// Writes how many bytes have come since the four that are kept for it.
+/// Writes the number of bytes after the four that are reserved for it.
 pub(super) fn close(bytes: &mut [u8], start: usize) {
     if let Some((length, since)) = bytes.get_mut(start..).and_then(<[u8]>::split_first_chunk_mut::<4>) {
         *length = u32::try_from(since.len()).unwrap_or(u32::MAX).to_le_bytes();
     }
 }
 
-/// Has a structure sent field by field, after its length.
+/// Sends a structure field by field, after its length.
 macro_rules! fields {
     ($name:ident { $($field:ident),+ }) => {
         impl Wire for $name {

@@ -10,12 +10,12 @@ pub(super) const MAGIC: [u8; 8] = *b"rungate\n";
 /// Where it is.
 pub(super) const HEADER_INDEX: usize = 4096;
 
-/// How much content, from the start of a file to the end of the header, tells what it is.
+/// How many bytes of content, from the start to the end of the header, are enough to recognize the file.
 pub(super) const TELLING: usize = HEADER_INDEX + 40;
 
-/// Whether a file holds nothing, what rungate wrote, or what exectimes did: eight bytes with the offset of a
-/// lock, which no program writes by accident. A launch that was killed may have left more, but nothing
-/// between there and the header.
+/// Whether a file is empty, or was written by rungate or by exectimes. exectimes writes eight bytes with the
+/// offset of a lock, which no program writes by accident. A killed launch may have left more, but nothing
+/// between these bytes and the header.
 pub(super) fn looks_like_a_lock_file(content: &[u8]) -> bool {
     let is_ours = content.get(HEADER_INDEX..).is_some_and(|own| own.starts_with(&MAGIC));
     let Some((hint, rest)) = content.split_first_chunk::<8>() else { return content.is_empty() };

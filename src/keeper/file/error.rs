@@ -24,7 +24,7 @@ use crate::{
 pub enum RepositoryError {
     /// A system call on the file failed.
     Call {
-        /// What was tried, as it continues "cannot".
+        /// The attempt, as the words after "cannot".
         action: &'static str,
         /// The file or directory.
         path: PathBuf,
@@ -47,7 +47,7 @@ pub enum RepositoryError {
         /// The directory.
         path: PathBuf,
     },
-    /// The way to the file has a directory or a link of an untrusted user.
+    /// The path to the file has a directory or a link of an untrusted user.
     Distrusted {
         path: PathBuf,
         /// What is wrong, and where.
@@ -74,19 +74,19 @@ pub enum RepositoryError {
         /// Its required owner.
         expected: u32,
     },
-    /// The caller has opened no descriptor of the file that is to keep its slots, or one of a file that was
-    /// there before.
+    /// The caller has opened no descriptor of the file that should keep the slots, or its descriptor is of a
+    /// file that was replaced.
     NoCarrier { path: PathBuf },
     /// The file was replaced between opening and locking, again and again.
     ReplacedTooOften { path: PathBuf },
     /// Another process keeps the file's mutex.
     MutexBusy {
         path: PathBuf,
-        /// How long it was waited for.
+        /// How long the launch waited for it.
         waited: Duration,
         /// Who keeps it, if the kernel can say.
         holder: Option<Process>,
-        /// Whether it was another one at the beginning: there are many, and none of them is stuck.
+        /// Whether the process at the beginning was another one: then many use it in turn, and none is stuck.
         was_handed_on: bool,
     },
     /// The file has too many locks to tell, with a bounded amount of work, whether there is room.
@@ -193,7 +193,7 @@ impl RepositoryError {
         }
     }
 
-    /// What the reader may do about it, as a sentence; none if nothing general helps.
+    /// What the user can do about it, as a sentence; none if there is no general advice.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NoDirectory { path } => {
@@ -241,7 +241,7 @@ fn name_of(uid: u32) -> String {
     accounts::user_name(uid).ok().flatten().map_or_else(|| uid.to_string(), |name| name.shown().to_string())
 }
 
-/// A command for a reader who may do this to the process, and for one who has to ask.
+/// A command for a user who may do this to the process, and advice for one who has to ask.
 fn for_owner(process: &Process, what: &str, command: &str) -> String {
     let me = credentials::own_uid();
     match process::owner(process.pid) {

@@ -1,8 +1,8 @@
-//! Too late: a holder that keeps a slot longer than it may is ended when another launch wants the slot
-//! (`ExpireAfter` of adaptive locks). `rungate end` ends a holder in the same way, at any age. The kernel
-//! must vouch for the holder: by its [`guardian`](crate::keeper::file::job) or, if its age does not matter,
-//! by a slot that is a lock of its own. A record, or the number that the kernel keeps with a lock, only says
-//! where to look. A holder that cannot be proved to be the job is named, and gets no signal.
+//! Too late: an overdue holder is ended when another launch needs its slot (`ExpireAfter` of adaptive locks).
+//! `rungate end` ends a holder in the same way, at any age. The kernel must prove the holder: by its
+//! [`guardian`](crate::keeper::file::job) or, if its age does not matter, by a slot that is a lock of the
+//! process itself. A record, or the number that the kernel keeps with a lock, only says where to look. A
+//! holder that cannot be proved to be the job is named, and gets no signal.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -54,7 +54,8 @@ pub struct Overdue {
     pub job: Result<i32, UnverifiedTarget>,
     /// Whether this user may signal it.
     pub may_be_signalled: bool,
-    /// Who is ended together with it: the others of its group, without whom its end would free nothing.
+    /// The holders that are ended together with it: the others of its group, because its end alone would free
+    /// nothing.
     pub with: Vec<Overdue>,
 }
 
@@ -74,7 +75,7 @@ impl Overdue {
         }
     }
 
-    /// The process that tells it from others: the one that is proved, if there is one.
+    /// The process that distinguishes it from others: the proved one, if there is one.
     pub fn process(&self) -> i32 {
         self.job.unwrap_or(self.pid)
     }
@@ -88,12 +89,12 @@ impl Overdue {
         Self { with, ..self }
     }
 
-    /// It, and who is ended together with it.
+    /// The holder, and those that are ended together with it.
     pub fn all(&self) -> impl Iterator<Item = &Overdue> {
         std::iter::once(self).chain(&self.with)
     }
 
-    /// The same, each by itself.
+    /// The same, each separately.
     pub fn each(mut self) -> impl Iterator<Item = Overdue> {
         let with = std::mem::take(&mut self.with);
         std::iter::once(self).chain(with)
@@ -197,8 +198,8 @@ struct Grouped<'f> {
 const MOST_MEMBERS: usize = 256;
 
 impl Grouped<'_> {
-    /// A group whose every member is to be ended: if one of them is not proved, is too young, or started the
-    /// caller, nobody is.
+    /// A group is ended as a whole: if one member is not proved, is too young, or started the caller, none is
+    /// ended.
     fn to_end(
         &self,
         holder: &Holder,
@@ -226,8 +227,8 @@ impl Grouped<'_> {
         Some(Overdue { slots: slots.len() as u64, ..all.next()?.together_with(all.collect()) })
     }
 
-    /// The jobs of all members, each with one of its slots; none if somebody else has locked a byte of them
-    /// too.
+    /// The jobs of all members, each with one of its slots; none if another process has also locked one of
+    /// their bytes.
     fn jobs(&self, slots: &[u64], members: &[&Membership], since_when: bool) -> Option<Vec<(u64, Job)>> {
         let guardian = |lock: &Conflict| lock.pid.filter(|_| Guardian::of(&lock.bytes).is_some());
         let mut candidates: Vec<i32> = self.locks.iter().filter_map(guardian).collect();
@@ -296,14 +297,14 @@ fn proved(
     Err(doubt)
 }
 
-/// By how much a job is overdue, if it is. It never had its slot for longer than it has lived, whatever its
-/// guardian says.
+/// By how much a job is overdue, if it is. It cannot have had its slot for longer than it has lived, whatever
+/// its guardian says.
 fn time_overdue(job: &Job, expiry: &Expiry) -> Option<Duration> {
     let lived = Process::find(job.process().pid())?.age()?;
     job.guardian()?.age()?.min(lived).checked_sub(expiry.after)
 }
 
-/// A holder as messages name it: what a record says is used only if it fits the process that was proved.
+/// A holder as messages name it: a record is used only if it matches the proved process.
 fn shown(holder: &Holder, pid: i32) -> Holder {
     let goes_with =
         |other: i32| other == pid || Process::find(other).is_none_or(|process| process.parent == pid);
@@ -386,7 +387,7 @@ impl Ending {
             _ if !overdue.may_be_signalled => EvictionOutcome::NotPermitted,
             doubt => EvictionOutcome::NotProved(doubt),
         })?;
-        // Asked before, because anybody in the same session may be continued.
+        // Checked before, because every process of the same session may be continued.
         if !job.process().may_be_signalled() {
             return Err(EvictionOutcome::NotPermitted);
         }
@@ -449,11 +450,11 @@ impl Ending {
                 self.wait_for_grace();
                 return Ok(None);
             }
-            // After SIGCONT nothing is to be waited for: it only lets the process see what comes next.
+            // No wait is necessary after SIGCONT: it only lets the process receive the next signal.
         }
     }
 
-    /// A user who sees their program end on their terminal sees why.
+    /// If the user's program ends on this terminal, the user sees why.
     fn tell_user(&self, file: &LockFile) {
         let pid = self.job.process().pid();
         let name = Process::find(pid).map_or_else(String::new, |process| process.name);

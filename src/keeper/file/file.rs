@@ -1,5 +1,5 @@
-//! A lock file, open. A launch opens it again each time, whatever descriptors of it were inherited, below a
-//! directory that was judged. A file on which this process has locks stays open in the program too, because
+//! A lock file, open. Each launch opens the file itself, even if it inherited descriptors of it, below a
+//! directory that was checked. A file on which this process has locks stays open in the program too, because
 //! closing any descriptor would drop them.
 
 use std::{
@@ -28,10 +28,10 @@ use crate::{
     },
 };
 
-/// How often a file may be gone or there again between two system calls before it is given up.
+/// How often a file may disappear or appear between two system calls before the launch gives up.
 const PATIENCE: usize = 100;
 
-/// What a launch brings along for the opening of its files.
+/// What a launch needs to open its files.
 #[derive(Clone, Copy, Debug)]
 pub struct Opening<'a> {
     /// The descriptors that the caller left open.
@@ -45,8 +45,8 @@ pub struct Opening<'a> {
 /// A descriptor of a lock file.
 enum Descriptor {
     Own(OwnedFd),
-    /// One that is never closed, neither here nor by exec: this process has POSIX locks on the file, which
-    /// closing it would drop, or it is the caller's.
+    /// A descriptor that is never closed, neither here nor by exec. It belongs to the caller, or closing it
+    /// would drop POSIX locks of this process.
     LeftOpen(BorrowedFd<'static>),
 }
 
@@ -64,7 +64,7 @@ pub struct LockFile {
     path: PathBuf,
     id: FileId,
     descriptor: Descriptor,
-    /// A description of its own that can only be read through, for the holds that go with a description.
+    /// An open file description of its own, only for reading, for the holds that need one.
     reader: OnceCell<Descriptor>,
     is_to_look_at: bool,
 }
@@ -87,15 +87,15 @@ impl LockFile {
         Ok(Some(Self { path, id, descriptor, reader: OnceCell::new(), is_to_look_at: true }))
     }
 
-    /// Opens the file to take slots, and creates it if it is missing. Always again: an inherited description
-    /// may have locks of its own, which cannot be seen through it.
+    /// Opens the file to take slots, and creates it if it is missing. Always opened again: an inherited
+    /// description may have locks of its own, which are not visible through it.
     pub fn open_to_lock(
         place: &LockPath<'_>,
         creation: &Creation,
         opening: &Opening<'_>,
     ) -> Result<Self, RepositoryError> {
         for attempt in 0..PATIENCE {
-            // What was opened for another file may have been replaced since.
+            // A directory that was opened for another file may have been replaced since.
             let (known, anew) = (opening.bases, BaseDirectories::default());
             let bases = if attempt == 0 { known } else { &anew };
             let Some(directory) = place.directory(Some(creation), bases)? else { continue };
@@ -116,7 +116,7 @@ impl LockFile {
         let path = place.path;
         let failed = |name| move |errno| call("open", path, name, errno);
         let name = place.name()?;
-        // Asked before, because moving a descriptor closes one.
+        // Queried before, because moving a descriptor closes one.
         let is_locked = |id| inherited.may_carry_locks_of_the_process(id);
         let stays =
             inherited.has_files() && directory.status_of(name).is_ok_and(|status| is_locked(status.id));
@@ -176,7 +176,7 @@ impl LockFile {
     }
 
     fn looks_like_one(&self) -> Result<bool, RepositoryError> {
-        // Nearly always it is rungate's, and these few bytes are all that has to be checked.
+        // Nearly always the file is rungate's, and checking these few bytes is enough.
         let mut magic = [0; content::MAGIC.len()];
         if self.read_at(&mut magic, HEADER_AT)? == magic.len() && magic == content::MAGIC {
             return Ok(true);
@@ -186,7 +186,7 @@ impl LockFile {
         Ok(looks_like_a_lock_file(content.get(..length).unwrap_or_default()))
     }
 
-    /// The path that it was opened by.
+    /// The path by which it was opened.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -206,17 +206,17 @@ impl LockFile {
         regular_file::changed(self.as_fd()).map_err(|errno| call("look at", &self.path, "fstat", errno))
     }
 
-    /// Whether the place still leads to this file. Means something only while the mutex is held. The way was
-    /// judged when the file was opened; here it only counts where it leads, which one call answers where
-    /// nothing has changed.
+    /// Whether the path still leads to this file. Only valid while the mutex is held. The path was checked
+    /// when the file was opened. Here it only matters where it leads; if nothing has changed, one call
+    /// answers that.
     pub fn is_still_at(&self, place: &LockPath<'_>) -> bool {
         let is_this = |status: Status| status.id == self.id;
         regular_file::status_of_path(place.path).is_ok_and(is_this)
             || matches!(place.look(), Ok(Some(status)) if is_this(status))
     }
 
-    /// Opens what else this hold needs, if that is not open yet. Nothing is closed that may have locks of
-    /// this process.
+    /// Opens the other descriptors that this hold needs, if they are not open yet. Nothing is closed that may
+    /// have locks of this process.
     pub fn prepare(&self, hold: Hold) -> Result<(), RepositoryError> {
         if hold == Hold::Process || self.reader.get().is_some() {
             return Ok(());
@@ -252,7 +252,7 @@ impl LockFile {
             .map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))
     }
 
-    /// Whether all who have locked any of `bytes` leave them to readers too.
+    /// Whether all locks on `bytes` allow other readers.
     pub(super) fn is_read_only(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         let writer = record_lock::conflict_with_writer(self.as_fd(), bytes);
         Ok(writer
@@ -270,7 +270,7 @@ impl LockFile {
         shown.filter(|(ownership, _)| *ownership == Ownership::Process).map(|(_, bytes)| bytes).collect()
     }
 
-    /// Takes a write lock of the process on `bytes`. Says whether it was free.
+    /// Takes a write lock of the process on `bytes`. Returns whether it was free.
     pub fn try_lock(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         record_lock::try_lock(self.as_fd(), bytes, Mode::Write, Ownership::Process)
             .map_err(|errno| call("lock", &self.path, "fcntl(F_SETLK)", errno))
@@ -290,12 +290,12 @@ impl LockFile {
     }
 
     /// Takes a lock that a description keeps, and not this process. Read locks do not exclude each other, so
-    /// this asks first: to be called under the mutex.
+    /// this queries first. Call it under the mutex.
     pub(super) fn try_lock_shared(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         Ok(self.conflict(bytes)?.is_none() && self.try_join_shared(bytes)?)
     }
 
-    /// The same beside others who have locked them to read.
+    /// The same, together with other readers.
     pub(super) fn try_join_shared(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
         record_lock::try_lock(self.carrier(), bytes, Mode::Read, Ownership::Description)
             .map_err(|errno| call("lock", &self.path, "fcntl(F_OFD_SETLK)", errno))
@@ -307,19 +307,18 @@ impl LockFile {
             .map_err(|errno| call("unlock", &self.path, "fcntl(F_OFD_SETLK)", errno))
     }
 
-    /// The descriptor that the program is to inherit: one that can only be read through, where the hold
-    /// allows it.
+    /// The descriptor that the program inherits: only for reading, if the hold allows that.
     fn carrier(&self) -> BorrowedFd<'_> {
         self.reader.get().map_or_else(|| self.as_fd(), AsFd::as_fd)
     }
 
-    /// Reads content; answers how much there was.
+    /// Reads content; returns the number of bytes.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize, RepositoryError> {
         regular_file::read_at(self.as_fd(), buffer, offset)
             .map_err(|errno| call("read", &self.path, "pread", errno))
     }
 
-    /// Reads so much content, or as much as there is.
+    /// Reads this much content, or less at the end of the file.
     pub fn read(&self, length: usize, offset: u64) -> Result<Vec<u8>, RepositoryError> {
         regular_file::read(self.as_fd(), length, offset)
             .map_err(|errno| call("read", &self.path, "pread", errno))
@@ -346,7 +345,7 @@ fn open(
             Ok(Status { kind, .. }) if kind != Kind::Regular => {
                 RepositoryError::NotRegular { path: place.path.to_owned(), kind }
             }
-            // Nothing else keeps a file from being opened without waiting.
+            // No other cause prevents opening a file without waiting.
             Ok(Status { id, .. }) if errno == Errno::EAGAIN => {
                 let holder = record_lock::holder_of_lease(id).and_then(Process::find);
                 RepositoryError::Leased { path: place.path.to_owned(), holder }

@@ -1,5 +1,5 @@
 //! The part of a lock file's content that describes the whole file: the hint of exectimes, and rungate's own
-//! header. It admits and refuses nothing. All of it may be garbage, and then it counts as absent.
+//! header. It never decides whether a launch starts. All of it may be garbage, and then it counts as absent.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -12,7 +12,7 @@ use crate::keeper::file::{
     layout::{HEADER_AT, LAST_SLOT, slot_at, slot_byte},
 };
 
-/// The layout of the whole file, records included. In the next one, fields that are here stay where they are.
+/// The layout of the whole file, records included. In a newer layout, these fields stay where they are.
 const VERSION: u64 = 1;
 
 /// Where the last field is.
@@ -23,8 +23,8 @@ const LAST_END_AT: u64 = HEADER_AT + 32;
 pub struct Header {
     /// Whether rungate has written a header before; else the bytes mean nothing.
     pub is_there: bool,
-    /// The highest slot that may be locked, as the file says; none if the file is too short to say it or
-    /// says what cannot be.
+    /// The highest slot that may be locked, according to the file; none if the file is too short or the value
+    /// is impossible.
     pub hint: Option<u64>,
     /// Where the next search for a free slot begins.
     pub cursor: u64,

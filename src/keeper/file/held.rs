@@ -1,13 +1,13 @@
-//! Slots that were taken. The value owns what keeps them: dropped, they are free again; kept across exec,
-//! they belong to the program.
+//! Slots that were taken. The value owns what keeps them. If it is dropped, the slots are free again; if it
+//! is kept across exec, they belong to the program.
 //!
 //! A slot of the process is a POSIX write lock on the descriptor that has the mutex. Any stronger hold is a
-//! read lock of an open file description that can only be read through, so that the program cannot write to
-//! the repository. A read lock would not exclude another one, so it is taken after a query, under the mutex.
-//! The members of a group have read locks beside each other, whatever the hold, with one owner for the slot
-//! and for the byte that says whose it is: both go together.
-//! If a holder can become overdue, the process also takes a guardian. With [`Hold::Descriptor`] the program
-//! then inherits the writable descriptor as well, because closing it would drop the guardian.
+//! read lock of an open file description that is only for reading, so the program cannot write to the
+//! repository. A read lock would not exclude another one, so it is taken after a query, under the mutex. The
+//! members of a group have read locks together, whatever the hold. The slot and the byte that names its group
+//! have the same owner, so both are released together. If a holder can become overdue, the process also takes
+//! a guardian. With [`Hold::Descriptor`] the program then inherits the writable descriptor as well, because
+//! closing it would drop the guardian.
 
 use std::rc::Rc;
 
@@ -34,7 +34,7 @@ pub struct Held {
     slots: Vec<u64>,
     /// Those of them that the group had already.
     joined: Vec<u64>,
-    /// What was locked for them, and is given back with them.
+    /// What was locked for them, and is released with them.
     locked: Vec<Bytes>,
     guardians: Vec<Guardian>,
     shared: bool,
@@ -47,8 +47,8 @@ impl Held {
         Self { file: Rc::clone(file), hold, slots, joined, locked, guardians, shared: false }
     }
 
-    /// Locks slots that were proved to be free, and those that the group has already. Says no if another
-    /// program locked one of them all the same; what was locked until then is released when the value is
+    /// Locks slots that were proved to be free, and those that the group has already. Returns false if
+    /// another program locked one of them nevertheless. The locks until then are released when the value is
     /// dropped.
     pub fn take(&mut self, seats: &Seats, group: Option<&Group>) -> Result<bool, RepositoryError> {
         if let Some(group) = group {
@@ -63,8 +63,8 @@ impl Held {
         Ok(true)
     }
 
-    /// The same for a group: of each slot its byte and that of its rank, with read locks, so that others can
-    /// join. What this process has locked already it keeps in any case, and would lose by giving it back.
+    /// The same for a group: read locks on the byte of each slot and on that of its rank, so that others can
+    /// join. Existing locks of this process stay, and must not be released here.
     fn take_with(&mut self, seats: &Seats, group: &Group) -> Result<bool, RepositoryError> {
         let (own, group) = (self.file.own_locks(), group.hash());
         for (rank, slot) in (0..).zip(seats.all()) {
@@ -87,7 +87,7 @@ impl Held {
     }
 
     /// Proves from now on that this process is the job that holds these slots, so that it can be ended when
-    /// it is overdue. If another lock is in the way there is no proof, and nothing will be ended.
+    /// it is overdue. If another lock is in the way, there is no proof, and the process will not be ended.
     pub fn guard(&mut self) -> Result<(), RepositoryError> {
         let is_own = |slot: &u64| self.locked.iter().any(|bytes| bytes.contains(&slot_byte(*slot)));
         let runs = Runs::of(&self.slots.iter().copied().filter(is_own).collect::<Vec<_>>());
@@ -162,7 +162,7 @@ impl Held {
         self.file.keep_across_exec(self.hold)
     }
 
-    /// Gives the slots back although descriptors that carry them may live on elsewhere.
+    /// Releases the slots, although other processes may still have their descriptors.
     pub fn release(&mut self) -> Result<(), RepositoryError> {
         self.slots.clear();
         for bytes in std::mem::take(&mut self.locked) {

@@ -1,6 +1,6 @@
 //! The holder of a slot, as far as proved. The kernel says that the slot is held, and mostly by which
-//! process. The record adds user and start, and counts only if the two agree. A holder that nothing vouches
-//! for is shown as unknown, never hidden.
+//! process. The record adds user and start, and counts only if it agrees with the kernel. A holder without
+//! proof is shown as unknown, never hidden.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -30,7 +30,7 @@ use crate::{
     },
 };
 
-/// The holder of a slot, or of neighbouring slots that nothing tells apart.
+/// The holder of a slot, or of neighbouring slots with the same holder.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Holder {
     /// First and last slot.
@@ -43,17 +43,17 @@ pub struct Holder {
     pub uid: Option<u32>,
     /// The node name that it recorded.
     pub host: Option<String>,
-    /// Since when it holds the slot or, for a program that keeps no records, since when it runs: by the clock
-    /// as it was set then.
+    /// Since when it holds the slot, by the clock as it was set then. For a program without records: since
+    /// when it runs.
     pub since: Option<SystemTime>,
-    /// The same as time since boot, where it wrote that down.
+    /// The same as time since boot, if it recorded that.
     pub taken: Option<Duration>,
     /// What keeps the slot.
     pub hold: Option<Hold>,
     pub command: Option<String>,
     /// The rule that asked for the slot.
     pub rule: Option<String>,
-    /// Those who have the slot together with it, as far as somebody looked for them.
+    /// The others that share the slot with it, if they were looked for.
     pub others: Vec<Holder>,
 }
 
@@ -83,7 +83,7 @@ impl Holder {
         }
     }
 
-    /// Its host, where its process cannot be seen here: a number means nothing on another host.
+    /// Its host, if its process cannot be seen here: a process id means nothing on another host.
     pub fn elsewhere(&self) -> Option<&str> {
         self.host.as_deref().filter(|_| self.pid.is_some() && self.keeper.is_none())
     }
@@ -93,8 +93,8 @@ impl Holder {
         Some(shown_pid(self.pid?, self.elsewhere()))
     }
 
-    /// How long it has held the slot, however the clock was set meanwhile; for one that recorded nothing
-    /// but the time of day a clock that was set back makes it zero.
+    /// How long it has held the slot, even if the clock was set meanwhile. If it recorded only the time of
+    /// day, and the clock was set back, it is zero.
     pub fn age(&self, now: SystemTime) -> Option<Duration> {
         if let (Some(taken), Some(now)) = (self.taken, process::since_boot()) {
             return Some(now.saturating_sub(taken));
@@ -103,11 +103,12 @@ impl Holder {
     }
 }
 
-/// A span with more slots than this is one holder that keeps no records (a lock to the end of the file, say).
+/// A span with more slots than this is one holder without records, for example with a lock to the end of the
+/// file.
 const LONG: u64 = 256;
 
-/// The same, with what a search through the descriptors of all processes adds: it finds who keeps a slot that
-/// no record accounts for. It takes milliseconds, and only where there is such a slot.
+/// The same, after a search through the descriptors of all processes for holders of slots without a record.
+/// It takes milliseconds, and is done only if there is such a slot.
 pub fn holders_with_search(file: &LockFile, occupancy: &Occupancy) -> Result<Vec<Holder>, RepositoryError> {
     let mut holders = holders(file, occupancy)?;
     search(file, &mut holders);
@@ -157,7 +158,7 @@ pub fn known_holders(
         let (first, last) = (*slots.start(), *slots.end());
         let mut of_span = Vec::new();
         let mut end = last.min(LAST_SLOT.max(first));
-        // Backwards, because a record stands at the last of the slots that were taken together.
+        // Backwards, because the record is at the last of the slots that were taken together.
         while end >= first {
             let record =
                 records.of(end, first)?.filter(|record| may_be_believed(record, *pid, boot.as_deref()));
@@ -200,7 +201,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// The holder, without its slots; none if that would be one question too many.
+    /// The holder, without its slots; none if the maximum number of queries is reached.
     fn about(&mut self, record: Option<Record>, pid: Option<i32>) -> Option<Holder> {
         let nowhere = (0, 0);
         let (None, Some(process)) = (&record, pid) else { return Some(describe(nowhere, pid, record)) };
@@ -243,8 +244,7 @@ pub(super) fn is_described(file: &LockFile, slot: u64) -> Result<bool, Repositor
     Ok(record.is_some_and(|record| Some(&record.boot) == boot.as_ref() && is_alive(&record)))
 }
 
-/// Whether the kernel's word on the holder does not speak against a record: the process of the lock, where it
-/// has one.
+/// Whether a record does not contradict the kernel: its process is that of the lock, if the lock has one.
 fn may_be_believed(record: &Record, pid: Option<i32>, boot: Option<&str>) -> bool {
     Some(record.boot.as_str()) == boot
         && match pid {
@@ -253,7 +253,7 @@ fn may_be_believed(record: &Record, pid: Option<i32>, boot: Option<&str>) -> boo
         }
 }
 
-/// The holder as its record has it, where that is believed.
+/// The holder according to its record, if the record is believed.
 pub(super) fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>) -> Holder {
     if let Some(record) = record {
         let keeper = live_supervisor(&record);
@@ -276,8 +276,8 @@ pub(super) fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Recor
     }
 }
 
-/// Where the lock has no process: whether the recorded command or its supervisor lives. A number that was
-/// given to another process since has a later start.
+/// If the lock has no process: whether the recorded command or its supervisor lives. If another process has
+/// got the process id since, its start is later.
 fn is_alive(record: &Record) -> bool {
     lives(record.pid, |started| started == record.start) || live_supervisor(record).is_some()
 }
@@ -325,11 +325,11 @@ impl Records<'_> {
 
 // Those who share a slot.
 
-/// More slots of one holder are not taken apart.
+/// More slots of one holder are not examined one by one.
 const MOST_SLOTS: u64 = 256;
 
-/// The same holders with those who have their slots together with them. Who cannot be seen from here is an
-/// unknown one.
+/// The same holders with those who have their slots together with them. A member that cannot be seen from
+/// here is unknown.
 fn with_others(file: &LockFile, holders: Vec<Holder>) -> Result<Vec<Holder>, RepositoryError> {
     let memberships = members::memberships(&members::locks(file)?);
     if memberships.is_empty() {
@@ -374,7 +374,7 @@ fn with_members(holder: Holder, members: &[&Membership], descriptions: &[(i32, B
     Holder { others, ..holder }
 }
 
-/// The processes that brought the descriptions along: what they start has the same ones.
+/// The processes that created the descriptions: their children have the same ones.
 fn owners(members: &[&Membership], descriptions: &[(i32, Bytes)]) -> Vec<i32> {
     let is_theirs = |bytes: &Bytes| members.iter().any(|member| bytes.contains(&member.byte));
     let have: Vec<i32> =

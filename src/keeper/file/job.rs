@@ -1,5 +1,5 @@
 //! The job that holds a slot, proved by the kernel at this moment, and its signals. The process is opened
-//! first and checked to be alive last, so that all answers in between concern this very process.
+//! first, and checked to be alive last. So all answers in between are about this process.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -60,7 +60,7 @@ pub enum UnverifiedTarget {
     Privileged,
     /// It cannot be looked into from here.
     OutOfSight,
-    /// It has ended, and no process has open what keeps its slot: that lies in the queue of a socket.
+    /// It has ended, and the descriptor that keeps its slot is in the queue of a socket.
     InTransit,
 }
 
@@ -123,8 +123,8 @@ impl Job {
         self.shown.iter().any(|(_, bytes)| bytes.contains(&byte))
     }
 
-    /// Sends a signal to whatever has to end. Root spares what the user of the job could not signal either: a
-    /// service, say, that the job started by way of a set-id program.
+    /// Sends a signal to all processes that must end. Root does not signal processes that the user of the job
+    /// could not signal either, for example a service that the job started through a set-id program.
     pub(super) fn signal(&self, signal: Signal, kill: ExpireKill) -> Result<Reach, Errno> {
         let spares_others = credentials::is_root() && self.user != 0;
         let may_signal = |_: &PidFd, users: [u32; 2]| !spares_others || users.contains(&self.user);
@@ -147,8 +147,8 @@ fn proof_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Proof, Unverified
     }
 }
 
-/// The guardian of a slot among the locks that a process shows: the last one at or before it, in one run of
-/// slots with it.
+/// The guardian of a slot among the locks of a process: the last one at or before the slot, if it covers the
+/// slot.
 fn guardian_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Guardian, UnverifiedTarget> {
     let byte = slot_byte(slot);
     let run = shown.iter().map(|(_, bytes)| bytes).filter(|bytes| bytes.contains(&byte));
@@ -162,10 +162,10 @@ fn guardian_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Guardian, Unve
         .ok_or(UnverifiedTarget::NoGuardian)
 }
 
-// What proves that a process is the job that holds a slot: a lock of the process on a byte that says which
-// slot, since when, and which processes to signal when it is overdue. It survives exec, no child inherits it,
-// and no process can make one for another. The content of a file, the owner of a descriptor, and the process
-// id of a lock can all be made to point to another process. So they are only hints where to look.
+// Proves that a process is the job that holds a slot: a lock of the process on one byte. The byte encodes the
+// slot, the start time, and which processes to signal when it is overdue. It survives exec, no child inherits
+// it, and no process can make one for another. The content of a file, the owner of a descriptor, and the
+// process id of a lock can all be made to point to another process. So they only show where to look.
 //
 // It is a read lock, so that no other lock on the same byte hides it, and the same through every descriptor.
 // It is gone when the process closes any descriptor of the file: then its holder is named, and not ended.
@@ -178,7 +178,7 @@ const MOMENTS: u64 = 16;
 pub struct Guardian {
     /// The first of the slots.
     pub slot: u64,
-    /// What keeps them, and so which processes to signal: the process, its children, its descendants.
+    /// The hold of the slots, which says whom to signal: the process, its children, or its descendants.
     pub hold: Hold,
     /// When it was taken, in moments since the host's boot.
     moment: u64,
@@ -207,14 +207,14 @@ impl Guardian {
     }
 
     /// How long ago it was taken, to a sixteenth of a second. None for a moment in the future, which no
-    /// honest program writes.
+    /// correct program writes.
     pub fn age(self) -> Option<Duration> {
         let taken = Duration::from_millis(self.moment.saturating_mul(1000) / MOMENTS);
         process::since_boot_of_host()?.checked_sub(taken)
     }
 }
 
-/// By the number in the byte.
+/// The hold by its number in the byte.
 const KINDS: [Hold; 4] = [Hold::Process, Hold::Descriptor, Hold::Supervisor, Hold::Tree];
 
 #[cfg(test)]

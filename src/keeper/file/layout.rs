@@ -44,7 +44,7 @@ pub fn slot_bytes_above(offset: u64) -> Bytes {
 }
 
 /// Every byte above that of a slot: other slots, what nested launches share, and all waiters. Places are not
-/// among them: a launch that this file does not block has one nevertheless.
+/// included, because a launch that this file does not block has one too.
 pub fn everything_above(slot: u64) -> Bytes {
     slot_byte(slot).saturating_add(1)..=PLACES - 1
 }
@@ -59,8 +59,8 @@ pub fn shared_bytes(first: u64, last: u64) -> Bytes {
     OWN_LOCKS.saturating_add(first)..=OWN_LOCKS.saturating_add(last)
 }
 
-/// A reader of `/proc/locks` has a read lock here meanwhile, by which it finds the lines of the file. It
-/// excludes nothing.
+/// A reader of `/proc/locks` has a read lock here meanwhile, to find the lines of this file. It excludes
+/// nothing.
 pub const PROBE: Bytes = 1 << 42..=1 << 42;
 
 /// The locks of waiters begin here: by number, then by the policy that gave the limit, then by limit.
@@ -190,7 +190,7 @@ const GROUP_STRETCH: u64 = 1 << 26;
 /// Bytes for each of its ranks, one for each slot.
 const RANK_STRETCH: u64 = 1 << 20;
 
-/// So many groups have bytes of their own before the last byte. Of 1,000 groups two have the same once in
+/// The number of groups that have bytes of their own. With 1,000 groups, two have the same bytes in one of
 /// 70,000 files.
 const GROUP_COUNT: u64 = (1 << 35) - (1 << 23) - 1;
 
@@ -249,7 +249,7 @@ mod tests {
                 for slot in [1, LAST_SLOT] {
                     assert_eq!(grouped_at(group_byte(group, rank, slot)), Some((group, slot)));
                 }
-                // The kernel would make one lock of neighbours, which would be looked past.
+                // The kernel would merge adjacent locks into one, which would be ignored.
                 let next = if rank == MOST_SHARED - 1 { (group + 1, 0) } else { (group, rank + 1) };
                 assert!(
                     *rank_bytes(group, rank).end() + 1 < *rank_bytes(next.0, next.1).start()
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(grouped_at(LAST_BYTE), None);
     }
 
-    /// "No lock beyond, no waiter" is one query, and a guardian must not answer it.
+    /// One query checks that there is no lock beyond, and no waiter; a guardian must not answer it.
     #[test]
     fn guardians_lie_beyond_everything_that_admits() {
         assert!(*everything_above(0).end() < *guardians().start());

@@ -4,8 +4,8 @@
 //! consists of these locks only: a process that dies has left it.
 //!
 //! A number is one more than the highest in any of its files, so every wait points to a smaller one and no
-//! circle can form; no clock is used. A process cannot make a lock for another one, so a waiter can lie about
-//! itself only.
+//! circle can form; no clock is used. A process cannot make a lock for another one, so a waiter can give
+//! false information only about itself.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -123,8 +123,8 @@ pub fn highest_place(file: &LockFile) -> Result<Option<Number>, RepositoryError>
     Ok(last(place, |number| *number)?.map(Number))
 }
 
-/// The highest, where `from` finds any from a number on. They are close together, so the search grows its
-/// steps and then narrows down.
+/// The highest number, where `from` finds any number from a given one on. They are close together, so the
+/// search grows its steps and then narrows down.
 fn last<T>(
     from: impl Fn(u64) -> Result<Option<T>, RepositoryError>,
     number: impl Fn(&T) -> u64,
@@ -199,8 +199,8 @@ pub fn youngest(file: &LockFile, before: Option<Number>) -> Result<Option<Waiter
         return Ok(None);
     }
     let Some((_, mut found)) = standing(1, last)? else { return Ok(None) };
-    // The line may be long and its youngest near, so the search goes back in growing steps and then narrows
-    // down. No waiter is above `high`.
+    // The queue may be long and its youngest waiter near, so the search goes back in growing steps and then
+    // narrows down. No waiter is above `high`.
     let (mut low, mut high, mut step) = (last, last, 1_u64);
     while low > number_of(&found) {
         if let Some((_, lock)) = standing(low, high)? {
@@ -262,12 +262,11 @@ fn waiter(lock: &Conflict) -> Option<Waiter> {
     })
 }
 
-/// As many locks without a meaning at most are looked past: one that covers the whole file is looked past
-/// once.
+/// The maximum number of meaningless locks that are ignored. A lock on the whole file counts once.
 const MEANINGLESS: usize = 16;
 
-/// A lock among these bytes that means something. A lock that covers more may be one of the whole file, but
-/// is not a position in a queue; no two processes can have locked a waiter's bytes.
+/// A meaningful lock among these bytes. A lock that covers more may be one of the whole file, but is not a
+/// position in a queue; no two processes can have locked a waiter's bytes.
 fn within<T>(
     file: &LockFile,
     bytes: Bytes,

@@ -1,8 +1,7 @@
-//! Where a lock file is. The author of a repository's path vouches for one directory. Below it other users
-//! may have made directories and links, so everything there is reached by descriptor and judged. A link
-//! counts only if it was created by root, the owner of the trusted directory, or the user that the file is
-//! for. A directory that another user owns or can write to is not used, unless it is sticky and for all
-//! users.
+//! Where a lock file is. The author of a repository's path trusts one directory. Below it, other users may
+//! have created directories and links, so everything there is opened by descriptor and checked. A link counts
+//! only if it was created by root, the owner of the trusted directory, or the user that the file is for. A
+//! directory that another user owns or can write to is not used, unless it is sticky and for all users.
 
 use std::{
     cell::RefCell,
@@ -22,14 +21,14 @@ use crate::{
     },
 };
 
-/// The way to a lock file.
+/// The path to a lock file.
 #[derive(Clone, Copy, Debug)]
 pub struct LockPath<'a> {
     pub path: &'a Path,
-    /// The directory that the author of the repository vouches for.
+    /// The directory that the author of the repository trusts.
     pub base: &'a Path,
-    /// A directory at or above `base` that must belong to the caller alone: others could have made it, in
-    /// `/tmp`.
+    /// A directory at or above `base` that must belong to the caller alone, because in `/tmp` others could
+    /// have created it.
     pub private: Option<&'a Path>,
     /// The user that the file counts for, who must own it if others could have created it.
     pub owner: Option<u32>,
@@ -125,7 +124,7 @@ impl<'a> LockPath<'a> {
         }
     }
 
-    /// A directory that others could have prepared is judged before anything in it is trusted.
+    /// A directory that others could have prepared is checked before anything in it is trusted.
     fn private_directory(
         &self,
         path: &Path,
@@ -143,8 +142,8 @@ impl<'a> LockPath<'a> {
         }
     }
 
-    /// A directory in an existing one, created with these permission bits if it is missing: of root, of the
-    /// owner of the other one, or of the caller, who may have made it a moment ago.
+    /// A directory in an existing one, created with these permission bits if it is missing. It must belong to
+    /// root, to the owner of the existing one, or to the caller, who may have created it a moment ago.
     fn child(
         &self,
         path: &Path,
@@ -173,11 +172,10 @@ impl<'a> LockPath<'a> {
     }
 }
 
-// The directories that the repositories of one launch are in, each opened once for all of its lock files. To
-// be dropped when they are open: who opens one again, because it was replaced, has to see what the path
-// leads to then.
+// The directories that the repositories of one launch are in, each opened once for all of its lock files.
+// Drop it when the files are open: to open a replaced file, the current path must be resolved again.
 
-/// Directories that the authors of the repositories vouch for.
+/// Directories that the authors of the repositories trust.
 #[derive(Debug, Default)]
 pub struct BaseDirectories(RefCell<Vec<WalkedDirectory>>);
 

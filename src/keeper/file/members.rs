@@ -1,5 +1,5 @@
-//! Who has a slot together: the members of its group. A query names one reader of a byte and no more, so all
-//! locks of the file are listed, after the decision, for people and for the end of a whole group.
+//! The members of a group, who share its slots. A query names only one reader of a byte. So all locks of the
+//! file are listed, after the decision, for listings and to end a whole group.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -17,7 +17,7 @@ pub(super) struct Membership {
     /// The group, by its place in the file.
     pub(super) group: u64,
     pub(super) slot: u64,
-    /// The byte that says so.
+    /// The byte of the membership.
     pub(super) byte: u64,
     /// Its process, where a process has locked it.
     pub(super) pid: Option<i32>,

@@ -24,12 +24,12 @@ use crate::sys::{
 /// How long a launch waits for mutexes that one process keeps.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long it waits at most where they go from hand to hand: a thousand launches at once on a busy host are
-/// no reason to give up.
+/// How long it waits at most if many processes have it in turn. A thousand simultaneous launches on a busy
+/// host are no reason to give up.
 pub const LONGEST_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How often the wait is interrupted once its time is over. Not before, because an interrupted waiter loses
-/// its turn, and a thousand simultaneous launches need all their patience in the order in which they came.
+/// its turn, and a thousand simultaneous launches would lose their order.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The mutex of a file, held until dropped.
@@ -50,8 +50,8 @@ impl MutexGuard {
 
 impl Drop for MutexGuard {
     fn drop(&mut self) {
-        // It cannot fail for a lock that is held; and if it did, the end of the process or of the descriptor
-        // would free it.
+        // Releasing a held lock cannot fail. If it did, the end of the process or of the descriptor would
+        // release it.
         let _ = self.file.unlock(&MUTEX);
     }
 }
@@ -71,8 +71,8 @@ fn wait(file: &LockFile, longest: Duration) -> Result<(), RepositoryError> {
         match record_lock::lock(file.as_fd(), &MUTEX, Mode::Write) {
             Ok(()) => return Ok(()),
             Err(Errno::EINTR) => {}
-            // The kernel suspects a circle of processes that hold slots and wait: it knows nothing of our
-            // order. Look again.
+            // The kernel reports a possible deadlock, because it does not know the order in which we lock.
+            // Look again.
             Err(Errno::EDEADLK) => thread::sleep(Duration::from_millis(1)),
             Err(errno) => return Err(call("lock", file.path(), "fcntl(F_SETLKW)", errno)),
         }
@@ -99,9 +99,8 @@ fn keeps_open(file: &LockFile) -> Option<i32> {
     locks.into_iter().find(|(_, bytes)| is_mutex(bytes)).map(|(pid, _)| pid)
 }
 
-/// Whether others had the mutex meanwhile, as far as two looks show. If one of them found it free, between
-/// two holders, no process has kept it all the time; a holder in another PID namespace has no number to know
-/// it by.
+/// Whether other processes had the mutex meanwhile, as far as two checks show. If one check found it free, no
+/// process has kept it all the time. A holder in another PID namespace cannot be recognized.
 fn was_handed_on(first: Option<&Conflict>, last: Option<&Conflict>) -> bool {
     match (first, last) {
         (Some(first), Some(last)) => first.pid != last.pid,

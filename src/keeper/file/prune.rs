@@ -1,7 +1,7 @@
 //! Removes a lock file that has no use any more. It is removed while its mutex is held and nothing else of it
-//! is locked. A launch that opened the file before takes the mutex afterwards, finds that the path does not
-//! lead to the file any more, and starts over with a new one. exectimes does not look again, so a file that
-//! only exectimes has used is left as it is, and so is one that was used a short time ago.
+//! is locked. A launch that opened the file before then takes the mutex, notices that the path does not lead
+//! to the file any more, and starts over with a new one. The program exectimes does not check this. So a file
+//! that only exectimes has used is kept, and so is a file that was used a short time ago.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -30,7 +30,7 @@ use crate::{
 /// A file that was changed within this time is kept.
 const RECENT: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Pruned {
     /// It was removed, or would be.

@@ -64,8 +64,8 @@ fn is_one(slots: &u64) -> bool {
 const ROOM: usize = RECORD_SIZE - 1;
 
 impl Record {
-    /// What a launch of this process writes, except when; every repository adds its rule. It asks `/proc`, so
-    /// not under a mutex.
+    /// The record of a launch of this process, without the time; every repository adds its rule. It asks
+    /// `/proc`, so not under a mutex.
     pub fn of(launch: &Launch<'_>) -> Self {
         Self {
             pid: process::own_pid(),
@@ -86,7 +86,7 @@ impl Record {
         }
     }
 
-    /// The same of slots that are taken now.
+    /// The same for slots that are taken now.
     #[must_use]
     pub fn at(&self, now: SystemTime) -> Self {
         let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -103,8 +103,8 @@ impl Record {
             return bytes;
         }
         let mut record = self.clone();
-        // At once, not character by character: a launch with a name of a hundred thousand characters holds
-        // the mutex meanwhile.
+        // Cut at once, not character by character, because a launch with a very long name holds the mutex
+        // meanwhile.
         record.texts().into_iter().filter(|text| text.len() > ROOM).for_each(|text| {
             let end = (0..=ROOM).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             text.truncate(end);
@@ -145,8 +145,8 @@ impl Record {
     }
 }
 
-/// Rewrites the record of a slot that this process wrote, with the command that it was taken for. Of a slot
-/// that a group has, another member may have written it.
+/// Rewrites the record of a slot that this process wrote, with the command that it was taken for. The record
+/// of a group's slot may have been written by another member.
 pub fn amend(file: &LockFile, slot: u64, pid: i32, start: u64) -> Result<(), RepositoryError> {
     let mut bytes = [0; RECORD_SIZE];
     let length = file.read_at(&mut bytes, record_at(slot))?;

@@ -14,16 +14,16 @@ use crate::{
 /// What a lock file was like before it became root's.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Before {
-    /// It was not there.
+    /// It did not exist.
     Missing,
-    /// It was this user's, or had this mode.
+    /// It belonged to this user, or had this mode.
     Other {
         /// Its owner.
         uid: u32,
         /// Its permission bits.
         mode: u32,
     },
-    /// It was root's already, with the right mode.
+    /// It already belonged to root, with the right mode.
     Same,
 }
 

@@ -4,9 +4,9 @@
 //! inode are one list in the kernel: h queries walk it h times. Beyond a thousand, `/proc/locks` is cheaper,
 //! which delays all lockers of the host.
 //!
-//! A look ends as soon as it has seen enough, and its work is bounded whatever others have locked; what it
-//! left out is unknown. It queries the largest range first, so that gaps, for which the kernel walks its
-//! whole list, come last.
+//! A scan ends as soon as it has seen enough. Its work is bounded whatever others have locked, and the rest
+//! stays unknown. It queries the largest range first, so that gaps, for which the kernel walks its whole
+//! list, come last.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -24,17 +24,17 @@ use crate::{
     sys::record_lock::{self, Bytes, Conflict},
 };
 
-/// As many answers cost as much as the listing of all locks of the host.
+/// This many answers cost as much as listing all locks of the host.
 const MANY: usize = 1024;
 
 /// The most queries to get them: each answer leaves two ranges, one of which may be free.
 const QUERIES: usize = 2 * MANY;
 
-/// How many steps through the kernel's list of locks a look may take between those that `/proc/locks` shows,
-/// which omits other PID namespaces: a fraction of a second.
+/// How many steps through the kernel's list of locks a scan may cost between the locks that `/proc/locks`
+/// shows: a fraction of a second. `/proc/locks` omits other PID namespaces.
 const STEPS: usize = 32_000_000;
 
-/// Looks at every slot. The mutex must be held by this process where the answer is to stay true.
+/// Looks at every slot. The result stays true only while this process holds the mutex.
 pub fn scan(file: &LockFile) -> Result<Occupancy, RepositoryError> {
     let mut look = Look::at_slots();
     look.go_on(file, u64::MAX, Means::All)?;
@@ -73,8 +73,8 @@ pub(super) fn highest(file: &LockFile) -> Result<Option<u64>, RepositoryError> {
 /// The locks that `/proc/locks` shows on a file; none if its lines cannot be distinguished from those of
 /// others.
 pub(super) fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, RepositoryError> {
-    // Somebody may have locked everything to the end of the file, but not the mutex, where this process holds
-    // it.
+    // Another process may have locked everything to the end of the file, but not the mutex, if this process
+    // holds it.
     let proof = if file.try_read_lock(&PROBE)? { PROBE } else { MUTEX };
     let listed = record_lock::locks_on(file.id(), &proof);
     if proof == PROBE {
@@ -88,7 +88,7 @@ pub(super) fn listed(file: &LockFile) -> Result<Option<Vec<Conflict>>, Repositor
 pub enum Extent {
     /// Everything was seen.
     All,
-    /// As much was seen as was asked for.
+    /// The requested number was seen.
     Enough,
     /// More would cost too much.
     Cut,
@@ -242,7 +242,7 @@ impl Look {
     }
 }
 
-/// A range that was not asked about; the largest is the greatest.
+/// A range without a query yet; the largest one compares as the greatest.
 #[derive(Eq, PartialEq)]
 struct Unknown(Bytes);
 

@@ -1,10 +1,10 @@
-//! What is known of a lock file while its mutex is held. With limit L and s slots wanted, a launch is
-//! admitted when `held + s <= L`, and that is proved rather than counted: if nobody holds a slot above L,
-//! then s free slots within 1…L are the proof, and each byte held above L takes one more free slot to make up
-//! for. So a launch far from the limit asks the kernel a handful of questions, however many slots are held.
-//! When the handful gave no answer, more is looked at: until as many slots are seen to be held as refuse the
-//! launch, or everything, or more than may be looked at under the mutex; then nobody can tell. Nothing but
-//! the kernel's answers counts: hint and cursor say where to look first, no more.
+//! What is known of a lock file while its mutex is held. With limit L and s wanted slots, a launch is
+//! admitted if `held + s <= L`. This is proved, not counted. If no slot above L is held, s free slots within
+//! 1…L are the proof. Each slot held above L requires one more free slot. So a launch far from the limit asks
+//! the kernel a handful of questions, however many slots are held. If these give no answer, it scans further.
+//! The scan ends when enough held slots are seen to refuse the launch, or when everything was seen. It also
+//! ends at the maximum that is allowed under the mutex; then the answer is unknown. Only the kernel's answers
+//! count: hint and cursor only say where to look first.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -38,14 +38,14 @@ pub struct View<'file> {
     header: Header,
     /// The held slots that were seen.
     look: Look,
-    /// How much that is, where a handful of questions was not enough.
+    /// How much was seen, if a few queries were not enough.
     extent: Option<Extent>,
     hint_holds: bool,
-    /// The last limit that was asked about, and whether nothing at all is locked above it.
+    /// The last limit that was queried, and whether nothing is locked above it.
     quiet: Option<(u64, bool)>,
 }
 
-/// As many queries at most before everything is looked at.
+/// The maximum number of queries before everything is scanned.
 const QUERIES: usize = 64;
 
 impl<'file> View<'file> {
@@ -67,7 +67,7 @@ impl<'file> View<'file> {
 
     /// Slots that are free and whose taking keeps the limit, or why there are none.
     pub fn vacancy(&mut self, terms: &Terms) -> Result<Vacancy, RepositoryError> {
-        // As many held slots refuse it, wherever they are.
+        // This many held slots refuse the launch, wherever they are.
         let enough = match terms.admit {
             Admit::Always => u64::MAX,
             Admit::WithinLimit | Admit::Unenforced => {
@@ -101,8 +101,8 @@ impl<'file> View<'file> {
         })
     }
 
-    /// The slots that the group of these terms has, by rank: as many as are wanted. What one query finds at a
-    /// rank is the group's if its slot is locked too, by readers alone, and may be used by this launch.
+    /// The slots that the group of these terms has, by rank: as many as are wanted. A lock at a rank belongs
+    /// to the group if its slot is also locked, only by readers, and this launch may use it.
     pub fn shared(&self, terms: &Terms) -> Result<Vec<u64>, RepositoryError> {
         let Some(group) = &terms.group else { return Ok(Vec::new()) };
         let mut shared = Vec::new();
@@ -128,7 +128,7 @@ impl<'file> View<'file> {
             }
             let Some(conflict) = self.file.conflict(&range)? else { continue };
             let (first, last) = (*conflict.bytes.start(), *conflict.bytes.end());
-            // A lock of more bytes says nothing of one slot.
+            // A lock of more bytes proves nothing about one slot.
             if first == last
                 && let Some((_, slot)) = grouped_at(first)
                 && terms.allows(slot)
@@ -162,8 +162,8 @@ impl<'file> View<'file> {
         Ok(is_quiet)
     }
 
-    /// How many slots above the limit are held; none when a handful of questions does not tell, or when they
-    /// are enough to refuse the launch. Sees as well whether the hint holds.
+    /// How many slots above the limit are held; none if a few queries do not show it, or if these slots are
+    /// enough to refuse the launch. Also checks whether the hint is right.
     fn held_beyond(&mut self, limit: u64, enough: u64) -> Result<Option<u64>, RepositoryError> {
         let mut todo = vec![slot_bytes_above(slot_byte(limit))];
         if let Some(hint) = self.header.hint {
@@ -242,7 +242,7 @@ impl<'file> View<'file> {
         Ok(None)
     }
 
-    /// Writes down what was taken: records first, then what tells others where to look.
+    /// Records the taken slots: first the records, then the hint and the cursor.
     pub fn write_down(
         &mut self,
         taken: &Held,
@@ -266,7 +266,7 @@ impl<'file> View<'file> {
         Ok(())
     }
 
-    /// The slots of the group whose record is of a member that has gone: whoever lives describes them.
+    /// The slots of the group whose record is of a member that has ended: a living member describes them.
     fn undescribed(&self, taken: &Held) -> Result<Vec<RangeInclusive<u64>>, RepositoryError> {
         let mut undescribed = Vec::new();
         for run in Runs::of(taken.joined()).iter() {

@@ -26,23 +26,23 @@ pub struct Store {
     /// How many there are, with those that have no name.
     count: Rc<Cell<usize>>,
     kin: Rc<VerifiedAncestry>,
-    /// How many tables with names there are on whose account.
+    /// The number of tables with names that count for each user.
     accounts: Rc<RefCell<BTreeMap<u32, usize>>>,
 }
 
-/// What was proved of the caller: which slots it has from an ancestor, and who its ancestors are.
+/// The proved facts about the caller: its slots of an ancestor, and its ancestors.
 #[derive(Debug, Default)]
 pub struct VerifiedAncestry {
     /// The slots, each with the number of its table.
     pub slots: Vec<(usize, u64)>,
     /// The process.
     pub pid: Option<i32>,
-    /// Its user, on whose account tables are made.
+    /// Its user, for whom new tables count.
     pub uid: Option<u32>,
 }
 
 impl VerifiedAncestry {
-    /// Whether a process is the one that asks, or above it.
+    /// Whether a process is the requesting one, or an ancestor of it.
     fn has(&self, pid: i32) -> bool {
         self.pid.is_some_and(|own| process::lineage(own).any(|other| other == pid))
     }
@@ -88,8 +88,7 @@ impl Store {
         }
     }
 
-    /// Forgets the unneeded tables on account of this user's launches, of those that may be forgotten; says
-    /// which.
+    /// Forgets those of the given tables that count for this user and are not needed; returns them.
     pub fn forget_idle(&self, uid: u32, now: SystemTime, may_be: impl Fn(&str) -> bool) -> Vec<String> {
         let mut tables = self.tables.borrow_mut();
         let mut forgotten = Vec::new();
@@ -116,7 +115,7 @@ impl Store {
         }
     }
 
-    /// How many tables there are on account of this user's launches.
+    /// The number of tables that count for this user.
     pub fn count_of(&self, uid: u32) -> usize {
         self.accounts.borrow().get(&uid).copied().unwrap_or(0)
     }
@@ -132,7 +131,7 @@ impl Store {
         Self { kin: Rc::new(kin), ..self.clone() }
     }
 
-    /// What was proved of the caller.
+    /// The proved facts about the caller.
     pub fn kin(&self) -> &VerifiedAncestry {
         &self.kin
     }

@@ -18,7 +18,7 @@ pub struct Place {
     /// How many slots are wanted, and by whom.
     wants: Option<u64>,
     process: WaitingProcess,
-    /// Whether its launch is known not to answer now, so that no further look is needed.
+    /// Whether its launch is known not to respond, so that no further check is needed.
     is_away: bool,
 }
 
@@ -51,14 +51,14 @@ impl Place {
         self.stand(&classes);
     }
 
-    /// Says in which conversation its launch is served.
+    /// Sets the connection that serves its launch.
     pub fn serve_in(&self, session: u64) {
         if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
             life.session = Some(session);
         }
     }
 
-    /// Says how many slots are wanted.
+    /// Sets how many slots are wanted.
     pub fn wants(&mut self, slots: u64) {
         if self.wants != Some(slots) {
             self.wants = Some(slots);
@@ -71,7 +71,7 @@ impl Place {
         self.wants
     }
 
-    /// Says which process waits.
+    /// Sets the waiting process.
     pub fn belongs_to(&mut self, process: &WaitingProcess) {
         if self.process != *process {
             self.process = process.clone();
@@ -86,7 +86,7 @@ impl Place {
         }
     }
 
-    /// Says whether its launch answers.
+    /// Sets whether its launch responds.
     pub fn set_away(&mut self, is_away: bool) {
         if self.is_away != is_away {
             self.is_away = is_away;
@@ -154,7 +154,7 @@ impl Held {
         self.member.as_ref().map(|(_, group)| group)
     }
 
-    /// Says who has them.
+    /// Sets the holder.
     pub fn describe(&self, holder: Holder) {
         let member = self.member.as_ref().map(|(number, _)| *number);
         self.table.describe_as(&self.slots, member, holder);

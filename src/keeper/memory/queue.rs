@@ -44,8 +44,8 @@ impl Table {
         Some(found).filter(|found| before.is_none_or(|before| found.number < before)).cloned()
     }
 
-    /// The first in the queue behind this one that no blocked class holds up and that answers; none as soon
-    /// as those classes hold up all.
+    /// The next launch in the queue that responds and that no blocked class blocks; none if these classes
+    /// block all others.
     pub fn next_to_look(&self, after: Option<Number>, blocked: &[Class]) -> Option<Number> {
         let state = self.state().borrow();
         let may_pass = |class: &Class| blocked.iter().all(|ahead| class.passes(*ahead));
@@ -57,19 +57,19 @@ impl Table {
         behind.find(|waiter| may_pass(&waiter.class) && !waiter.is_away).map(|waiter| waiter.number)
     }
 
-    /// The conversations of the oldest that are known not to answer, up to this number.
+    /// The connections of the oldest waiters that are known not to respond, up to this number.
     pub fn first_away(&self, most: usize) -> Vec<u64> {
         let state = self.state().borrow();
         let away = state.line.values().filter(|waiter| waiter.is_away);
         away.filter_map(|waiter| state.places.get(&waiter.number)?.session).take(most).collect()
     }
 
-    /// The conversation in which the launch with this number is served.
+    /// The connection that serves the launch with this number.
     pub fn session_of(&self, number: Number) -> Option<u64> {
         self.state().borrow().places.get(&number)?.session
     }
 
-    /// The conversations of those who wait, oldest first.
+    /// The connections of the waiters, oldest first.
     pub fn sessions(&self) -> Vec<u64> {
         let state = self.state().borrow();
         let mut sessions: Vec<u64> =
@@ -78,7 +78,7 @@ impl Table {
         sessions
     }
 
-    /// How many launches come before this number, or wait at all.
+    /// How many launches precede this number; without one, how many wait.
     pub fn count_ahead(&self, number: Option<Number>) -> usize {
         let state = self.state().borrow();
         let mut last = None;
@@ -94,12 +94,12 @@ impl Table {
         after.fold((0, 0), |(all, own), waiter| (all + 1, own + u64::from(waiter.uid() == Some(user))))
     }
 
-    /// Adds a waiter of another process to the line: this is a picture of that table.
+    /// Adds a waiter of another process to the queue: this is a copy of that table.
     pub fn show_waiter(&self, waiter: Waiter) {
         self.state().borrow_mut().join_line(waiter);
     }
 
-    /// The same of some that are not named: how many there are, and how many are of the own user.
+    /// The same for waiters that are only counted: how many there are, and how many belong to the same user.
     pub fn show_unlisted(&self, unlisted: (u64, u64)) {
         self.state().borrow_mut().unlisted = unlisted;
     }
@@ -123,7 +123,8 @@ mod tests {
 
     proptest! {
         /// From the head of a queue it returns exactly the launches that respond and that no earlier one
-        /// blocks. The first is always included, and one of each class checks in vain.
+        /// blocks. The first launch is always included. At most one launch of each class checks without
+        /// success.
         #[test]
         fn those_look_whom_nobody_holds_up(
             queue in proptest::collection::vec((class(), any::<bool>(), any::<bool>()), 0..20),

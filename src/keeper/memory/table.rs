@@ -41,7 +41,7 @@ pub(super) type Standing = (Number, Class);
 pub(super) struct State {
     /// Each slot that is held, with its holder where that is known.
     pub(super) held: BTreeMap<u64, Option<Rc<Holder>>>,
-    /// Of the slots that a group has, what there is to know beside the holder.
+    /// For the slots of groups, the facts besides the holder.
     pub(super) groups: BTreeMap<u64, Grouped>,
     members: u64,
     /// Slots that a nested launch uses too; each such launch has a number.
@@ -55,16 +55,16 @@ pub(super) struct State {
     pub(super) longest_pause: Duration,
     /// The user of the last start.
     pub(super) started_by: Option<u32>,
-    /// The highest number that was ever used: a launch that releases what it got under a number comes again
-    /// under the same, and no later launch may have a lower one.
+    /// The highest number that was ever used. A launch that releases its slots may join again under its
+    /// number, and no later launch may have a lower one.
     highest: Option<Number>,
-    /// All places, and what is seen of their owners.
+    /// All places, and what is known about their owners.
     pub(super) places: BTreeMap<Number, Life>,
     /// Oldest first.
     pub(super) line: BTreeMap<Standing, Waiter>,
     /// How many of them are of each class.
     pub(super) classes: BTreeMap<Class, usize>,
-    /// For a picture: how many more wait, and how many of them belong to the same user.
+    /// For a copy: how many more wait, and how many of them belong to the same user.
     pub(super) unlisted: (u64, u64),
 }
 
@@ -73,14 +73,14 @@ pub(super) struct State {
 pub(super) struct Grouped {
     group: Group,
     rank: u64,
-    /// Each by a number of its own, with what is known of it.
+    /// The members, each by a number of its own, with the known facts.
     members: BTreeMap<u64, Option<Rc<Holder>>>,
     /// Those of them whose program has ended.
     lingering: BTreeSet<u64>,
 }
 
 impl State {
-    /// Says who holds a slot, or is one of those who do.
+    /// Sets the holder of a slot, or one of several holders.
     fn describe(&mut self, slot: u64, member: Option<u64>, holder: &Rc<Holder>) {
         let Some(held) = self.held.get_mut(&slot) else { return };
         let grouped = member.zip(self.groups.get_mut(&slot));
@@ -93,7 +93,7 @@ impl State {
         }
     }
 
-    /// Those who have a slot beside the one who is named as its holder.
+    /// The other processes that share a slot with its named holder.
     fn others_at(&self, slot: u64) -> impl Iterator<Item = &Rc<Holder>> {
         self.groups.get(&slot).into_iter().flat_map(Grouped::known).skip(1)
     }
@@ -106,7 +106,7 @@ impl State {
         }
     }
 
-    /// Puts a group's slots in the order in which a member had them.
+    /// Sorts a group's slots in the order in which a member had them.
     fn rank(&mut self, slots: &[u64]) {
         for (rank, slot) in (0..).zip(slots) {
             if let Some(grouped) = self.groups.get_mut(slot) {
@@ -134,7 +134,7 @@ impl State {
         grouped.members.insert(number, Some(Rc::clone(holder)));
     }
 
-    /// Gives a slot back, or what a member has of it.
+    /// Releases a slot, or a member's share of it.
     pub(super) fn give_back(&mut self, slot: u64, member: Option<u64>) {
         if let (Some(member), Some(grouped)) = (member, self.groups.get_mut(&slot)) {
             grouped.members.remove(&member);
@@ -172,7 +172,7 @@ impl Grouped {
         Self { group: group.clone(), rank, members: BTreeMap::new(), lingering: BTreeSet::new() }
     }
 
-    /// Those who have it, or who had it last.
+    /// The members that have it, or had it last.
     fn known(&self) -> impl Iterator<Item = &Rc<Holder>> {
         let is_over = self.is_over();
         let has_it = move |(member, _): &(&u64, _)| is_over || !self.lingering.contains(*member);
@@ -195,7 +195,7 @@ impl Grouped {
 pub(super) struct Life {
     beats: u64,
     pub(super) is_silent: bool,
-    /// The conversation in which its launch is served, where this process serves it.
+    /// The connection that serves its launch, if this process serves it.
     pub(super) session: Option<u64>,
 }
 
@@ -334,7 +334,7 @@ impl Table {
         Some(Held::of_member(self, &seats.all(), (member, group.clone())))
     }
 
-    /// The same for slots that were written down, each of which others of the group may have by now.
+    /// The same for saved slots; each may be shared with others of the group by now.
     pub fn restore(&self, slots: &[u64], group: Option<&Group>) -> Option<Held> {
         let Some(group) = group else { return self.take(slots) };
         let is_theirs = |slot: &u64| {
@@ -355,7 +355,7 @@ impl Table {
         state.groups.iter().filter(is_open).map(of).collect()
     }
 
-    /// Shows the same: this is a picture of that table.
+    /// Sets the same: this is a copy of that table.
     pub fn show_group(&self, (slot, rank, hash): (u64, u64, u64)) {
         let mut state = self.state.borrow_mut();
         let Some(holder) = state.held.get(&slot).cloned() else { return };
@@ -363,7 +363,7 @@ impl Table {
         state.groups.insert(slot, Grouped { members, ..Grouped::of(&Group::seen(hash), rank) });
     }
 
-    /// What a member has stays taken although its program has ended.
+    /// The slots of a member stay taken, although its program has ended.
     pub(super) fn lingers(&self, slots: &[u64], member: u64) {
         let mut state = self.state.borrow_mut();
         for slot in slots {
@@ -371,7 +371,7 @@ impl Table {
         }
     }
 
-    /// Adds one who has slots together with their holder: this is a picture of that table.
+    /// Adds a process that shares slots with their holder: this is a copy of that table.
     pub fn show_other_member(&self, (first, last): (u64, u64), holder: Holder) {
         let (mut state, holder) = (self.state.borrow_mut(), Rc::new(holder));
         for slot in first..=last {
@@ -411,7 +411,7 @@ impl Table {
         kin: &VerifiedAncestry,
     ) -> Option<Vec<u64>> {
         let wanted = slots_to_join(claims, launch)?;
-        // The environment may name a million of them.
+        // The environment may name a million slots.
         if wanted.count() > kin.slots.len() as u64 {
             return None;
         }
@@ -476,7 +476,7 @@ impl Table {
     }
 }
 
-// When a table was last used, and whether anybody has to know.
+// When a table was last used, and whether that must be remembered.
 
 impl Table {
     /// When a program was last started, and when one last ended.
@@ -491,13 +491,13 @@ impl Table {
         (state.last_start, state.last_end, state.started_by) = (start, end, started_by);
     }
 
-    /// Launches keep off it for so long after its last use.
+    /// For this long after its last use, a pause may block launches.
     pub fn pauses_for(&self, length: Duration) {
         let mut state = self.state().borrow_mut();
         state.longest_pause = state.longest_pause.max(length);
     }
 
-    /// The longest time after its last use for which launches keep off it.
+    /// The longest pause after its last use.
     pub fn longest_pause(&self) -> Duration {
         self.state().borrow().longest_pause
     }
@@ -520,7 +520,7 @@ impl Table {
         state.cursor = slots.iter().max().map_or(1, |last| last + 1);
     }
 
-    /// Takes the stamp of the start back, because no program was started.
+    /// Removes the recorded start, because no program was started.
     pub fn withdraw(&self, before: Option<SystemTime>) {
         self.state().borrow_mut().last_start = before;
     }
@@ -545,7 +545,7 @@ impl Table {
         state.held.is_empty() && state.places.is_empty() && stamps == (None, None)
     }
 
-    /// Whether it is unneeded: it is not in use, and no pause since its last use is on.
+    /// Whether it is not needed: it is not in use, and every pause since its last use is over.
     pub fn is_idle(&self, now: SystemTime) -> bool {
         let state = self.state().borrow();
         let last = state.last_start.max(state.last_end);
@@ -593,7 +593,7 @@ fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>)
     };
     let mut overdue: Vec<Overdue> = Vec::new();
     for holder in holders {
-        // Of a group all are ended, or nobody: one that stays keeps the slot.
+        // All members of a group are ended, or none: a remaining one keeps the slot.
         let with: Option<Vec<Overdue>> = holder.others.iter().map(one).collect();
         let Some((found, with)) = one(holder).zip(with) else { continue };
         match overdue.iter_mut().find(|other| other.all().any(|other| other.is_same(&found))) {
@@ -631,7 +631,7 @@ mod tests {
 
     #[test]
     fn the_longest_overdue_is_the_first() {
-        // Since the start of the machine, which was longer ago.
+        // Times since the boot of the host, which was long enough ago.
         let taken = |slot: u64, milliseconds| Holder {
             pid: i32::try_from(slot).ok(),
             keeper: i32::try_from(slot).ok(),

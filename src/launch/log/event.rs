@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Whether a launch did not get what it wanted, or would not have.
+    /// Whether a launch was refused, or would have been.
     pub fn is_refusal(self) -> bool {
         matches!(self, Self::Refused | Self::WouldRefuse | Self::TooSoon | Self::Expired)
     }
@@ -177,12 +177,12 @@ impl Event {
         self.decided.unwrap_or(self.time.saturating_mul(1000))
     }
 
-    /// All that it tells is known now.
+    /// Everything in the event is known now.
     pub fn written_now(&mut self) {
         self.time = millis(SystemTime::now());
     }
 
-    /// When everything that it tells was known, at the latest; in microseconds since 1970.
+    /// The latest time at which everything in the event was known, in microseconds since 1970.
     pub fn written(&self) -> u64 {
         self.time.saturating_add(1).saturating_mul(1000)
     }
@@ -316,7 +316,7 @@ pub struct Circumstances {
     /// that.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub environment: BTreeMap<String, Option<String>>,
-    /// How long it was to wait at most, if the command line said so.
+    /// The longest wait, if the command line gave one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<String>,
 }
@@ -341,7 +341,7 @@ pub struct TableSeen {
     /// How many of its slots this launch has borrowed.
     #[serde(default, skip_serializing_if = "is_none")]
     pub lent: u64,
-    /// How many this launch could have been one of.
+    /// The limit for this launch.
     pub limit: u64,
     /// For a launch that another table refused: how many slots it would have had here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -352,7 +352,7 @@ pub struct TableSeen {
 }
 
 impl TableSeen {
-    /// How many of the slots up to the limit were held at most, as far as that says.
+    /// The maximum number of held slots up to the limit, as far as it is known.
     pub fn most_held(&self) -> Option<u64> {
         self.used.or_else(|| self.limit.checked_sub(self.room?)).filter(|_| !self.shared)
     }

@@ -1,6 +1,6 @@
 //! The forms in which events are read: a line of JSON, as in the log file; an entry of the journal, as
-//! `journalctl -o json` prints it; and a line of syslog's file. A line that is no event is no error, because
-//! other programs may write there too.
+//! `journalctl -o json` prints it; and a line of syslog's file. A line that is not an event is not an error,
+//! because other programs may write there too.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -29,7 +29,7 @@ pub(crate) enum Line {
 }
 
 impl Line {
-    /// What it is, if it could be read; else its format says where it comes from.
+    /// What the line is, if it could be read; otherwise its format shows where it comes from.
     fn of(event: Option<Event>, format: impl FnOnce() -> Option<u8>) -> Self {
         match event {
             Some(event) => Self::Event(event),
@@ -47,7 +47,7 @@ pub(crate) fn read(line: &[u8], clock: &Clock) -> Line {
     std::str::from_utf8(line).map_or(Line::Unknown, |line| read_text(line, clock))
 }
 
-/// The same of what is known to be text.
+/// The same for valid text.
 pub(crate) fn read_text(line: &str, clock: &Clock) -> Line {
     if line.starts_with('{') {
         return match serde_json::from_str(line) {
@@ -170,7 +170,7 @@ fn kind(name: &str) -> Option<Kind> {
 struct Words<'a>(&'a str);
 
 impl<'a> Words<'a> {
-    /// The next one, at the end none, and no answer where there is something else.
+    /// The next word; none at the end; an error if there is something else.
     #[expect(clippy::option_option, reason = "what is wrong and what is over are two things")]
     fn next_word(&mut self) -> Option<Option<(&'a str, String)>> {
         let text = self.0.trim_start_matches(' ');
@@ -190,7 +190,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The text in quotes, whose first one is gone already, and what comes after them.
+/// The text up to the closing quote, and what follows; the opening quote was read already.
 fn unquoted(text: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut rest = text.chars();

@@ -150,7 +150,7 @@ fn never(claim: &Claim<'_>) -> String {
     }
 }
 
-/// Why it gives no more: the slots kept for others, if not already mentioned, and whose limit it is.
+/// The reasons for its limit: the slots kept for others, if not already mentioned, and whose limit it is.
 fn reasons(claim: &Claim<'_>, found: &Found) -> Vec<String> {
     let is_about_others = matches!(found.room, Some(Room::Full | Room::Behind)) && !claim.kept.is_empty();
     let kept = is_about_others.then(|| provenance::list(&claim.kept));

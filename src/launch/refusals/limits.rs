@@ -1,5 +1,5 @@
-//! What a refused caller reads: every repository that refused, with its use and limit, the rule behind it and
-//! its place, the oldest holders, the message of the rule's author, and what to do next.
+//! The message to a refused caller. It names every repository that refused, with its use and limit, the rule
+//! and its place, the oldest holders, the message of the rule's author, and what to do next.
 
 use std::{
     collections::HashMap,
@@ -216,7 +216,7 @@ impl Message<'_> {
         }
     }
 
-    /// The holders of a table, the longest first; or the caller's own before those.
+    /// The holders of a table, oldest first; the caller's own may precede them.
     fn holders(&mut self, known: &Known, claim: &Claim<'_>, own_first: bool) {
         let mut longest = by_process(&known.holders);
         let is_later = |holder: &Holder| own_first && holder.uid != Some(own_uid());

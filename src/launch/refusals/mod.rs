@@ -111,7 +111,7 @@ pub(crate) fn nothing_to_show() -> Error {
 }
 
 /// The policy has faults: where, since when, and who can correct it. A user who cannot correct any of them is
-/// told the first. `words` are the files for `policy check` that are not in force unless named.
+/// told the first. `words` are the files that `policy check` must name, because they are not in force.
 pub(crate) fn faulty(caller: u32, faults: &Faults, words: &str) -> Error {
     let check = format!("rungate policy check{words}");
     let count = match faults.count() {

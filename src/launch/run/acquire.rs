@@ -184,7 +184,7 @@ impl Purpose for ByDescriptor {
             let advice = format!("To see which they are: rungate acquire --path {}", word(&options.command));
             return Err(Error::new(ExitStatus::Usage, text).advise(Some(advice)));
         }
-        // As flock does: a descriptor that has the lock has it.
+        // As with flock: a descriptor that already has the lock keeps it.
         let slots = slot_bytes(1, LAST_SLOT);
         let (held, free): (Vec<RawFd>, Vec<RawFd>) = inherited
             .carriers()
@@ -211,7 +211,7 @@ impl Purpose for ByDescriptor {
         turn: &LaunchWait,
     ) -> Result<u8, Error> {
         if let Some(caller) = session.inherited.keeper_of_carriers().or_else(process::parent) {
-            // For people: the slots are kept whether it could be written or not.
+            // The record is for people only: the slots are kept even if it cannot be written.
             let _ = grant.record_command(caller);
         }
         if self.is_exported {

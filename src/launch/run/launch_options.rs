@@ -66,7 +66,7 @@ impl LaunchOptions {
     /// The options of a shim: `matlab -r x` is `rungate run -- matlab -r x`.
     pub(crate) fn through(shim: Shim, mut words: impl Iterator<Item = OsString>) -> Self {
         let command = shim.name.clone();
-        // A start without any argument has no name either.
+        // A process that was started without any argument has no name either.
         let argv0 = words.next().unwrap_or_else(|| command.clone());
         Self { command, argv0, arguments: words.collect(), shim: Some(shim), ..Self::default() }
     }

@@ -1,4 +1,4 @@
-//! What a launch asks for after judgement: its claims, how long it may wait, and what keeps its slots. The
+//! What a launch requests after judgement: its claims, how long it may wait, and what keeps its slots. The
 //! command line replaces the waits of the policy, up to `max_wait`. It never weakens the hold that a rule or
 //! a repository requires.
 

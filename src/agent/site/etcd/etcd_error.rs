@@ -81,7 +81,7 @@ impl EtcdError {
         self.kind == Kind::LeaseGone
     }
 
-    /// Whether another member may answer if this one did not.
+    /// Whether another member may answer, although this one did not.
     pub(super) fn is_of_member(&self) -> bool {
         !matches!(self.kind, Kind::Refused(_) | Kind::LeaseGone | Kind::Compacted | Kind::TokenExpired)
     }

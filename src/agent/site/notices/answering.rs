@@ -47,7 +47,7 @@ pub(in crate::agent::site) struct ReceivedNotice {
 }
 
 impl ReceivedNotice {
-    /// Whether it is being ended, and a notice still requests that.
+    /// Whether it is being ended, and a notice still requires this.
     fn is_ending(&self) -> bool {
         self.ending.is_some() && self.withdrawn.is_none()
     }
@@ -82,7 +82,7 @@ impl Site {
             let has_changed = match &of.ending {
                 // The request was withdrawn, and other notices only say that it is overdue.
                 Some(ending) => by.is_none() && ending.overdue.by.is_none(),
-                // The check whether it is overdue does not matter any more.
+                // The pending check for overdue holders does not matter any more.
                 None => by.is_some() && of.by.is_none(),
             };
             if has_changed {

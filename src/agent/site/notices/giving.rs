@@ -27,7 +27,7 @@ use crate::{
 /// How long a host may take for a reply before a launch that does not wait is refused.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// After how many times the grace the last signal must have had its effect.
+/// After this multiple of the grace, the last signal must have had its effect.
 const SIGNALS_WITH_GRACE: u32 = 3;
 
 /// What a launch knows about it.
@@ -96,12 +96,12 @@ impl Site {
     }
 
     /// The notices that should exist, as far as this host decides: those that its launches need, and its
-    /// replies to those of others. Each only while the slot still belongs to that holder.
+    /// replies to those of others. A notice exists only while the slot still belongs to that holder.
     pub(in crate::agent::site) fn wanted_notices(&self, local: &Local) -> BTreeMap<Key, Value> {
         let evicting = local.evicting();
         let given = evicting.iter().filter_map(|number| local.session(*number));
         let mut given: Vec<&GivenNotice> = given.flat_map(|session| &session.notices).collect();
-        // A user's request precedes in a notice.
+        // A user's request has priority in a notice.
         given.sort_by_key(|notice| notice.by.is_some());
         let given = given.into_iter();
         let given = given.map(|notice| (&notice.table, notice.slot, Some(self.given(notice))));
@@ -172,8 +172,8 @@ impl Site {
         }
     }
 
-    /// The same notice as others see it, whichever host left it. One of a dead host does not count, nor one
-    /// that only says that the holder is overdue if a user requests its end.
+    /// The same notice as others see it, whichever host left it. A notice of a dead host does not count. If a
+    /// user requests the end of the holder, a notice that it is overdue does not count either.
     fn notice_on(&self, notice: &GivenNotice) -> Option<&NoticeRecord> {
         let record = self.mirror.notice(&notice.table, notice.slot)?;
         let is_enough = record.ends_at_request() || notice.by.is_none();
