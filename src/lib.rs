@@ -6,10 +6,10 @@
 //! There are ten rooms. *Judgement* is [`judge`] over [`policy`]: pure, from text and a request to claims.
 //! *Mechanism* is [`acquire`] over [`keeper`] over [`sys`]: from claims to slots. They share only the words
 //! of a claim ([`judge::terms`]) and meet in [`launch`], in [`agent`] and in [`tools`]. [`cli`] is the
-//! command line as typed, and [`text`] what people and scripts read.
+//! command line as typed, and [`text`] the output for people and scripts.
 //!
-//! The features `tools` and `agent` add what only `rungate-tools` and `rungate-agent` need. The launcher
-//! alone is built with neither.
+//! The features `tools` and `agent` add the code that only `rungate-tools` and `rungate-agent` need. The
+//! launcher alone is built with neither.
 #![cfg_attr(
     not(all(feature = "tools", feature = "agent")),
     allow(

@@ -1,6 +1,6 @@
 //! A shim: a link to rungate with the name of a command. rungate must find out under which name it was
-//! started. The kernel's `AT_EXECFN` counts if it leads to rungate. For an interpreter it names the script,
-//! and then only argv\[0\] is left, which the caller may invent.
+//! started. The kernel's `AT_EXECFN` counts if it leads to rungate. For an interpreter it names the script.
+//! Then only argv\[0\] is left, which the caller can choose.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -107,8 +107,8 @@ pub fn is_own_name(name: &OsStr) -> bool {
         || name.as_bytes().strip_prefix(b"rungate").is_some_and(|rest| matches!(rest, [] | [b'-' | b'.', ..]))
 }
 
-// A directory with shims: what a name there is, and how links are created and removed. Only links to rungate
-// are ever replaced or removed, and of several links all are created, or none.
+// A directory with shims: the kinds of names in it, and how links are created and removed. Only links to
+// rungate are ever replaced or removed, and of several links all are created, or none.
 
 #[derive(Clone, Debug)]
 pub struct ShimDirectory {
@@ -120,7 +120,7 @@ pub struct ShimDirectory {
 pub enum Standing {
     /// Nothing.
     Free,
-    /// A link to rungate: to this one, to another, or to one that is gone.
+    /// A link to rungate: to this one, to another, or to one that does not exist any more.
     Shim,
     /// Anything else.
     Taken(&'static str),

@@ -159,8 +159,8 @@ impl Situation {
     }
 }
 
-/// The caller's own policy, if the environment leads to a directory of theirs: after `su` or `sudo` it may
-/// lead to another user's, whose policy is not the caller's.
+/// The caller's own policy, if the environment names a directory of the caller. After `su` or `sudo` it may
+/// name that of another user, whose policy does not apply.
 fn own_policy(uid: u32) -> Option<PathBuf> {
     let belongs =
         |directory: &PathBuf| regular_file::status_of_target(directory).is_ok_and(|status| status.uid == uid);
@@ -171,9 +171,9 @@ fn own_policy(uid: u32) -> Option<PathBuf> {
     Some(directory.join("rungate/policy.toml"))
 }
 
-/// `$XDG_RUNTIME_DIR/rungate` where that directory is the caller's own (it is not after a change of user that
-/// kept the environment), else a directory under `/tmp`, whose owner is checked before anything in it is
-/// used.
+/// `$XDG_RUNTIME_DIR/rungate` if that directory is the caller's own, which it is not after a change of user
+/// that kept the environment. Otherwise a directory under `/tmp`, whose owner is checked before anything in
+/// it is used.
 fn runtime_directory(uid: u32) -> PathBuf {
     absolute("XDG_RUNTIME_DIR")
         .filter(|directory| is_own(directory))
@@ -189,7 +189,7 @@ fn absolute(variable: &str) -> Option<PathBuf> {
     env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
-// What judgement asks about users and groups, answered from the name service of this system.
+// Look-ups of users and groups for judgement, in the name service of this system.
 
 /// The name service.
 pub(crate) struct SystemNames;

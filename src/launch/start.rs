@@ -77,12 +77,12 @@ impl std::error::Error for StartError {}
 pub struct Command<'a> {
     /// The file to execute.
     pub program: Program,
-    /// What it finds as its name, as typed.
+    /// Its own name (argv\[0\]), as typed.
     pub name: &'a OsStr,
     pub arguments: &'a [OsString],
     /// The slots that ancestors hold, as the environment says.
     pub ancestors: &'a [NamedSlots],
-    /// How deep below itself it is, if that is counted.
+    /// How many launches of it are above, if that is counted.
     pub depth: Option<&'a Depth>,
 }
 
@@ -114,8 +114,8 @@ pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<E
             Err(failure) => failure,
         },
     };
-    // No program was started, so none counts; if even that cannot be written, the first failure is still
-    // reported.
+    // No program was started, so no start is recorded. If that cannot be written either, the first failure is
+    // still reported.
     let _ = grant.withdraw();
     Err(match failure {
         NotSpawned::Exec(errno) => StartError::Exec { program: command.program, errno },

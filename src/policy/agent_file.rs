@@ -95,7 +95,7 @@ pub struct AgentFile {
     pub site: Option<SiteSettings>,
 }
 
-/// The quotas of one user of the agent; root may have more of everything except the length of a message.
+/// The quotas of one user of the agent. They do not apply to root, except the length of a message.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct AgentLimits {
     /// The length of a request in bytes.
@@ -237,7 +237,7 @@ const LEAST_TTL: Duration = Duration::from_secs(2);
 pub struct SiteSettings {
     /// The members.
     pub endpoints: Vec<String>,
-    /// What all keys begin with.
+    /// The prefix of all keys.
     pub prefix: String,
     /// The authority that signed the members' certificates.
     pub ca: Option<PathBuf>,
@@ -248,9 +248,9 @@ pub struct SiteSettings {
     pub user: Option<String>,
     /// Where the password is.
     pub password_file: Option<PathBuf>,
-    /// How long it may be silent.
+    /// How long the host may be silent.
     pub ttl: Duration,
-    /// How much sooner it considers itself lost.
+    /// How much sooner the host considers itself lost.
     pub margin: Duration,
 }
 

@@ -91,7 +91,7 @@ impl<'w> Aliases<'w> {
             let fault = match self.names.meaning(name, entry.at.file) {
                 Meaning::One(alias) if within.contains(&alias.index) => {
                     let around = within.iter().skip_while(|index| **index != alias.index);
-                    // Any other entry point leads into the same loop.
+                    // Loops that are entered elsewhere are the same loop.
                     if !self.loops.borrow_mut().insert(around.copied().min().unwrap_or(alias.index)) {
                         continue;
                     }
@@ -127,7 +127,7 @@ impl<'w> Aliases<'w> {
 /// What to write instead of a list that nothing matches.
 pub(super) const MATCH_ALL: &str = "leave it out to match everything";
 
-/// An entry of a list; a number is kept as its digits.
+/// An entry of a list; a number is stored as its digits.
 pub(super) type WrittenEntry<'a> = Written<Cow<'a, str>>;
 
 /// A list of entries that is not empty.
@@ -254,11 +254,11 @@ impl Definition {
     }
 }
 
-// A hash of names that costs next to nothing: a policy in which many collide is slow for its author alone.
+// A very cheap hash of names: a policy in which many names collide is slow only for its author.
 
 pub(super) type QuickHash = BuildHasherDefault<NameHasher>;
 
-/// Multiplies eight bytes at a time. It hashes one text, and needs no mark of its end.
+/// Multiplies eight bytes at a time. It hashes a single text, and needs no mark of its end.
 #[derive(Default)]
 pub(super) struct NameHasher(u64);
 

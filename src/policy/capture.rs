@@ -3,7 +3,7 @@
 
 use super::{fault::Fault, pattern::Subject, template::Placeholder};
 
-/// What a rule took from a request.
+/// The text that a rule captured from a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Captured {
     /// Its name in the policy.

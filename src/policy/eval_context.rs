@@ -1,4 +1,4 @@
-//! What selectors need of a request: taken apart, looked up and computed once for all rules.
+//! The facts of a request that selectors need: parsed, looked up and computed once for all rules.
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
@@ -23,13 +23,13 @@ pub(crate) struct EvalContext<'a> {
 
 /// The remaining number of comparisons.
 struct Effort {
-    /// None once it was exceeded.
+    /// None after it was exceeded.
     left: Cell<Option<u64>>,
     /// The cost of comparing one pattern with all arguments.
     arguments: OnceCell<u64>,
 }
 
-/// The time in the zone of a layer, worked out when it is asked for.
+/// The time in the zone of a layer, computed on request.
 struct LocalTime<'a> {
     zone: Option<&'a TimeZone>,
     time: OnceCell<DateTime>,
@@ -50,7 +50,8 @@ impl<'a> EvalContext<'a> {
         }
     }
 
-    /// The same for a caller that must not compare more than this: one pattern with 32 bytes is one.
+    /// The same for a caller with a maximum of comparisons; comparing one pattern with 32 bytes counts as
+    /// one.
     pub(crate) fn within(mut self, most: u64) -> Self {
         self.effort.left = Cell::new(Some(most));
         self
@@ -63,7 +64,7 @@ impl<'a> EvalContext<'a> {
         (patterns as u64).saturating_mul(*self.effort.arguments.get_or_init(of_all))
     }
 
-    /// Whether that is still allowed; it then counts as done.
+    /// Whether that is still allowed; if so, it counts as done.
     pub(super) fn spend(&self, effort: u64) -> bool {
         let left = self.effort.left.get().and_then(|left| left.checked_sub(effort));
         self.effort.left.set(left);
@@ -155,8 +156,8 @@ impl<'a> Lookups<'a> {
     }
 }
 
-/// Whether any entry holds. One that does decides, whatever failed before it; otherwise a failure leaves it
-/// open.
+/// Whether any entry matches. A matching entry decides, even if an earlier look-up failed; otherwise a
+/// failure leaves the result open.
 pub(super) fn any<T>(
     entries: &[T],
     holds: impl Fn(&T) -> Result<bool, LookupError>,
@@ -206,8 +207,8 @@ fn last_component(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
 }
 
-// A request: everything about one launch that a policy can ask about. Plain values, and closures for facts
-// that are expensive and rarely needed.
+// A request: all facts about one launch that a policy can use. Plain values, and closures for facts that are
+// expensive and rarely needed.
 
 /// One launch, as the evaluator sees it.
 #[derive(Clone, Copy)]

@@ -1,4 +1,4 @@
-//! The lock files of a repository that has one for each member, found by their names: the path template, read
+//! Finds the lock files of a repository with one for each member by their names: the path template is applied
 //! backwards.
 
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ impl Name {
         (members.len() == self.placeholders().count() && rest.is_some_and(str::is_empty)).then_some(members)
     }
 
-    /// For a shortened name: its first values, the rest of the one that was cut, and the hash of all, so that
-    /// no two look the same.
+    /// For a shortened name: its first values, the beginning of the one that was cut, and the hash of all
+    /// values, so that all members look different.
     fn read_shortened(&self, name: &str) -> Option<Vec<Member>> {
         let kept = name.strip_suffix(self.kept_ending())?;
         let (kept, hash) = kept.split_at_checked(kept.len().checked_sub(HASH_LENGTH)?)?;
@@ -84,8 +84,8 @@ impl Name {
                 _ if is_ended => find(rest, END_OF_VALUE),
                 [] => Some(rest.len()),
                 [Piece::Literal(last)] => rest.len().checked_sub(last.len()),
-                // Of two values, a number at the end has none of these characters, and the other may have
-                // them.
+                // If the second of two values is a number, it has none of these characters, but the first may
+                // have them.
                 [Piece::Literal(next), Piece::Value(number), behind @ ..]
                     if is_pair && number.is_number() =>
                 {
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(of(300)[0], Member::User(4711));
         assert!(of(300)[1].text().starts_with("/xxxx"), "{:?}", of(300));
         assert_ne!(of(300), of(301));
-        // If the number itself is cut, no user is taken for the one with the rest of it.
+        // If the number itself is cut, the rest of it must not be taken for another user.
         let pattern = name(&[Some(Directory), None, Some(Uid)], ",");
         for length in 150..220 {
             let read = read(&pattern, &[&long(length), ANN]);

@@ -139,7 +139,8 @@ impl Fault {
 
 // The wording of faults: in lower case and without a full stop; the likely intention comes last.
 
-/// How much of a name or a value a message repeats. A string that is not closed has all the rest of its file.
+/// How much of a name or a value a message repeats. A string that is not closed extends to the end of the
+/// file.
 const REPEATED: usize = 60;
 
 /// A name in a message.

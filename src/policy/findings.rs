@@ -74,7 +74,7 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
             text.is_some_and(|text| text.contains(name))
         })
     };
-    // A header that is none leaves the keys under it in the table before.
+    // After an invalid header, its keys belong to the table before it.
     let strays = |at: &At| {
         let Some(file) = files.get(at.file) else { return false };
         let headers = faults_of_syntax
@@ -88,8 +88,8 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
         let place = (at.file, line(at));
         let in_broken_file = broken.iter().any(|(file, _)| *file == at.file);
         match fault {
-            // The first of a line: the parser complains about every token after it too, and behind a quote
-            // that is missing about the next line.
+            // Only the first of a line: the parser also reports every token after it, and after a missing
+            // quote the next line.
             Fault::Syntax { reason } => {
                 let before = (at.file, place.1.saturating_sub(1));
                 let is_echo = ECHOES.contains(&reason.as_str()) && shown_lines.contains(&before);
@@ -147,9 +147,10 @@ fn diagnostic(
     }
 }
 
-// Everything that is wrong with a policy, at once. With this value there is no policy: nothing was applied.
+// Everything that is wrong with a policy, at once. If this value exists, there is no policy: nothing was
+// applied.
 
-/// All faults of all files, sorted by file and place; never none.
+/// All faults of all files, sorted by file and place; never empty.
 #[derive(Clone, Debug)]
 pub struct Faults {
     diagnostics: Vec<Diagnostic>,

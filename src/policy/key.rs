@@ -29,10 +29,10 @@ impl Key {
     }
 }
 
-/// Which keys of a table go together.
+/// Which keys of a table require or exclude each other.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Together {
-    /// The first means something only beside the second.
+    /// The first has an effect only together with the second.
     Needs(&'static str, &'static str),
     /// Not both.
     Either(&'static str, &'static str),
@@ -40,7 +40,7 @@ pub(super) enum Together {
     Some(&'static str, &'static str),
     /// One of them, and not both.
     One(&'static str, &'static str),
-    /// This one; the table shares it with others that need not have it.
+    /// This one is required; the table shares it with others in which it is optional.
     Must(&'static str),
 }
 
@@ -78,7 +78,7 @@ impl Keys {
     /// Whether the table can have a key.
     pub(super) fn has(&self, item: Item<'_>) -> bool {
         let mark = item.mark();
-        // Every key of every launch comes here: loops are cheaper than a chain.
+        // Called for every key at every launch, so loops are used: they are cheaper than iterator chains.
         for group in self.groups {
             for key in *group {
                 if key.mark == mark && key.name == item.key() {

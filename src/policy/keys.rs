@@ -328,7 +328,7 @@ pub(super) static LOG: Keys = Keys {
 
 pub(super) static TEST: Keys = Keys { what: "a test", groups: &[TEST_KEYS, PERSON_KEYS], together: &[] };
 
-/// A holder of slots when the launch of a test comes.
+/// A holder of slots at the time of a test's launch.
 pub(super) static HOLDER: Keys = Keys {
     what: "a holder",
     groups: &[

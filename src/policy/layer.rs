@@ -40,7 +40,7 @@ pub enum LayerKind {
 #[derive(Debug)]
 pub struct Layer {
     pub(crate) kind: LayerKind,
-    /// Whether it may also loosen what the layers before it say.
+    /// Whether it may also loosen the settings of earlier layers.
     pub(crate) may_loosen: bool,
     pub(crate) directory: Directory,
     pub(crate) unmatched: Unmatched,
@@ -50,7 +50,7 @@ pub struct Layer {
     pub(crate) create_mode: Option<u32>,
     pub(crate) keeper: Keeper,
     pub(crate) contact: Option<Arc<str>>,
-    /// The zone of `when`; only there where a rule of the layer uses the time.
+    /// The zone of `when`; only set if a rule of the layer uses the time.
     pub(crate) zone: Option<TimeZone>,
     pub(super) zone_name: Option<String>,
     pub(super) log: Option<Log>,
@@ -74,7 +74,7 @@ impl Layer {
         if self.is_of_system() { 0o1777 } else { 0o700 }
     }
 
-    /// Whether it is the system's, for every user alike, or delegated by it.
+    /// Whether it is the system's, the same for every user, or delegated by it.
     pub(crate) fn is_of_system(&self) -> bool {
         matches!(self.kind, LayerKind::System | LayerKind::Delegated)
     }
@@ -102,8 +102,8 @@ impl Keyword for Unmatched {
 }
 
 // Delegation: a drop-in that belongs to the admin of a department. The main file says which users and
-// commands it applies to, and that is decided before the drop-in is opened. So whatever happens to it does
-// not affect other users.
+// commands it applies to, and that is decided before the drop-in is opened. So the drop-in cannot affect
+// other users.
 
 pub(super) static DELEGATE: Keys = Keys { what: "a delegation", groups: &[KEYS], together: &[] };
 
@@ -172,7 +172,8 @@ impl Delegation {
         Principal::any(&self.users, facts)
     }
 
-    /// Whether it can apply to a launch. If that is unknown it may: its rules check again.
+    /// Whether it can apply to a launch. If that is unknown, the answer is yes, because its rules check
+    /// again.
     pub(crate) fn may_be_for(&self, facts: &EvalContext<'_>) -> bool {
         self.is_for_command(facts) && self.is_for_user(facts).unwrap_or(true)
     }

@@ -1,5 +1,5 @@
-//! A policy as a launch uses it: found, and not yet read to the end. First it says which program a command
-//! means, and only then which rules apply to this program.
+//! A policy as a launch uses it: found, and not yet read to the end. First the program of a command is
+//! determined, and then the rules that apply to it.
 
 use std::{
     collections::HashMap,
@@ -32,7 +32,7 @@ use super::{
 };
 use crate::text::diagnostic::{Diagnostic, SourceText};
 
-/// The files of a policy, and what they say of programs.
+/// The files of a policy, and their settings for programs.
 pub struct LazyPolicy<'s> {
     sources: &'s Sources,
     delegations: Vec<Delegation>,
@@ -49,7 +49,7 @@ impl<'s> LazyPolicy<'s> {
         LazyPolicy { sources, delegations, programs: files.programs(), files }
     }
 
-    /// Whether no file says anything.
+    /// Whether all files are empty.
     pub fn is_empty(&self) -> bool {
         self.files.nodes.is_empty()
     }
@@ -59,8 +59,8 @@ impl<'s> LazyPolicy<'s> {
         self.programs.get(command.to_str()?).map(PathBuf::as_path)
     }
 
-    /// The policy, as far as it can matter to this command, which is that of this request; `None` where it
-    /// was changed since it was opened, so that another program may be meant.
+    /// The part of the policy that can matter to the command of this request. `None` if the policy was
+    /// changed since it was opened, because then the program may be a different one.
     pub fn policy_for(
         self,
         command: &Invocation<'_>,
@@ -80,7 +80,7 @@ impl<'s> LazyPolicy<'s> {
             Ok(policy) => return Ok(Some(policy)),
             Err(faults) => faults,
         };
-        // Files that are not delegated have none, or theirs apply to all users.
+        // Files that are not delegated have no faults, or their faults apply to all users.
         let policy = self.files.policy(is_root, Some(command))?;
         let is_delegated = |fault: &Diagnostic| {
             sources.is_drop_in(&fault.path)
@@ -116,7 +116,7 @@ impl Policy {
         }
     }
 
-    /// The same, with what validation made of a policy that has faults.
+    /// The same, with the result of validation even if the policy has faults.
     pub(super) fn as_far_as_sound(
         found: Found,
         caller_is_root: bool,
@@ -126,10 +126,10 @@ impl Policy {
     }
 }
 
-// From files that were found to a policy: each is parsed, and then all are validated together. A launch says
-// for which command: then no other rules are kept, but all are checked.
+// From the files to a policy: each is parsed, and then all are validated together. For a launch, all rules
+// are checked, but only those for its command are kept.
 
-/// Files that were read, and what is wrong with them so far.
+/// Files that were read, and their faults so far.
 struct ParsedFiles {
     kinds: Vec<LayerKind>,
     layer_of_file: Vec<usize>,
@@ -259,7 +259,7 @@ impl Policy {
     /// Reads and checks files that were named one by one, as if together they were the system's policy.
     pub fn check_files(paths: &[PathBuf], caller: u32, names: &dyn Names) -> Result<Policy, Faults> {
         let mut policy = Self::of_found(source::read_files(paths, caller), true, Some(names))?;
-        // It is not known yet whose policy such a file is, and in a user's own policy {runtime} is right.
+        // It is not known yet to whom such a file belongs, and in a user's own policy {runtime} is right.
         policy.warnings.retain(|warning| warning.code != Warning::RuntimeOfCaller.code());
         Ok(policy)
     }
@@ -270,9 +270,9 @@ impl Policy {
     }
 }
 
-// The inputs that a policy uses: launches that differ only in others are equal for it.
+// The inputs that a policy uses. Launches that differ only in other inputs are equal for it.
 
-/// The circumstances of a launch that make a difference.
+/// The facts of a launch that can matter.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RelevantInputs {
     /// Where it is started.
@@ -349,7 +349,7 @@ fn of_repository(repository: &super::Repository) -> RelevantInputs {
 }
 
 // What can be shown of a policy with faults: its repositories, except those that a fault may have changed.
-// No launch is judged by it, so it has no rules.
+// It is not used for launches, so it has no rules.
 
 /// Tables whose faults change no repository.
 const HARMLESS: [&str; 5] = ["rule", "test", "command", "log", "delegate"];
@@ -384,7 +384,7 @@ fn may_change(fault: &Diagnostic, known: &Repository, texts: &[(&Path, &str)], s
     }
 }
 
-/// The repositories whose tables a line belongs to; none if it may belong to what all have in common.
+/// The repositories to whose tables a line belongs; none if it may belong to a part that all have in common.
 fn repositories_at(text: &str, line: usize) -> Option<Vec<&str>> {
     let headers = text.lines().enumerate().filter_map(|(index, text)| Some((index + 1, header(text)?)));
     let before: Vec<(usize, &str)> = headers.take_while(|(at, _)| *at <= line).collect();

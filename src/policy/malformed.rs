@@ -33,7 +33,7 @@ pub(super) fn not_text(bytes: &[u8]) -> Fault {
     Fault::NotText { what: format!("is not UTF-8 text from line {line}, column {column} on") }
 }
 
-/// Why every line of a text is wrong, and where: such a text has one fault.
+/// Why every line of a text is wrong, and where. Such a text is reported as one fault.
 pub(super) fn all_of(text: &str) -> Option<(usize, &'static str)> {
     let json = text.trim_start().starts_with('{').then(|| text.len() - text.trim_start().len());
     let json = json.map(|at| (at, "this looks like JSON; a policy is TOML, and begins with: version = 1"));
@@ -145,7 +145,7 @@ fn is_mark_of_merge(line: &str) -> bool {
     })
 }
 
-/// In the place of a value, but not a value.
+/// Text that is not a value, in the place of one.
 fn no_string(found: &str) -> &'static str {
     if found.is_empty() || found.starts_with(['\n', '\r', '#']) {
         "a value is missing"

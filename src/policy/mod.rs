@@ -116,7 +116,7 @@ pub struct Policy {
     files: Vec<Arc<SourceText>>,
     warnings: Vec<Diagnostic>,
     stamps: Stamps,
-    /// The times of rules that were skipped, because they are for other commands.
+    /// The times of rules that are left out because they are for other commands.
     idle: Vec<Idle>,
     delegations: Vec<Arc<Delegation>>,
     /// Delegated files with faults, each with its faults: their content is missing here.
@@ -129,7 +129,7 @@ impl Policy {
         self.layers.iter().find_map(|layer| layer.contact.as_deref())
     }
 
-    /// Reads and validates every file. Where there is none the policy is empty.
+    /// Reads and validates every file. If there is none, the policy is empty.
     pub fn load(sources: &Sources) -> Result<Policy, Faults> {
         Self::of_found(sources.read(&|_| true), sources.caller == 0, None)
     }
@@ -140,7 +140,7 @@ impl Policy {
             Ok(policy) => return Ok(policy),
             Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone())),
         };
-        // Read once more: the stamps detect later changes.
+        // Read again: the stamps detect later changes.
         let faults = match Self::load(sources) {
             Ok(policy) => return Ok(policy),
             Err(faults) => faults,
@@ -188,7 +188,7 @@ impl Policy {
         EvalContext::new(request, self.layers.iter().map(|layer| layer.zone.as_ref()))
     }
 
-    /// What the system has delegated.
+    /// The delegations of the system's policy.
     pub fn delegations(&self) -> &[Arc<Delegation>] {
         &self.delegations
     }
@@ -283,7 +283,7 @@ impl Policy {
     }
 
     /// Whether [`is_surely_fresh`](Self::is_surely_fresh) may be called: it only uses file systems of this
-    /// host. May have to wait for them.
+    /// host. This may have to wait for the disk or a server.
     pub(crate) fn is_local(&self) -> bool {
         self.stamps.are_local()
     }

@@ -1,6 +1,6 @@
 //! The syntax of a repository's path: `{placeholder}` in names, `{runtime}` at the start, everything else
-//! literal. A path that could leave the directory, or would be ambiguous, is a fault here, so that expansion
-//! never has to refuse.
+//! literal. A path that could leave the directory, or is ambiguous, is a fault here, so that expansion cannot
+//! fail.
 
 use std::path::{Path, PathBuf};
 
@@ -184,7 +184,7 @@ impl Placeholder {
         nearest(name, Self::names().chain(["arg1", "env.NAME"]))
     }
 
-    /// The names that mean something in every path, except those with a number or a variable in them.
+    /// The placeholders of every path, except those with a number or a variable in them.
     pub(super) fn names() -> impl Iterator<Item = &'static str> {
         Self::NAMES.iter().map(|(name, _)| *name).chain(["runtime"])
     }

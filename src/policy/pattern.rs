@@ -1,13 +1,12 @@
 //! The one pattern language of the policy: globs, matched as bytes so that names that are not text match too.
-//! Most patterns are literals or end in a star, and are compared directly. The others are compiled when the
-//! first value comes that they could match, because a compiled glob costs as much as the rest of the
-//! decision.
+//! Most patterns are literals or end in a star, and are compared directly. Other patterns are compiled at the
+//! first value that they could match, because compiling a glob costs as much as the rest of the decision.
 
 use std::sync::OnceLock;
 
 use globset::{Candidate, Glob, GlobBuilder, GlobMatcher};
 
-/// The matched kind of text, which decides what is special in a pattern.
+/// The kind of text to match, which determines the special characters of a pattern.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Subject {
     /// Users, groups, arguments, values: a star matches everything, a backslash is an ordinary character
@@ -30,9 +29,9 @@ pub(crate) struct Pattern {
 #[derive(Debug)]
 enum Form {
     Literal,
-    /// What comes before a star that ends the pattern, in bytes.
+    /// A pattern that ends in a star: the length of the text before it, in bytes.
     Prefix(usize),
-    /// Anything else, with the length of what comes before its first special character, in bytes.
+    /// Any other pattern, with the length of the text before its first special character, in bytes.
     Glob(usize, OnceLock<Option<Box<GlobMatcher>>>),
 }
 

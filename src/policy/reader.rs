@@ -18,7 +18,7 @@ use super::{
 /// A table whose keys are known.
 pub(super) struct Section<'a> {
     table: Item<'a>,
-    /// The marks of its keys: most of those that are asked for do not exist.
+    /// The marks of its keys: most requested keys do not exist.
     marks: u64,
     pub(super) at: At,
     pub(super) keys: &'static Keys,
@@ -50,7 +50,7 @@ impl<'a> Section<'a> {
         Section { table, marks, at, keys, findings }
     }
 
-    /// The same table, the faults of whose values go elsewhere.
+    /// The same table, but faults of its values are collected elsewhere.
     pub(super) fn reporting_to(self, findings: &'a Findings) -> Self {
         Section { findings, ..self }
     }

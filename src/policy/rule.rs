@@ -20,11 +20,11 @@ pub enum Action {
     /// It acquires its claims.
     #[default]
     Limit,
-    /// It takes what it acquires, beyond the limits if there is no room.
+    /// It acquires its claims, if necessary beyond the limits.
     Count,
     /// It refuses the launch.
     Deny,
-    /// It lets the launch start with no slot, or with none of the repositories it names.
+    /// It lets the launch start without a slot, or without slots of the named repositories.
     Exempt,
 }
 
@@ -38,13 +38,13 @@ impl Keyword for Action {
 }
 
 impl Action {
-    /// Whether a rule that does this acquires slots.
+    /// Whether a rule with this action acquires slots.
     pub(crate) fn acquires(self) -> bool {
         matches!(self, Action::Limit | Action::Count)
     }
 }
 
-/// What becomes of a launch whose command line names no number where `slots_from` looks for one.
+/// What happens to a launch whose command line has no number where `slots_from` expects one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum IfUnclear {
     /// It counts as if the argument were missing.
@@ -173,7 +173,7 @@ impl Rule {
 #[derive(Debug)]
 pub(crate) enum Acquisition {
     One(ClaimTerms),
-    /// The first of these that is available, each as a whole.
+    /// The first alternative that is completely available.
     AnyOf(Vec<Vec<ClaimTerms>>),
 }
 
@@ -198,7 +198,7 @@ pub(crate) struct ClaimTerms {
     pub(crate) slots: Slots,
     pub(crate) slots_from: Option<SlotsFrom>,
     pub(crate) wait: Option<Wait>,
-    /// Whether it makes no claim, and only lowers what others claim of the repository.
+    /// Whether it makes no claim, and only sets a ceiling for claims of others.
     pub(crate) lowers: bool,
 }
 
@@ -223,22 +223,24 @@ impl ClaimTerms {
 /// Where the command line has the number of slots.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SlotsFrom {
-    /// The arguments before the numbers, which add up; never none.
+    /// The arguments before the numbers, which add up; never empty.
     pub(crate) after: Vec<String>,
     /// No more than this, whatever the number is.
     pub(crate) most: Option<u32>,
-    /// The slots for each number, in ascending order of the numbers; empty where a number is its slots.
+    /// The slots for each number, in ascending order of the numbers; empty if the number is the number of
+    /// slots.
     pub(crate) table: Vec<(u32, u32)>,
     pub(crate) unclear: IfUnclear,
 }
 
 impl SlotsFrom {
-    /// What an unclear command line means where the policy does not say: a table is there to count exactly.
+    /// The default for an unclear command line: with a table the launch is refused, because tables are for
+    /// exact counts.
     pub(super) fn default_unclear(table: &[(u32, u32)]) -> IfUnclear {
         if table.is_empty() { IfUnclear::Absent } else { IfUnclear::Refuse }
     }
 
-    /// The slots for a number; the greatest number of the table where it ends before.
+    /// The slots for a number; the greatest number of the table if the number is above it.
     pub(crate) fn slots_for(&self, number: u32) -> Result<u32, u32> {
         let Some((greatest, _)) = self.table.last().filter(|_| number > 0) else { return Ok(number) };
         let entry = self.table.iter().find(|(entry, _)| *entry >= number);

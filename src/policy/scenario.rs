@@ -50,7 +50,7 @@ pub(crate) struct Person {
     pub(crate) netgroups: Vec<String>,
 }
 
-/// Slots of a repository that are held when the launch comes.
+/// Slots of a repository that are held at the time of the launch.
 #[derive(Debug)]
 pub(crate) struct Held {
     pub(crate) repository: usize,
@@ -106,7 +106,7 @@ impl Keyword for Expectation {
     ];
 }
 
-/// A claim that must be among those of the launch; what it does not say is not compared.
+/// A claim that must be among those of the launch; omitted keys are not compared.
 #[derive(Debug)]
 pub(crate) struct ExpectedClaim {
     pub(crate) repository: usize,

@@ -80,7 +80,7 @@ fn fill(shape: &mut Value) {
     }
 }
 
-/// A rule does something: it takes slots, or its action is another one.
+/// A rule must have an effect: it acquires slots, or has another action.
 fn rule(keys: &Keys) -> Value {
     let mut rule = table(keys);
     rule["anyOf"] = json!([
@@ -90,7 +90,7 @@ fn rule(keys: &Keys) -> Value {
     rule
 }
 
-/// An exception is for something.
+/// An exception must have a selector.
 fn exception(keys: &Keys) -> Value {
     let mut exception = table(keys);
     exception["minProperties"] = 1.into();

@@ -33,7 +33,7 @@ pub struct Sources {
     pub system: PathBuf,
     /// What `--policy` or `RUNGATE_POLICY` names; it must exist.
     pub given: Option<PathBuf>,
-    /// The user who names it, and may also own it: a caller may act for another user.
+    /// The user who names the file, and may also own it, because a caller may act for another user.
     pub given_by: u32,
     /// The caller's own file, `$XDG_CONFIG_HOME/rungate/policy.toml`.
     pub own: Option<PathBuf>,
@@ -46,7 +46,7 @@ pub struct Sources {
 pub struct Proposal {
     /// Where.
     pub path: PathBuf,
-    /// The kind; none if it would not be a file.
+    /// The kind; none if it is not a regular file.
     pub text: Option<String>,
 }
 
@@ -133,7 +133,7 @@ pub(super) struct Stamps {
     files: Vec<(PathBuf, Option<Stamp>)>,
     /// Those of delegated files, which do not apply to all users.
     delegated: Vec<(PathBuf, Option<Stamp>)>,
-    /// Stamps of time zones, which are the same policy elsewhere.
+    /// Stamps of time zones, which do not distinguish policies.
     zones: Vec<(PathBuf, Option<Stamp>)>,
 }
 
@@ -148,14 +148,14 @@ impl Stamps {
         self.all().all(|(path, stamp)| Stamp::is_surely_still(path, *stamp))
     }
 
-    /// Whether that can be known, because no file is anywhere but on this host. The absence of a file is
-    /// known on any file system.
+    /// Whether that can be known, because all files are on this host. The absence of a file is known on any
+    /// file system.
     pub(in crate::policy) fn are_local(&self) -> bool {
         self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
     }
 
     /// The inputs that are the same for all users while the system's policy in this directory is unchanged,
-    /// without delegated files. Without one, for all users of these files.
+    /// without delegated files. Without a system policy, for all users of these files.
     pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {
         let is_of_system = move |path: &Path| systems.is_some_and(|systems| path.starts_with(systems));
         let has_systems = self.files.iter().any(|(path, stamp)| stamp.is_some() && is_of_system(path));
@@ -211,7 +211,7 @@ enum Need {
     Must,
     /// It may be missing, but a dangling link shows that one was meant to exist.
     May,
-    /// It may be missing, and its directory may be closed: a caller who changes the user and keeps `HOME` has
+    /// It may be missing, and its directory may be closed. A caller who changed the user and kept `HOME` has
     /// another user's directory, and no own policy.
     WhereReached,
 }
@@ -247,7 +247,7 @@ impl<'p> Reading<'p> {
         self.opened(path, need, opened)
     }
 
-    /// A file that the caller names, and may own too.
+    /// A file that the caller names, and may also own.
     fn given(&mut self, path: &Path, by: u32) -> Vec<SourceText> {
         if by == self.judged.caller() {
             return self.file(path, Need::Must);
@@ -329,7 +329,7 @@ impl<'p> Reading<'p> {
                 continue;
             }
             match opened.file(name) {
-                // A dangling link, or a file that was removed since the listing: the next stamp tells.
+                // A dangling link, or a file that was removed since the listing: the next stamp shows it.
                 Ok(None) => self.found.faults.push((path, Fault::Missing)),
                 Ok(Some(file)) => files.extend(self.text(&path, file)),
                 Err(distrust) => self.distrust(&path, &distrust.for_roots()),
@@ -381,7 +381,7 @@ impl<'p> Reading<'p> {
             Err(_) => accounts::account_of_name(delegation.owner()).map(|owner| owner.map(|owner| owner.uid)),
         };
         let owner = match owner {
-            // Where there is no such user it can only be root's.
+            // If there is no such user, it can only belong to root.
             Ok(owner) => owner.unwrap_or(0),
             Err(failure) => {
                 let reason = failure.to_string();

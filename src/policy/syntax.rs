@@ -39,7 +39,7 @@ fn tree<'t>(file: usize, text: &'t str, findings: &Findings) -> DeTable<'t> {
             findings.fault(At::new(file, place), Fault::Syntax { reason });
             continue;
         }
-        // What stands in the second of two tables with one name is no fault of its own.
+        // The content of the second of two tables with one name is not reported separately.
         if second_table.contains(&span.start) {
             continue;
         }
@@ -63,8 +63,8 @@ fn span(error: &Error) -> Range<usize> {
     error.span().unwrap_or(0..0)
 }
 
-/// The name in the first line that opens a table as the line of this span does. The tree has only the second
-/// table.
+/// The name in the first line that opens the same table as the line of this span. The tree has only the
+/// second table.
 fn first_header(text: &str, second: &Range<usize>) -> Option<Range<usize>> {
     let header = text.get(line_start(text, second.start)..second.end)?;
     let first =

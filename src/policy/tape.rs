@@ -1,7 +1,7 @@
-//! A TOML text as a list of nodes that point into it: what the reader reads. A launch goes over every byte of
-//! its policy, so nothing is copied and there is no allocation for each value. The walk takes the TOML of
-//! which it is certain; everything else is left to `toml`, whose tree becomes the same nodes, so that one
-//! grammar decides every doubt and words every fault.
+//! A TOML text as a list of nodes that point into it: what the reader reads. A launch reads every byte of its
+//! policy, so nothing is copied, and values need no allocations. The walk reads the TOML of which it is
+//! certain. Everything else is left to `toml`, whose tree becomes the same nodes. So one grammar decides all
+//! doubtful cases and all faults.
 
 mod walk;
 
@@ -24,7 +24,8 @@ enum Part {
     Value,
 }
 
-/// A value, and its key where it is in a table. Indices of nodes: 0 is none, because nothing has the file.
+/// A value, and its key where it is in a table. Indices of nodes: 0 means none, because node 0 is the file
+/// itself.
 #[derive(Clone, Copy, Debug)]
 struct Node {
     kind: Kind,
@@ -47,7 +48,7 @@ struct Key {
     mark: u8,
 }
 
-/// A number below 64 that tells most names apart: few comparisons of texts are left.
+/// A number below 64 that distinguishes most names, so that few texts must be compared.
 pub(super) const fn mark(name: &str) -> u8 {
     let name = name.as_bytes();
     let (Some(first), Some(last)) = (name.first(), name.last()) else { return 0 };
@@ -133,7 +134,7 @@ impl Nodes {
         }
     }
 
-    /// Makes a node the one of this value.
+    /// Sets the value of a node.
     fn fill(&mut self, node: u32, value: &DeValue<'_>, text: &str) {
         let place = self.span(node);
         let (kind, decoded) = match value {
@@ -166,7 +167,7 @@ impl Nodes {
         }
     }
 
-    /// Adds a node behind the others of its parent.
+    /// Adds a node after the others of its parent.
     fn add(&mut self, parent: u32, key: Key, kind: Kind, span: Range<usize>) -> u32 {
         let (start, end) = (offset(span.start), offset(span.end));
         let index = offset(self.list.len());
@@ -191,7 +192,8 @@ impl Nodes {
         found.map_or("", |index| self.decoded[index].2.as_str())
     }
 
-    /// The entry under a key, with its mark, among so many of a table; `Err` says whether there are more.
+    /// The entry under a key, with its mark, among the first ones of a table; `Err` says whether there are
+    /// more.
     fn find(&self, text: &str, table: u32, name: (&str, u8), many: usize) -> Result<u32, bool> {
         let mut node = self.list[table as usize].first;
         for _ in 0..many {

@@ -135,7 +135,7 @@ impl Name {
         Name { pieces, reserved, is_ended }
     }
 
-    /// The values of these keys alone. A comma never occurs in a value, so that none runs into another.
+    /// Only the values of these keys. A comma never occurs in a value, so that none runs into another.
     pub(super) fn of_values(keys: &[PartitionKey<'_>]) -> Name {
         let comma = |index: usize| (index > 0).then(|| Piece::Literal(",".to_owned()));
         let value = |(index, key): (usize, &PartitionKey<'_>)| {
@@ -144,7 +144,7 @@ impl Name {
         Name::new(keys.iter().enumerate().flat_map(value).collect())
     }
 
-    /// For what there is one each, where that is all that it depends on.
+    /// The placeholders that have one file each, if the path depends on nothing else.
     pub(super) fn keys(&self) -> impl Iterator<Item = PartitionKey<'_>> {
         self.placeholders().filter_map(PartitionKey::of)
     }
@@ -247,7 +247,7 @@ impl PathTemplate {
         self.names.iter().flat_map(Name::placeholders)
     }
 
-    /// For what there is one each, where that is all that the path depends on.
+    /// The placeholders that have one file each, if the path depends on nothing else.
     pub(super) fn per(&self) -> Vec<PartitionKey<'_>> {
         self.names.iter().flat_map(Name::keys).collect()
     }
@@ -288,15 +288,15 @@ impl PathTemplate {
         Some(path)
     }
 
-    /// Where it starts and the names below that: the same for templates that always mean the same file,
-    /// however the two are written.
+    /// Its start and the names below: the same for templates that always mean the same file, even if they are
+    /// written differently.
     pub(super) fn whole(&self) -> (Start, Vec<Name>) {
         let literal = |name: &OsStr| Name::new(vec![Piece::Literal(name.to_string_lossy().into_owned())]);
         (self.start.clone(), self.base.iter().map(literal).chain(self.names.iter().cloned()).collect())
     }
 }
 
-// Values of unknown origin as parts of file names. A user's text must neither leave the directory nor give
+// Values of unknown origin as parts of file names. A user's text must not lead out of the directory, or to
 // another user's file. So every byte that is not allowed in a name is written as `%` with two digits, as in
 // URLs: different values always give different names, and a name can be read back.
 
@@ -370,7 +370,7 @@ pub(super) fn find(text: &str, end: &str) -> Option<usize> {
     }
 }
 
-/// How long the first byte of a value is in a name.
+/// The length of a value's first byte in a name.
 fn first_length(text: &str) -> usize {
     if text.starts_with(EMPTY) || text.starts_with(END_OF_VALUE) {
         return EMPTY.len();
@@ -378,9 +378,9 @@ fn first_length(text: &str) -> usize {
     if text.starts_with('%') { 3 } else { text.chars().next().map_or(1, char::len_utf8) }
 }
 
-/// The replacement for what a name is too long for: a hash of the values, each separated. By FNV-1a with 64
-/// bits, and not by the standard library's hasher, whose result may change from one version to the next:
-/// these names must outlive an update.
+/// The replacement for values that make a name too long: a hash of the values, each separated. It uses FNV-1a
+/// with 64 bits. The standard library's hasher may change from one version to the next, and these names must
+/// survive an update.
 pub(super) fn hash_suffix<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     let mut feed = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
@@ -394,7 +394,7 @@ pub(super) fn hash_suffix<'a>(values: impl IntoIterator<Item = &'a [u8]>) -> Str
 
 // `per`: one file for each member; and `shared_by`: one slot for each group.
 
-/// By what a repository has one file each.
+/// The members for which a repository has a file each.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Per {
     User,

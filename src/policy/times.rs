@@ -15,10 +15,10 @@ use super::{
     selector::Window,
 };
 
-/// When a rule holds that a launch left out because it is for other commands.
+/// The times of a rule that a launch left out because it is for other commands.
 #[derive(Debug)]
 pub(super) struct Idle {
-    /// How many of the rules that are there precede it.
+    /// How many of the kept rules precede it.
     pub(super) after: usize,
     pub(super) layer: usize,
     pub(super) times: Vec<Window>,
@@ -67,9 +67,8 @@ impl Policy {
     }
 }
 
-// Time zones, from the system's files only: the environment (`TZ`, `TZDIR`) belongs to the caller, and a
-// caller could choose a zone where it is night. Read when the policy is, and only where a rule asks for the
-// time.
+// Time zones, only from the system's files. The caller controls the environment (`TZ`, `TZDIR`), and could
+// choose a zone in which it is night. Read together with the policy, and only if a rule uses the time.
 
 const ZONES: &str = "/usr/share/zoneinfo";
 

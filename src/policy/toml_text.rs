@@ -1,5 +1,5 @@
-//! Text of a TOML file, written key by key in the most readable order, which serializers of maps do not keep;
-//! and read back, if it was written here.
+//! Text of a TOML file, written key by key in the most readable order, which serializers of maps do not keep.
+//! Text that was written here can be read back.
 
 use std::fmt::{self, Display, Write};
 
@@ -29,7 +29,7 @@ impl Table {
         &self.keys
     }
 
-    /// What a key was set to.
+    /// The value of a key.
     pub(super) fn get(&self, key: &str) -> Option<&str> {
         self.keys.iter().find(|(known, _)| *known == key).map(|(_, value)| value.as_str())
     }
@@ -42,7 +42,7 @@ impl Display for Table {
     }
 }
 
-/// A string in double quotes, on one line whatever it holds.
+/// A string in double quotes, always on one line.
 pub(super) fn string(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
@@ -60,7 +60,7 @@ pub(super) fn string(text: &str) -> String {
     quoted
 }
 
-/// A key, in quotes where it needs them.
+/// A key, in quotes if necessary.
 pub(super) fn key(name: &str) -> String {
     let bare = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     if !name.is_empty() && name.bytes().all(bare) { name.to_owned() } else { string(name) }

@@ -132,8 +132,7 @@ pub(crate) fn shown(uid: u32) -> String {
     }
 }
 
-/// Names for listings, each looked up once. Here a failure is as good as absence: the number is shown
-/// instead.
+/// Names for listings, each looked up once. Here a failure counts as absence: the number is shown instead.
 #[derive(Default)]
 pub(crate) struct NameCache {
     users: RefCell<HashMap<u32, String>>,
@@ -157,9 +156,9 @@ impl NameCache {
     }
 }
 
-// The machine's own files of users and groups, read to doubt an absence. With several databases the C library
-// returns the result of the last one: if that has no entry, the failure of another one is not reported. If
-// those files cannot be read either, the name is not known to be absent.
+// The machine's own files of users and groups, to verify that a name is absent. With several databases the C
+// library returns the result of the last one: if that has no entry, the failure of another one is not
+// reported. If those files cannot be read either, the name is not known to be absent.
 
 /// A file with a line for each entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -169,8 +168,7 @@ pub(super) enum OwnDatabase {
 }
 
 impl OwnDatabase {
-    /// Asks the C library. Nothing, if it has nothing and these files, if there are any, have nothing
-    /// either.
+    /// Asks the C library. None, if it has no entry, and the given files have none either.
     pub(super) fn find<T>(
         self,
         key: Key<'_>,
@@ -207,7 +205,7 @@ pub(super) enum Key<'a> {
 }
 
 impl Key<'_> {
-    /// Comments, and what refers to other databases, are no entries to the C library either.
+    /// For the C library too, comments and references to other databases are not entries.
     fn is_of(self, line: &[u8]) -> bool {
         let line = line.trim_ascii_start();
         if matches!(line.first(), None | Some(b'#' | b'+' | b'-')) {

@@ -1,6 +1,6 @@
 //! Puts a file in place as a whole: it is written beside its place, synced, and renamed. So readers see the
-//! old text or the new one, also after a crash of this process or of the host. The directory is the one that
-//! was judged, by its descriptor.
+//! old text or the new one, also after a crash of this process or of the host. The directory is the checked
+//! one, by its descriptor.
 
 use std::{
     env,
@@ -40,7 +40,7 @@ pub(crate) struct Before {
     pub(crate) uid: u32,
     /// Its group.
     pub(crate) gid: u32,
-    /// Its lists and labels.
+    /// Its access control lists and labels.
     pub(crate) extended: ExtendedAttributes,
 }
 
@@ -63,7 +63,7 @@ impl TrustedDirectory {
         placed.and_then(|()| fsync(directory).map_err(Failure::of("fsync")))
     }
 
-    /// Takes a name out of it, whatever it leads to.
+    /// Removes a name from it, whatever it leads to.
     pub(crate) fn remove(&self, name: &OsStr) -> Result<(), Failure> {
         let directory = self.descriptor().as_fd();
         unlinkat(directory, name, UnlinkatFlags::NoRemoveDir).map_err(Failure::of("unlink"))?;
@@ -111,10 +111,10 @@ fn write_beside(
 // A directory of the caller for files that no other user may read or change, in a place that survives a
 // reboot if there is one.
 
-/// Where it is made, unless `TMPDIR` names a directory that can be trusted.
+/// Where it is created, unless `TMPDIR` names a trusted directory.
 const PLACES: [&str; 2] = ["/var/tmp", "/tmp"];
 
-/// Makes one whose name begins so, with mode 0700.
+/// Creates one whose name begins with this, with mode 0700.
 pub(crate) fn create(beginning: &str, caller: u32) -> Result<PathBuf, Errno> {
     let own = env::var_os("TMPDIR").map(PathBuf::from).filter(|path| path.is_absolute());
     let mut failure = Errno::ENOENT;
@@ -127,7 +127,7 @@ pub(crate) fn create(beginning: &str, caller: u32) -> Result<PathBuf, Errno> {
     Err(failure)
 }
 
-/// Whether no other user can replace a directory that is made there.
+/// Whether no other user can replace a directory that is created there.
 fn is_trusted(place: &Path, caller: u32) -> bool {
     matches!(TrustedDirectory::open(place, &JudgedDirectories::for_caller(caller)), Ok(Some(_)))
 }

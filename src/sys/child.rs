@@ -1,5 +1,5 @@
 //! A child that becomes the program, and its end. A pipe that closes on exec carries the reason if it cannot.
-//! Its parent observes it without reaping it, so that its number stays its own.
+//! Its parent observes it without reaping it, so its process id stays its own.
 
 use std::os::fd::OwnedFd;
 
@@ -33,9 +33,8 @@ pub enum Change {
     Stopped(i32, i32),
 }
 
-/// Makes a child that runs `become_program`, which comes back only when it failed. Answers with its process
-/// id, or with why the program could not be executed; where there was no child to execute it, with what
-/// failed.
+/// Creates a child that runs `become_program`, which returns only on failure. Returns its process id, or why
+/// the program could not be executed. If no child could be created, it returns the failed call.
 pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<Result<i32, Errno>, Failure> {
     let (reader, writer) = pipe2(OFlag::O_CLOEXEC).map_err(Failure::of("pipe"))?;
     let Some(pid) = unsafe_calls::fork().map_err(Failure::of("fork"))? else {
@@ -54,7 +53,7 @@ pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<Result<i32, Errno
     })
 }
 
-/// Waits until the pipe is closed by exec, or says why there was none.
+/// Waits until exec closes the pipe, or returns why it failed.
 fn why_not(reader: &OwnedFd) -> Option<Errno> {
     let mut bytes = [0; 4];
     loop {
@@ -75,7 +74,8 @@ pub fn next_change() -> Result<Option<Change>, Errno> {
     }
     match unsafe_calls::wait_for_child(None, libc::WSTOPPED | libc::WNOHANG) {
         Ok(stopped) => Ok(stopped.and_then(change_of)),
-        // The last child has ended meanwhile: asked for stops alone, the kernel says that there is no child.
+        // The last child has ended meanwhile: if only stops are requested, the kernel reports that there is
+        // no child.
         Err(Errno::ECHILD) => Ok(None),
         Err(errno) => Err(errno),
     }
@@ -104,7 +104,7 @@ pub fn adopt_orphans() -> Result<(), Errno> {
 }
 
 /// Ends this process by the signal that ended its child, so that its parent sees the same. Returns only for a
-/// signal that cannot end it. The child has left its core already; this process has nothing to add.
+/// signal that cannot end it. The child has already dumped its core; this process must not dump one too.
 pub fn die_of(signal: i32) -> u8 {
     let _ = setrlimit(Resource::RLIMIT_CORE, 0, 0);
     unsafe_calls::die_of(signal);

@@ -36,7 +36,7 @@ impl Credentials {
 
 /// Whether this program was started set-user-id or set-group-id.
 pub fn is_set_id() -> bool {
-    // Where these calls are refused nothing is known, and that is no reason to start a program.
+    // If these calls are refused, the answer is unknown, and a program must not be started because of that.
     let is_other_user = getresuid().map_or(true, |ids| ids.real != ids.effective);
     is_other_user || getresgid().map_or(true, |ids| ids.real != ids.effective)
 }
@@ -58,8 +58,8 @@ pub(crate) fn name() -> Result<OsString, Errno> {
     gethostname()
 }
 
-/// How many processors are online; 1 if unknown. Not how many of them this process may use: a limit is the
-/// host's, and a launch that is bound to one processor has the same as every other.
+/// How many processors are online; 1 if unknown. Not how many of them this process may use: the limit is that
+/// of the host, and the same for a launch that is bound to one processor.
 pub(crate) fn processors() -> u32 {
     let online = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
     online.and_then(|count| u32::try_from(count).ok()).unwrap_or(1).max(1)

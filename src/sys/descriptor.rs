@@ -1,6 +1,6 @@
 //! Descriptors that must reach the program, and those that the caller passed. A descriptor is moved to a high
 //! number *before* it carries a lock, because closing the low one would drop every POSIX lock of the process
-//! on that file. For the same reason no descriptor is closed of a file on which the process has locks.
+//! on that file. For the same reason, no descriptor of a file on which the process has locks is closed.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -39,7 +39,7 @@ const FLOOR: RawFd = 200;
 #[derive(Debug, Default)]
 pub struct Inherited {
     files: Vec<(RawFd, FileId)>,
-    /// Those that are to keep the slots when this process has ended: the caller keeps them open.
+    /// Those that must keep the slots after this process has ended: the caller keeps them open.
     carriers: Vec<RawFd>,
 }
 
@@ -55,7 +55,8 @@ pub enum Unfit {
 }
 
 impl Inherited {
-    /// Looks at what the caller left open. To be called before rungate opens files of its own that it keeps.
+    /// Records the descriptors that the caller left open. To be called before rungate opens files of its own
+    /// that it keeps.
     pub fn scan() -> Self {
         let standard: Vec<(RawFd, FileStat)> = (0..=2).filter_map(look_at).collect();
         // Since Linux 6.2 the size of this directory is the number of open descriptors: in the usual case the
@@ -115,8 +116,8 @@ impl Inherited {
         locks.iter().any(|lock| lock.start() <= bytes.end() && bytes.start() <= lock.end())
     }
 
-    /// The outermost of the processes above this one that have the description of a carrier, under the same
-    /// number: the script, and not the subshell that it asks from.
+    /// The outermost ancestor that has the description of a carrier under the same number: the script, and
+    /// not its subshell that calls rungate.
     pub fn keeper_of_carriers(&self) -> Option<i32> {
         let number = self.carriers.first()?;
         let has_it = |pid: &i32| {
@@ -127,7 +128,7 @@ impl Inherited {
         process::own_lineage().skip(1).take_while(has_it).last()
     }
 
-    /// Whether any regular file came along.
+    /// Whether any regular file was inherited.
     pub fn has_files(&self) -> bool {
         !self.files.is_empty()
     }
@@ -139,8 +140,8 @@ impl Inherited {
             .any(|number| own_locks(number, Ownership::Process).is_none_or(|locks| !locks.is_empty()))
     }
 
-    /// Whether every one of these bytes is locked by descriptions that came along. Locks of a description
-    /// show only with its own descriptors, so that a lock of anybody else proves nothing here.
+    /// Whether inherited descriptions lock each of these bytes. Locks of a description are shown only with
+    /// its own descriptors, so another process's lock proves nothing here.
     pub fn have_locked(&self, file: FileId, bytes: &Bytes) -> bool {
         let mut locks: Vec<Bytes> =
             self.of(file).filter_map(|number| own_locks(number, Ownership::Description)).flatten().collect();
@@ -184,7 +185,7 @@ fn soft_limit() -> RawFd {
         .unwrap_or(RawFd::MAX)
 }
 
-/// Lets this process have as many descriptors as it may have at all, and says how many.
+/// Raises the maximum number of descriptors of this process as far as allowed, and returns it.
 pub fn raise_limit() -> usize {
     if let Ok((_, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
         let _ = setrlimit(Resource::RLIMIT_NOFILE, hard, hard);
@@ -215,7 +216,7 @@ fn duplicate_at_or_above(descriptor: &OwnedFd, number: RawFd) -> Result<OwnedFd,
     rustix::io::fcntl_dupfd_cloexec(descriptor, number).map_err(|error| Errno::from_raw(error.raw_os_error()))
 }
 
-/// Opens the same file once more, only to be read, with a description of its own. By way of `/proc`, because
+/// Opens the same file once more, only to be read, with a description of its own. Through `/proc`, because
 /// the path may lead elsewhere by now.
 pub fn reopen_to_read(descriptor: BorrowedFd<'_>) -> Result<OwnedFd, Errno> {
     let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
@@ -234,7 +235,7 @@ pub fn occupy_low() -> Vec<OwnedFd> {
         }
         taken.push(next);
     }
-    // As many as there may be: the last two make room for a file and the one to read it through.
+    // The maximum number; the last two are for a file and the descriptor to read it through.
     taken.truncate(taken.len().saturating_sub(3));
     taken
 }
@@ -251,7 +252,7 @@ pub fn keep_across_exec(descriptor: BorrowedFd<'_>) -> Result<(), Errno> {
     fcntl(descriptor, FcntlArg::F_SETFD(FdFlag::empty())).map(drop)
 }
 
-/// The identity of the file behind a descriptor, with what else `fstat` says.
+/// The identity of the file behind a descriptor, with the other data of `fstat`.
 pub fn stat(descriptor: impl AsFd) -> Result<FileStat, Errno> {
     fstat(descriptor)
 }
@@ -260,7 +261,7 @@ pub fn stat(descriptor: impl AsFd) -> Result<FileStat, Errno> {
 // end. So it shows whether a program, or a process that inherited from it, is still alive, and it outlives
 // the process that reads it.
 
-/// How the names of all of them end.
+/// The ending of their names.
 const ENDING: &[u8] = b".fifo";
 
 /// The lowest descriptors of a process, which are checked for FIFOs: what it inherits is there.
@@ -286,7 +287,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// Makes one for its owner alone. Nothing may be at the path.
+    /// Creates one for its owner only. Nothing may be at the path.
     pub fn create(path: &Path) -> Result<Self, Errno> {
         mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
         Self::open(path)

@@ -1,5 +1,5 @@
 //! One editor at a time. The lock is on a file of its own that no other user can open, so that no other user
-//! can keep it locked. The file has the path of what is being edited, so that it is found again after a
+//! can keep it locked. The file contains the path of the edited copy, so that the copy is found after a
 //! crash. It is removed when editing ends.
 
 use std::{
@@ -41,7 +41,7 @@ pub(crate) struct EditLock {
 /// Why there is no lock.
 #[derive(Debug)]
 pub(crate) enum NoLock {
-    /// Another process has it: this one, if the kernel says.
+    /// Another process has it; its process id, if the kernel shows it.
     Taken(Option<i32>),
     /// A call failed.
     Failed(Failure),

@@ -27,12 +27,12 @@ const OWN: &str = "/proc/self/exe";
 /// The launcher, in a process that represents it.
 static LAUNCHER: OnceLock<PathBuf> = OnceLock::new();
 
-/// From now on, what is asked of the file of this process is answered of this one.
+/// From now on, this file counts as the file of this process.
 pub fn stand_for(launcher: PathBuf) {
     let _ = LAUNCHER.set(launcher);
 }
 
-/// Which file it is that would be executed, or why none can be.
+/// The file that would be executed, or why none can be.
 pub fn check(path: &Path) -> Result<FileId, Errno> {
     faccessat(AT_FDCWD, path, AccessFlags::X_OK, AtFlags::AT_EACCESS)?;
     let status = stat(path)?;
@@ -58,8 +58,7 @@ pub fn own() -> Option<FileId> {
     identity(LAUNCHER.get().map_or(Path::new(OWN), PathBuf::as_path))
 }
 
-/// The path of that file, every link resolved. Where `/proc` is missing, the path that was executed has to
-/// do.
+/// The path of that file, every link resolved. Without `/proc`, the executed path is used.
 pub fn own_path() -> Option<PathBuf> {
     let executed = || executed_path()?.canonicalize().ok();
     LAUNCHER.get().cloned().or_else(|| fs::read_link(OWN).ok()).or_else(executed)
@@ -75,18 +74,18 @@ pub fn can_write(path: &Path) -> bool {
     faccessat(AT_FDCWD, path, AccessFlags::W_OK, AtFlags::AT_EACCESS).is_ok()
 }
 
-// Becoming the program. `execve` alone: the standard library's way would change the disposition of
-// `SIGPIPE`, and nothing that the caller arranged may be changed.
+// Becoming the program. Only `execve`: the standard library would change the disposition of `SIGPIPE`, and
+// the caller's settings must not be changed.
 
-/// An entry of the environment, mostly as it came.
+/// An entry of the environment, mostly unchanged.
 pub type Entry = Cow<'static, CStr>;
 
-/// The environment of this process, entry by entry, as it came.
+/// The environment of this process, entry by entry, unchanged.
 pub fn environment() -> Vec<Entry> {
     unsafe_calls::environment().into_iter().map(Cow::Borrowed).collect()
 }
 
-/// Replaces this process with `program`. Comes back only with the reason why it did not work.
+/// Replaces this process with `program`. Returns only on failure, with the reason.
 pub fn execute(program: &Path, arguments: &[CString], environment: &[Entry]) -> Errno {
     let Ok(path) = CString::new(program.as_os_str().as_bytes()) else { return Errno::EINVAL };
     let Err(errno): Result<Infallible, Errno> = execve(&path, arguments, environment);

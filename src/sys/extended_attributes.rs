@@ -13,14 +13,14 @@ use rustix::{
 
 use crate::sys::failure::{Errno, Failure};
 
-/// Users and groups besides those of the permission bits. A directory can lend it to files that are made in
-/// it.
+/// Users and groups besides those of the permission bits. A directory can pass it on to files that are
+/// created in it.
 const ACL: &str = "system.posix_acl_access";
 
-/// A hash or a signature of the content, which another content does not have.
+/// A hash or a signature of the content, which does not match other content.
 const MEASURED: [&str; 2] = ["security.ima", "security.evm"];
 
-/// What a signature begins with; a hash is the kernel's own to renew.
+/// The beginning of a signature; a hash is renewed by the kernel.
 const SIGNATURE: u8 = 3;
 
 /// Names with values, as the kernel keeps them.
@@ -43,12 +43,12 @@ impl ExtendedAttributes {
         Ok(Self(attributes))
     }
 
-    /// Whether the content is signed, so that no other one can have what this file has.
+    /// Whether the content is signed: then no other content can have the attributes of this file.
     pub(crate) fn is_signed(&self) -> bool {
         self.0.iter().any(|(name, value)| is_measured(name) && value.first() == Some(&SIGNATURE))
     }
 
-    /// Gives them to another file, which has its owner and mode already.
+    /// Sets them on another file, which already has its owner and mode.
     pub(crate) fn give_to(&self, file: impl AsFd) -> Result<(), Failure> {
         let there = Self::of(&file)?;
         if there.value(ACL).is_some() && self.value(ACL).is_none() {

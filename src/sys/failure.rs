@@ -20,7 +20,7 @@ impl Failure {
         move |errno| Self { call, errno }
     }
 
-    /// For `map_err` behind the standard library.
+    /// For `map_err` with errors of the standard library.
     pub fn of_io(call: &'static str) -> impl Fn(io::Error) -> Self {
         move |error| Self { call, errno: errno_of(&error) }
     }

@@ -38,8 +38,8 @@ use super::{
     unsafe_calls,
 };
 
-/// How many callers may queue at the listener. Callers that connect again and again are always more: those
-/// that wait to queue come in the order in which they called.
+/// How many callers may queue at the listener. Clients that connect in a loop can always fill it; those that
+/// wait for it are served in order.
 const CALLERS: i32 = 128;
 
 /// The first descriptor that `systemd` hands over (`sd_listen_fds(3)`).
@@ -50,7 +50,7 @@ const FIRST_HANDED_OVER: RawFd = 3;
 pub struct Listener(UnixListener);
 
 impl Listener {
-    /// The one that the service manager opened for this very process, if it did.
+    /// The one that the service manager opened for this process, if any.
     pub fn handed_over() -> Option<Self> {
         let number = |text: String| text.parse::<i32>().ok();
         let pid = env::var("LISTEN_PID").ok().and_then(number);
@@ -106,8 +106,8 @@ impl AsFd for Listener {
 pub struct Connection(UnixStream);
 
 impl Connection {
-    /// Connects, within this time, also if the listener's queue is full. A client that only tried again would
-    /// come after all that wait for room.
+    /// Connects, within this time, also if the listener's queue is full. A client that retries would be
+    /// served after all those that wait.
     pub fn to(path: &Path, longest: Duration) -> Result<Self, Errno> {
         let address = SocketAddrUnix::new(path).map_err(errno)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -165,7 +165,7 @@ impl Connection {
         self.send(bytes, None)
     }
 
-    /// The same, and the kernel vouches for the process that sends it.
+    /// The same, and the kernel confirms the sending process.
     pub fn send_as_oneself(&self, bytes: &[u8]) -> Result<usize, Errno> {
         let mut room = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmCredentials(1))];
         let mut beside = SendAncillaryBuffer::new(&mut room);
@@ -278,7 +278,8 @@ impl Peer {
         let (pid, uid, gid) = credentials(socket)?;
         let (process, challenge) = match opened(socket, pid) {
             Ok(process) => (process, None),
-            // Linux before 6.5. The number is made after the process was opened: who sends it was there then.
+            // Linux before 6.5. The number is created after the process was opened, so a process that sends
+            // it existed then.
             Err(Errno::ENOPROTOOPT) => (PidFd::open(pid)?, Some(unsafe_calls::random()?)),
             Err(errno) => return Err(errno),
         };

@@ -34,7 +34,7 @@ impl Mount {
         mounts.lines().find(|line| line.split(' ').next() == Some(id)).and_then(Self::parse)
     }
 
-    /// Whether the next boot takes it away: what is below `/run`, or in memory alone.
+    /// Whether the next boot removes it: it is below `/run`, or only in memory.
     pub(crate) fn is_gone_at_boot(path: &Path) -> bool {
         let there = path.ancestors().find_map(Self::of);
         path.starts_with("/run") || there.is_some_and(|mount| mount.kind == "tmpfs")
@@ -54,7 +54,7 @@ impl Mount {
         })
     }
 
-    /// Whether an option has this value, or is there at all where it has none.
+    /// Whether an option has this value; for an option without values, whether it is set.
     pub(crate) fn has(&self, option: &str) -> bool {
         self.options.iter().any(|known| known == option)
     }

@@ -15,7 +15,7 @@ const AT_ONCE: usize = 1024;
 /// What is waited for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Interest {
-    /// The end of it, whatever is written before.
+    /// Only its end, whatever is written before.
     End,
     /// Something to read, or the end.
     Read,
@@ -64,7 +64,7 @@ impl Poller {
     /// Sleeps until something happens, at most this long, and says with which of them.
     pub fn wait(&self, longest: Option<Duration>) -> Result<Vec<u64>, Errno> {
         let mut events = [EpollEvent::empty(); AT_ONCE];
-        // Rounded up: waking a moment too early would mean to look around for nothing.
+        // Rounded up: waking a moment too early would be useless.
         let timeout = longest.map_or(EpollTimeout::NONE, |longest| {
             EpollTimeout::try_from(longest.as_nanos().div_ceil(1_000_000)).unwrap_or(EpollTimeout::NONE)
         });
@@ -86,7 +86,7 @@ impl Bell {
         EventFd::from_flags(EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK).map(Self)
     }
 
-    /// Wakes the waiting thread. It is no failure if it was woken before and has not come yet.
+    /// Wakes the waiting thread. It is not a failure if the bell has already rung and was not heard yet.
     pub fn ring(&self) {
         let _ = self.0.write(1);
     }

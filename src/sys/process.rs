@@ -1,4 +1,4 @@
-//! What the kernel says of a process, from `/proc`. A PID alone proves little, because it may have been given
+//! The kernel's data about a process, from `/proc`. A PID alone proves little, because it may have been given
 //! to another process. With the start time it names one process of one boot.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
@@ -168,8 +168,7 @@ pub fn is_privileged_by_exec(pid: i32) -> Option<bool> {
     secure_in(&bytes, page_size)
 }
 
-/// The vector is pairs of words, as wide as the process has them. The size of a page shows that the width is
-/// right.
+/// The vector is pairs of words, as wide as the process has them. The size of a page confirms the width.
 fn secure_in(auxv: &[u8], page_size: u64) -> Option<bool> {
     [4, 8].into_iter().find_map(|width| {
         let words: Vec<u64> = auxv.chunks_exact(width).map(word).collect();
@@ -255,8 +254,8 @@ pub fn boot_id() -> Option<&'static str> {
     .as_deref()
 }
 
-// Small files of `/proc`, read in one piece: their size is not known beforehand, and asking for it, as the
-// standard library does, costs more than the reading.
+// Reads small files of `/proc` in one piece. Their size is unknown, and querying it, as the standard library
+// does, costs more than reading them.
 
 /// The first 4096 bytes of the file, as text; none if it cannot be read.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
@@ -325,7 +324,8 @@ impl PidFd {
         pidfd_send_signal(&self.descriptor, signal).map_err(|error| Errno::from_raw(error.raw_os_error()))
     }
 
-    /// Sends a signal to the process group that it leads, if it is still there to vouch for it.
+    /// Sends a signal to the process group that it leads, if it still exists, which proves that the group is
+    /// its own.
     pub fn signal_group(&self, signal: Signal) -> Result<(), Errno> {
         if self.pid <= 1 || self.has_ended() {
             return Err(Errno::ESRCH);
@@ -360,7 +360,7 @@ pub fn wait_for_any<'a>(
         .into_iter()
         .map(|process| PollFd::new(process.descriptor.as_fd(), PollFlags::POLLIN))
         .collect();
-    // Rounded up: waking a moment too early would mean to look around again for nothing.
+    // Rounded up: waking a moment too early would be useless.
     let milliseconds = longest.as_nanos().div_ceil(1_000_000);
     let timeout = PollTimeout::try_from(milliseconds).unwrap_or(PollTimeout::MAX);
     match poll(&mut polled, timeout) {

@@ -1,6 +1,6 @@
 //! Byte-range locks of `fcntl(2)`: of the process (POSIX) or of the open file description (OFD). Offsets and
-//! owners are plain values. Nothing here decides anything, and nothing here closes a descriptor: closing
-//! *any* descriptor of a file drops all POSIX locks of the process on it.
+//! owners are plain values. This file makes no decisions, and closes no descriptor: closing *any* descriptor
+//! of a file drops all POSIX locks of the process on it.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -57,23 +57,23 @@ pub struct Conflict {
     pub pid: Option<i32>,
 }
 
-/// The first lock, in the kernel's order (which is not that of the offsets), that would keep a description of
-/// its own from writing `bytes`: it sees every lock but those of `descriptor`'s own description, the calling
-/// process's POSIX locks included.
+/// The first lock, in the kernel's order (not that of the offsets), that would block a write lock of the
+/// description on `bytes`. It sees every lock except those of `descriptor`'s own description. It also sees
+/// the POSIX locks of this process.
 pub fn conflict(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conflict>, Errno> {
     let mut flock = request(libc::F_WRLCK, bytes);
     fcntl(descriptor, FcntlArg::F_OFD_GETLK(&mut flock))?;
     Ok(answer(&flock))
 }
 
-/// The same for reading: sees the locks of writers alone.
+/// The same for reading: sees only locks of writers.
 pub fn conflict_with_writer(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conflict>, Errno> {
     let mut flock = request(libc::F_RDLCK, bytes);
     fcntl(descriptor, FcntlArg::F_OFD_GETLK(&mut flock))?;
     Ok(answer(&flock))
 }
 
-/// The same as the calling *process* would meet it: its own POSIX locks are invisible.
+/// The same for a lock of the *process*: its own POSIX locks are invisible.
 pub fn conflict_with_process(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conflict>, Errno> {
     let mut flock = request(libc::F_WRLCK, bytes);
     fcntl(descriptor, FcntlArg::F_GETLK(&mut flock))?;
@@ -105,7 +105,7 @@ pub fn lock(descriptor: BorrowedFd<'_>, bytes: &Bytes, mode: Mode) -> Result<(),
     fcntl(descriptor, FcntlArg::F_SETLKW(&flock)).map(drop)
 }
 
-/// Gives bytes back, whether they were locked or not.
+/// Releases bytes, whether they were locked or not.
 pub fn unlock(descriptor: BorrowedFd<'_>, bytes: &Bytes, ownership: Ownership) -> Result<(), Errno> {
     let flock = request(libc::F_UNLCK, bytes);
     let argument = match ownership {
@@ -154,8 +154,8 @@ fn answer(flock: &libc::flock) -> Option<Conflict> {
 // delays other lockers, so it pays only if queries would cost more. It omits other PID namespaces, so what
 // it shows is evidence and what it omits is none.
 
-/// A longer listing, of some 150,000 locks, is not read: that is no host at work, but a program that wants to
-/// disturb.
+/// A longer listing, of some 150,000 locks, is not read: only a program that wants to disturb creates so
+/// many.
 const LONGEST: u64 = 8 << 20;
 
 /// The locks on `file`, whose bytes `known` this process has locked (POSIX). The line of that lock proves
@@ -171,8 +171,8 @@ pub fn locks_on(file: FileId, known: &Bytes) -> Option<Vec<Conflict>> {
     locks_beside(&listing, process::own_pid(), name.as_bytes(), known)
 }
 
-/// The process that has a lease on `file`, which keeps others from opening it. Where the file system shows
-/// other numbers here than `stat` does, the inode has to do.
+/// The process that has a lease on `file`, which keeps others from opening it. If the file system shows other
+/// numbers here than `stat` does, only the inode is compared.
 pub fn holder_of_lease(file: FileId) -> Option<i32> {
     let mut listing = Vec::new();
     File::open("/proc/locks").ok()?.take(LONGEST).read_to_end(&mut listing).ok()?;
@@ -285,7 +285,7 @@ pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>,
         .collect())
 }
 
-/// The locks of others do not fill more, unless they want to keep readers busy.
+/// Locks of others do not need more, unless someone wants to keep readers busy.
 const MOST_TEXT: u64 = 1 << 20;
 
 /// The lines of a file, as far as they fit; half a line would be another lock.

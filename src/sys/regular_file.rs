@@ -56,7 +56,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What `fstat` says of a file, as far as it matters here.
+/// The data of `fstat` that matter here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Status {
     pub id: FileId,
@@ -115,7 +115,7 @@ pub fn changed(descriptor: impl AsFd) -> Result<SystemTime, Errno> {
     Ok(UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).unwrap_or(UNIX_EPOCH))
 }
 
-/// Opens what is there. `ELOOP` says that the last component is a symbolic link.
+/// Opens an existing file. `ELOOP` means that the last component is a symbolic link.
 pub(super) fn open_existing_at(
     directory: impl AsFd,
     name: &(impl NixPath + ?Sized),
@@ -230,7 +230,7 @@ pub(crate) fn read(descriptor: BorrowedFd<'_>, length: usize, offset: u64) -> Re
     }
 }
 
-/// The process's file-size limit, looked up once: under a mutex there is better to do.
+/// The process's file-size limit, looked up once, to save time under a mutex.
 fn longest_file() -> Result<u64, Errno> {
     static LONGEST: OnceLock<u64> = OnceLock::new();
     if let Some(longest) = LONGEST.get() {

@@ -17,7 +17,7 @@ pub(crate) fn replace(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure
     put(&beside, fs::rename(&beside, path), "rename")
 }
 
-/// The same for a path where nothing is: `EEXIST` says that there is something.
+/// The same for a free path: `EEXIST` means that it exists.
 pub(crate) fn create(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure> {
     let beside = write_beside(path, text, mode)?;
     let linked = fs::hard_link(&beside, path).and_then(|()| fs::remove_file(&beside));
@@ -31,7 +31,7 @@ fn write_beside(path: &Path, text: &[u8], mode: u32) -> Result<PathBuf, Failure>
     Ok(beside)
 }
 
-/// Where it failed, the other name goes too.
+/// On failure, the temporary file is removed.
 fn put(beside: &Path, done: io::Result<()>, call: &'static str) -> Result<(), Failure> {
     done.map_err(|error| {
         let _ = fs::remove_file(beside);

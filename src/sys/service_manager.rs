@@ -1,5 +1,5 @@
-//! The service manager that started this process, and what it wants to hear (`sd_notify(3)`): that the
-//! process is ready, and again and again that it still works.
+//! The service manager that started this process, and the messages to it (`sd_notify(3)`): the process is
+//! ready, and regularly that it still works.
 
 use std::{
     env,
@@ -20,22 +20,22 @@ use super::process;
 #[derive(Debug)]
 pub(crate) struct ServiceManager {
     socket: UnixDatagram,
-    /// How often it is told that the process works, and when next; none if it does not watch.
+    /// How often it gets the message that the process works, and when next; none if it does not watch.
     watchdog: Option<(Duration, Instant)>,
 }
 
 impl ServiceManager {
-    /// The one that waits to hear from this process; none if nobody does.
+    /// The service manager that waits for messages of this process, if any.
     pub(crate) fn of_this_process() -> Option<Self> {
         let socket = UnixDatagram::unbound().ok()?;
         socket.connect_addr(&address(&env::var_os("NOTIFY_SOCKET")?)?).ok()?;
-        // To the manager nothing is worth waiting for.
+        // A message to the manager must never block.
         socket.set_nonblocking(true).ok()?;
         let watched = env::var("WATCHDOG_PID").ok();
         let is_own = watched.is_none_or(|pid| pid.parse() == Ok(process::own_pid()));
         let longest = env::var("WATCHDOG_USEC").ok().filter(|_| is_own);
         let longest = longest.and_then(|longest| longest.parse().ok()).filter(|longest| *longest > 0);
-        // Twice as often as it must be, so that one delay does not look like the end.
+        // Twice as often as necessary, so that one delay does no harm.
         let watchdog = longest.map(|longest| (Duration::from_micros(longest) / 2, Instant::now()));
         Some(Self { socket, watchdog })
     }
@@ -45,7 +45,7 @@ impl ServiceManager {
         self.tell("READY=1");
     }
 
-    /// The process works. Says when it has to say so again, if the manager watches it.
+    /// The process works. Returns when the next message is due, if the manager watches.
     pub(crate) fn is_alive(&mut self) -> Option<Instant> {
         let (every, due) = self.watchdog?;
         let now = Instant::now();

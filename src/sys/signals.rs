@@ -56,13 +56,13 @@ impl SupervisedSignals {
         Ok(Self { taken, mask, child })
     }
 
-    /// Puts mask and disposition back: for the child, before it becomes the program, or if there is none.
+    /// Restores mask and disposition: in the child before it becomes the program, or if there is no child.
     pub(crate) fn restore(&self) -> Result<(), Errno> {
         unsafe_calls::restore(Signal::SIGCHLD, &self.child)?;
         pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None)
     }
 
-    /// The end: what came for the program, and was not passed on before it ended, is not for this process.
+    /// At the end: signals for the program that were not passed on before it ended are not for this process.
     pub(crate) fn end(&self) -> Result<(), Errno> {
         FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM).try_for_each(unsafe_calls::forget_pending)?;
         self.restore()
@@ -81,7 +81,7 @@ impl SupervisedSignals {
         pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&SigSet::from_iter(ending)), None)
     }
 
-    /// Sleeps until there is something to deal with.
+    /// Sleeps until the next event.
     pub(crate) fn next(&self) -> Result<Event, Errno> {
         match self.taken.wait() {
             Ok(Signal::SIGCHLD) => Ok(Event::Child),
@@ -106,7 +106,7 @@ pub(crate) fn stop_too(signal: i32) {
         Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => {
             let only = SigSet::from(signal);
             let Ok(before) = unsafe_calls::set_default(signal) else { return };
-            // It waits until it is let through.
+            // The signal stays pending until it is unblocked.
             let _ = raise(signal);
             let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
             let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
@@ -151,7 +151,7 @@ impl Drop for SigtstpBlocked {
     }
 }
 
-// Signals for a program that shows something: blocked, and handed over one by one by a thread of their own.
+// Signals for a program with a screen: blocked, and passed on one by one by a separate thread.
 
 /// What is taken. `SIGTTIN` and `SIGTTOU` are not: a program in the background must stop when it wants the
 /// terminal.
@@ -194,7 +194,7 @@ impl Drop for TakenSignals {
 /// The signals that a terminal sends to its foreground group.
 const INTERRUPTS: [Signal; 2] = [Signal::SIGINT, Signal::SIGQUIT];
 
-/// Interrupts do not reach this process until this is dropped, and none that came meanwhile does afterwards.
+/// Interrupts do not reach this process until this is dropped; those that came meanwhile are discarded.
 #[must_use = "interrupts are let through when this is dropped"]
 pub(crate) struct InterruptsHeldBack {
     mask: SigSet,
@@ -262,13 +262,12 @@ impl Alarm {
 
 impl Drop for Alarm {
     fn drop(&mut self) {
-        // First the timer, then the mask, then the disposition: no signal of ours may meet a disposition that
-        // is not ours.
+        // First the timer, then the mask, then the disposition: our signals must never meet the disposition
+        // of the caller.
         self.timer = None;
         let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
         let _ = unsafe_calls::restore(Signal::SIGALRM, &self.action);
-        // An alarm(2) that the caller has set lives on over exec (perl -e 'alarm 300; exec @ARGV'): it is not
-        // ours to swallow.
+        // An alarm(2) of the caller survives exec (perl -e 'alarm 300; exec @ARGV'), and must not be lost.
         if unsafe_calls::has_swallowed() {
             let _ = raise(Signal::SIGALRM);
         }

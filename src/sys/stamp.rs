@@ -11,8 +11,8 @@ use rustix::{
     io::Errno,
 };
 
-/// File systems that have the state of an open file in memory, and that only this host changes. Elsewhere a
-/// server or a daemon may be asked, or should be.
+/// File systems that have the state of an open file in memory, and that only this host changes. With other
+/// file systems, a server or a daemon may have to be asked.
 const LOCAL: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
 /// Distinguishes one state of a file from the next, as cheaply as one `stat`.

@@ -53,7 +53,7 @@ pub(crate) fn is_error() -> bool {
     isatty(io::stderr())
 }
 
-/// How many columns the one behind standard error has; 80 where it does not say.
+/// The columns of the terminal behind standard error; 80 if unknown.
 pub(crate) fn width() -> usize {
     match tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col >= 20 => usize::from(size.ws_col),
@@ -61,17 +61,17 @@ pub(crate) fn width() -> usize {
     }
 }
 
-/// How many columns the one behind standard output has; none if there is none, or it does not say.
+/// The columns of the terminal behind standard output; none if there is none, or unknown.
 pub(crate) fn columns() -> Option<u16> {
     tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col).filter(|columns| *columns >= 20)
 }
 
-/// The same of the one behind standard error.
+/// The same for standard error.
 pub(crate) fn error_columns() -> Option<u16> {
     tcgetwinsize(io::stderr()).ok().map(|size| size.ws_col).filter(|columns| *columns >= 20)
 }
 
-/// How many columns and rows the one behind standard output has; 80 and 24 where it does not say.
+/// The columns and rows of the terminal behind standard output; 80 and 24 if unknown.
 pub(crate) fn size() -> (u16, u16) {
     match tcgetwinsize(io::stdout()) {
         Ok(Winsize { ws_col: columns @ 1.., ws_row: rows @ 1.., .. }) => (columns, rows),

@@ -37,7 +37,7 @@ impl Trust {
         }
     }
 
-    /// A sticky directory is as good as one that is not writable: others can add names, but not replace ours.
+    /// A sticky directory is as safe as one that is not writable: others can add names, but not replace ours.
     pub(super) fn judge_directory(&self, status: &FileStat) -> Result<(), Reason> {
         let mode = status.st_mode & 0o7777;
         if self.common && mode & 0o1002 == 0o1002 {
@@ -66,14 +66,15 @@ fn judge_writers(status: &FileStat) -> Result<(), Reason> {
 }
 
 /// Whether the group has only the owner as a member, as in distributions that give every user a group: then
-/// write permission of the group concerns only the owner. Root's is none, because others are put into it.
+/// write permission of the group concerns only the owner. Root's group does not count, because others may be
+/// members of it.
 pub(super) fn is_private_group(status: &FileStat) -> bool {
     status.st_uid != 0 && accounts::is_private_group(status.st_uid, status.st_gid)
 }
 
 // Why a file is not read or not trusted, in a message that says what to fix.
 
-/// A file that is longer is no policy that a person wrote, in MiB.
+/// The maximum size of a policy in MiB; no person writes a longer one.
 pub(super) const LONGEST: u64 = 8;
 
 /// Why a file cannot be read, or must not be believed.
@@ -108,7 +109,7 @@ pub enum Reason {
     NotADirectory,
     /// It is a directory, a device, a FIFO: this kind of inode.
     NotAFile(libc::mode_t),
-    /// Following it never ends.
+    /// The links form a loop.
     TooManyLinks,
     /// It is longer than any policy.
     TooLong,
@@ -132,7 +133,7 @@ impl InsecurePath {
         )
     }
 
-    /// The same, in the words for what must be root's.
+    /// The same, in the words for files that must belong to root.
     #[must_use]
     pub fn for_roots(self) -> Self {
         let reason = match self.reason {
@@ -142,7 +143,7 @@ impl InsecurePath {
         InsecurePath { reason, ..self }
     }
 
-    /// The same, in the words for what is delegated to this user.
+    /// The same, in the words for files that are delegated to this user.
     #[must_use]
     pub fn for_delegate(self, delegate: u32) -> Self {
         let reason = match self.reason {
@@ -152,7 +153,7 @@ impl InsecurePath {
         InsecurePath { reason, ..self }
     }
 
-    /// The command that corrects it, without the file, if its owner is all that is wrong.
+    /// The command that corrects it, without the file, if only the owner is wrong.
     pub fn chown(&self) -> Option<String> {
         match self.reason {
             Reason::Owner(_) | Reason::NotRoots(_) => Some("chown root".to_owned()),

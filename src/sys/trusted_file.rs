@@ -1,5 +1,5 @@
-//! A file that only root or the caller can have written. The bytes that are read are those that were judged:
-//! the path is looked up once, and every directory on the way is judged.
+//! A file that only root or the caller can have written. The bytes that are read are those that were checked:
+//! the path is resolved once, and every directory in it is checked.
 
 use std::{
     borrow::Cow,
@@ -34,7 +34,7 @@ use super::{
     trust::{InsecurePath, LONGEST, Reason, Trust, is_private_group},
 };
 
-/// A file that was judged and not yet read.
+/// A checked file that was not read yet.
 #[derive(Debug)]
 pub struct TrustedFile {
     file: File,
@@ -96,8 +96,8 @@ impl TrustedFile {
         Err(InsecurePath { path: self.path.clone(), reason })
     }
 
-    /// As many bytes as `fstat` said, where there was room for one more, are all of it. Any other number is
-    /// read on from, to the end.
+    /// If exactly as many bytes as `fstat` reported were read, and there was room for more, the file is
+    /// complete. Otherwise reading continues to the end.
     fn read_all(&mut self) -> io::Result<Vec<u8>> {
         let length = usize::try_from(self.status.st_size).unwrap_or(0).min(1 << 20);
         let mut content = vec![0; length + 1];
@@ -134,7 +134,7 @@ impl TrustedFile {
         self.status.st_mode & 0o7777
     }
 
-    /// Its lists and labels.
+    /// Its access control lists and labels.
     pub(crate) fn extended_attributes(&self) -> Result<ExtendedAttributes, Failure> {
         ExtendedAttributes::of(&self.file)
     }
@@ -151,9 +151,9 @@ impl TrustedFile {
 }
 
 // A directory that only root or the caller can have changed, and the files in it, opened relative to the
-// descriptor that was judged.
+// checked descriptor.
 
-/// A directory that was judged; its files are opened relative to it.
+/// A checked directory; its files are opened relative to it.
 #[derive(Debug)]
 pub struct TrustedDirectory {
     descriptor: Rc<OwnedFd>,
@@ -199,7 +199,7 @@ impl TrustedDirectory {
         Err(InsecurePath { path: directory.path, reason })
     }
 
-    /// The names that are in it when this is first asked, in byte order, without `.` and `..`.
+    /// The names in it at the first call, in byte order, without `.` and `..`.
     pub fn names(&self) -> Result<&[OsString], InsecurePath> {
         if let Some(names) = self.names.get() {
             return Ok(names);
@@ -208,7 +208,7 @@ impl TrustedDirectory {
             path: self.path.clone(),
             reason: Reason::System("getdents", Errno::from_raw(error.raw_os_error())),
         };
-        // By the very descriptor that was judged, which can be read to the end once.
+        // By the checked descriptor itself, which can be read to the end once.
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut entries = RawDir::new(&self.descriptor, &mut buffer);
         let mut names = Vec::new();
@@ -227,7 +227,7 @@ impl TrustedDirectory {
         self.file_trusting(name, &Trust::of_caller(self.caller))
     }
 
-    /// The same, which may belong to this user too: it, and directories and links on the way to it.
+    /// The same, but the file, and directories and links in its path, may also belong to this user.
     pub fn file_of(&self, name: &OsStr, owner: u32) -> Result<Option<TrustedFile>, InsecurePath> {
         self.file_trusting(name, &Trust::of_either(self.caller, owner))
     }
@@ -237,7 +237,7 @@ impl TrustedDirectory {
         TrustedFile::at_the_end_of(walk, trust)
     }
 
-    /// What it is reached by.
+    /// The path by which it was reached.
     pub(super) fn descriptor(&self) -> &OwnedFd {
         &self.descriptor
     }
@@ -247,34 +247,34 @@ impl TrustedDirectory {
         &self.path
     }
 
-    /// Its state when it was opened: another one says that a file came or went.
+    /// Its state when it was opened: a different state means that a file was added or removed.
     pub fn stamp(&self) -> Stamp {
         Stamp::from(&self.status)
     }
 }
 
-// A path, walked from `/` down by descriptor. Each directory is judged on the descriptor it is entered with,
-// and links are followed by hand, so that no process can exchange a component between check and use.
+// A path, walked from `/` down by descriptor. Each directory is checked by the descriptor with which it is
+// entered, and links are followed step by step. So no process can replace a component between check and use.
 
 /// As many links as the kernel follows in one path.
 const MOST_LINKS: u32 = 40;
 
-/// The end of a walk: opened, not yet judged.
+/// The end of a walk: opened, but not checked yet.
 pub(super) struct Found {
     pub(super) descriptor: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) status: FileStat,
 }
 
-/// A directory that a walk has come to.
+/// A directory that a walk has reached.
 pub(super) struct Reached {
     pub(super) descriptor: Rc<OwnedFd>,
     pub(super) path: PathBuf,
-    /// None if the walk has not gone a step.
+    /// None if the walk has not begun.
     pub(super) status: Option<FileStat>,
 }
 
-/// A path on the way down.
+/// A path that is being walked.
 pub(super) struct Walk<'j> {
     at: Rc<OwnedFd>,
     path: PathBuf,
@@ -282,8 +282,8 @@ pub(super) struct Walk<'j> {
     left: VecDeque<OsString>,
     links: u32,
     trust: Trust,
-    /// What need not be judged again. None once the way went up: what is above a directory is not always what
-    /// its path says.
+    /// Directories that need not be checked again. None after `..`: the parent of a directory is not always
+    /// the one in its path.
     judged: Option<&'j JudgedDirectories>,
 }
 
@@ -301,7 +301,7 @@ impl<'j> Walk<'j> {
         Self::from_root_trusting(path, judged.trust(), Some(judged))
     }
 
-    /// The same for those whom this trusts; the file must have been judged for the same.
+    /// The same for the given trusted users; the file must have been checked for the same users.
     pub(super) fn from_root_trusting(
         path: &Path,
         trust: Trust,
@@ -320,7 +320,7 @@ impl<'j> Walk<'j> {
         Ok(Walk { judged, ..Self::within(root, Path::new("/"), &absolute, trust) })
     }
 
-    /// Puts the components of a path before those that are left.
+    /// Inserts the components of a path before the remaining ones.
     fn queue(&mut self, path: &Path) {
         for component in path.components().rev() {
             match component {
@@ -335,7 +335,7 @@ impl<'j> Walk<'j> {
         openat(&self.at, name, flags | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())
     }
 
-    /// Walks to the last component and opens it with these flags; `None` when something on the way is absent.
+    /// Walks to the last component and opens it with these flags; `None` if a component is missing.
     pub(super) fn end(mut self, flags: OFlag) -> Result<Option<Found>, InsecurePath> {
         while let Some(name) = self.left.pop_front() {
             let here = self.join(&name);
@@ -346,7 +346,7 @@ impl<'j> Walk<'j> {
                         return Ok(Some(Found { descriptor, path: here, status }));
                     }
                     Err(Errno::ENOENT) => return Ok(None),
-                    // A link, or, where a directory was asked for, something that is none.
+                    // A link; or, if a directory was requested, something else.
                     Err(Errno::ELOOP | Errno::ENOTDIR) => {}
                     Err(errno) => {
                         return Err(InsecurePath { path: here, reason: Reason::System("open", errno) });
@@ -360,8 +360,8 @@ impl<'j> Walk<'j> {
         Err(InsecurePath { path: self.path, reason: Reason::NotAFile(libc::S_IFDIR) })
     }
 
-    /// Goes down through all that is left, and creates what is missing with these permission bits, where
-    /// there are any. None when something is absent.
+    /// Walks through all remaining components, and creates missing directories with these permission bits, if
+    /// given. None if a component is missing.
     pub(super) fn directory(mut self, missing: Option<u32>) -> Result<Option<Reached>, InsecurePath> {
         while let Some(name) = self.left.pop_front() {
             let here = self.join(&name);
@@ -380,7 +380,7 @@ impl<'j> Walk<'j> {
         Ok(Some(Reached { descriptor: self.at, path: self.path, status: self.status }))
     }
 
-    /// Enters a directory or follows a link; false when there is nothing.
+    /// Enters a directory or follows a link; false if it does not exist.
     fn step(&mut self, name: &OsStr, here: PathBuf) -> Result<bool, InsecurePath> {
         let blame = |reason| InsecurePath { path: here.clone(), reason };
         if name == ".." {
@@ -405,7 +405,7 @@ impl<'j> Walk<'j> {
                 (self.path, self.status) = (here, Some(status));
             }
             libc::S_IFLNK => {
-                // In a sticky directory anybody can leave a link, and it says where to go on.
+                // In a sticky directory any user can leave a link, which decides where the walk continues.
                 self.trust.judge_owner(&status).map_err(blame)?;
                 self.links += 1;
                 if self.links > MOST_LINKS {
@@ -459,8 +459,8 @@ pub(super) fn kind(status: &FileStat) -> u32 {
 // files share most of their path. An open descriptor stays the checked directory, even if its path leads
 // elsewhere by then. So files that are read one after the other come from the same directory.
 
-/// Directories that were entered and judged for one caller. To be dropped as soon as all files are open: who
-/// looks again later has to see what the paths lead to then.
+/// Directories that were entered and checked for one caller. Drop it as soon as all files are open: a later
+/// look-up must resolve the current paths.
 #[derive(Debug)]
 pub struct JudgedDirectories {
     pub(super) caller: u32,
@@ -484,14 +484,13 @@ impl JudgedDirectories {
         Trust::of_caller(self.caller)
     }
 
-    /// The directory that a walk has come to by this path, if one has.
+    /// The directory that a walk has reached by this path, if any.
     pub(super) fn find(&self, path: &Path) -> Option<Rc<OwnedFd>> {
         let known = self.known.borrow();
         known.iter().find(|(other, _)| other == path).map(|(_, directory)| Rc::clone(directory))
     }
 
-    /// Opens something, and where descriptors are too few for that and for what is kept, once more without
-    /// keeping any.
+    /// Opens a file. If there are too few descriptors, it drops the kept ones and tries again.
     pub(super) fn sparingly<T>(&self, open: impl Fn() -> Result<T, InsecurePath>) -> Result<T, InsecurePath> {
         open().or_else(|distrust| match distrust.reason {
             Reason::System(_, Errno::EMFILE | Errno::ENFILE) if !self.has_few.replace(true) => {

@@ -1,4 +1,4 @@
-//! Every line of the library that needs `unsafe`, each with its reason. Nothing else belongs here.
+//! Every line of the library that needs `unsafe`, each with its reason, and nothing else.
 #![allow(unsafe_code)]
 
 use std::{
@@ -26,7 +26,7 @@ unsafe extern "C" {
     static environ: *const *const libc::c_char;
 }
 
-/// The environment as it came, malformed entries included (the standard library leaves out those without
+/// The unchanged environment, including malformed entries (the standard library leaves out those without
 /// `=`).
 pub(super) fn environment() -> Vec<&'static CStr> {
     let mut entries = Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
     unsafe { sigaction(signal, &action) }
 }
 
-/// Whether a signal for this process was swallowed since the last question.
+/// Whether a signal for this process was lost since the last call.
 pub(super) fn has_swallowed() -> bool {
     FROM_ELSEWHERE.swap(false, Ordering::Relaxed)
 }
@@ -84,7 +84,7 @@ pub(super) fn set_default(signal: Signal) -> Result<SigAction, Errno> {
     unsafe { sigaction(signal, &action) }
 }
 
-/// Makes a copy of this process: none in the child, its process id in the parent.
+/// Creates a copy of this process: returns none in the child, its process id in the parent.
 pub(super) fn fork() -> Result<Option<i32>, Errno> {
     // SAFETY: this program has one thread, so that the child may do whatever the parent may.
     match unsafe { nix::unistd::fork() }? {
@@ -93,8 +93,8 @@ pub(super) fn fork() -> Result<Option<i32>, Errno> {
     }
 }
 
-/// What `waitid(2)` says of a child, in its own numbers: nix has no word for a child that a real-time signal
-/// ended.
+/// The result of `waitid(2)` for a child, in its own numbers, because nix cannot express an end by a
+/// real-time signal.
 pub(super) struct ChildChange {
     pub(super) pid: i32,
     /// `CLD_EXITED` and its like.
@@ -122,7 +122,7 @@ pub(super) fn wait_for_child(pid: Option<i32>, options: libc::c_int) -> Result<O
     Ok((pid != 0).then_some(ChildChange { pid, code: info.si_code, status }))
 }
 
-/// Lets a signal of any number end this process. Comes back when it cannot.
+/// Lets a signal of any number end this process. Returns if it cannot.
 pub(super) fn die_of(signal: libc::c_int) {
     // SAFETY: the default disposition runs no code; the set is initialized before it is used; raising a
     // signal that has its default ends the process or does nothing.
@@ -136,21 +136,21 @@ pub(super) fn die_of(signal: libc::c_int) {
     }
 }
 
-/// Forgets what is pending of a signal: ignoring it for a moment does.
+/// Discards a pending signal, by ignoring it for a moment.
 pub(super) fn forget_pending(signal: Signal) -> Result<(), Errno> {
     let ignore = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
     // SAFETY: no handler is installed, and the one that was in force is put back.
     unsafe { sigaction(signal, &ignore).and_then(|before| sigaction(signal, &before)).map(drop) }
 }
 
-/// Ends this process at once, without anything that would be done at exit: for a child that could not become
-/// the program.
+/// Ends this process at once, without the usual actions at exit: for a child that could not become the
+/// program.
 pub(super) fn exit_now(status: u8) -> ! {
     // SAFETY: ending is always allowed.
     unsafe { libc::_exit(libc::c_int::from(status)) }
 }
 
-/// Puts a disposition back that one of the calls here returned.
+/// Restores a disposition that one of the calls here returned.
 pub(super) fn restore(signal: Signal, action: &SigAction) -> Result<(), Errno> {
     // SAFETY: the disposition was in force in this process before, and what it points to is still there.
     unsafe { sigaction(signal, action).map(drop) }
@@ -203,7 +203,7 @@ pub(super) fn socket_option(
 }
 
 /// Reads what one sender has written to a local socket that asks for senders (`SO_PASSCRED`), with its
-/// process and user; none if the kernel names none. Descriptors beside it do not come in.
+/// process and user; none if the kernel names none. Descriptors that come with it are not accepted.
 pub(super) fn receive_with_sender(
     socket: BorrowedFd<'_>,
     bytes: &mut [u8],
@@ -240,7 +240,7 @@ pub(super) fn parent_of_namespace(namespace: BorrowedFd<'_>) -> Result<OwnedFd, 
     owned(Errno::result(answered)?).ok_or(Errno::EBADF)
 }
 
-/// The user who made a user namespace, as it is called here.
+/// The user who created a user namespace, by the number in this namespace.
 pub(super) fn owner_of_namespace(namespace: BorrowedFd<'_>) -> Result<u32, Errno> {
     let mut uid: libc::uid_t = 0;
     // SAFETY: this request writes one user to where it is told.
@@ -258,7 +258,7 @@ pub(super) fn random() -> Result<u128, Errno> {
     // SAFETY: the kernel writes at most as many bytes as there are.
     let count = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     match Errno::result(count)? {
-        // So few bytes come all at once.
+        // So few bytes are always read in one call.
         16 => Ok(u128::from_ne_bytes(bytes)),
         _ => Err(Errno::EAGAIN),
     }

@@ -1,6 +1,6 @@
-//! A directory in which a file is searched, opened or created, where other users may have prepared the way.
-//! It is reached by a walk that judges each directory by its descriptor, and the file is opened relative to
-//! the judged descriptor.
+//! A directory in which a file is searched, opened or created, although other users may have prepared its
+//! path. It is reached by a walk that checks each directory by its descriptor, and the file is opened
+//! relative to the checked descriptor.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -37,7 +37,7 @@ pub(crate) struct WalkedDirectory {
 }
 
 impl WalkedDirectory {
-    /// Opens a directory for which the caller vouches, and for its owner: links are followed.
+    /// Opens a directory that the caller trusts, together with its owner: links are followed.
     pub(crate) fn named(path: &Path) -> Result<Self, Failure> {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let descriptor = open(path, flags, Mode::empty()).map_err(Failure::of("open"))?;
@@ -46,7 +46,7 @@ impl WalkedDirectory {
         Ok(Self { descriptor: Rc::new(descriptor), path: path.to_owned(), status, trust })
     }
 
-    /// Trusts another user with what is below.
+    /// Also trusts another user below it.
     pub(crate) fn trust(&mut self, uid: u32) {
         self.trust.owners.push(uid);
     }
@@ -83,7 +83,7 @@ impl WalkedDirectory {
         regular_file::status_at(&self.descriptor, name)
     }
 
-    /// Opens what is there. `ELOOP` says that it is a symbolic link.
+    /// Opens an existing file. `ELOOP` means that it is a symbolic link.
     pub(crate) fn open(&self, name: &OsStr, access: Access) -> Result<OwnedFd, Errno> {
         regular_file::open_existing_at(&self.descriptor, name, access)
     }

@@ -112,7 +112,7 @@ impl LaunchWait {
         let may_wait = self.has_waited && !left.is_zero();
         if may_wait {
             thread::sleep(left);
-            // The next attempt reports a file that cannot be written any more.
+            // If a file cannot be written any more, the next attempt reports that.
             let _ = self.place.beat();
             self.conversation.beat();
         }
@@ -230,7 +230,7 @@ fn describe(command: &OsStr, waiting: &Waiting<'_, '_>, waited: Duration) -> Str
     format!("rungate: {command}: waits for {name}{use_and_limit}, {place}, {}{holder}", age(waited))
 }
 
-/// `held by PID 8123 ann matlab, since 14:02 (5m)`; of several holders the longest.
+/// `held by PID 8123 ann matlab, since 14:02 (5m)`; of several holders the oldest.
 fn longest_holder(full: &Full) -> Option<String> {
     let known = full.known_holders();
     let holder = known.holders.iter().filter(|holder| holder.pid.is_some());

@@ -71,12 +71,12 @@ pub(crate) fn launch(options: &LaunchOptions) -> Result<u8, Error> {
     Session::begin(options)?.run(&Execute)
 }
 
-/// What is done with the slots of a launch.
+/// What happens with the slots of a launch.
 trait Purpose {
     /// Finds the program of the launch.
     fn locate(&self, session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error>;
 
-    /// Looks at what the launch asks for before it takes anything. An answer ends the launch.
+    /// Looks at what the launch asks for before it takes anything. If it returns a status, the launch ends.
     fn consider(
         &self,
         session: &Session<'_>,
@@ -123,7 +123,7 @@ impl Purpose for Execute {
 
 /// How an attempt ended.
 enum Attempt {
-    /// For good, with this status.
+    /// Finally, with this status.
     Ended(u8),
     /// The policy, or its time window, changed while the launch waited.
     Again,
@@ -167,7 +167,7 @@ impl<'a> Session<'a> {
         let opened = LazyPolicy::open(&sources);
         let located = match purpose.locate(self, &opened) {
             Ok(located) => located,
-            // A faulty policy is reported before anything else, even if it was not read to the end.
+            // A policy with faults is reported first, even if it was not read to the end.
             Err(error) => {
                 return match self.unless_edited(opened.faults(), turn)? {
                     Some(()) => Err(error),
@@ -420,7 +420,7 @@ fn notify(title: &str, text: &str) {
 
 // The stages of a launch before it acquires anything: which program it is, and whether it may start.
 
-/// A program that was found, and how deep below itself it would run.
+/// A program that was found, and how many launches of it are above.
 struct Located {
     program: Program,
     depth: Depth,
@@ -497,10 +497,10 @@ fn judge<'p>(
     })
 }
 
-// A command that is launched below itself: a wrapper that finds itself where it looks for the program, or two
-// that find each other. Some recursion is intended, endless recursion is not.
+// A command that is launched below itself: a wrapper that finds itself instead of the program, or two
+// wrappers that find each other. Some recursion is intended, endless recursion is not.
 
-/// How deep below itself the command will be, or that it is too deep.
+/// How many launches of the command are above it, or that these are too many.
 pub(crate) fn deeper(options: &LaunchOptions, depth: &Depth, program: &Program) -> Result<Depth, Error> {
     let name = Path::new(&options.command).file_name().unwrap_or(&options.command);
     depth.clone().below(name).map_err(|too_deep| refusals::too_deep(name, &too_deep, program))

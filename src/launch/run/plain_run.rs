@@ -1,7 +1,7 @@
 //! The options of `rungate run`, read without clap. Building clap's command line costs more than everything
 //! else before the policy is read, and the launcher has no clap. Every accepted line has the same result as
-//! with clap. Any other line is left to clap, as are errors and help. The definition is clap's: a test
-//! compares.
+//! with clap. Any other line is left to clap, as are errors and help. clap's definition is the reference: a
+//! test compares both.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -15,7 +15,7 @@ use crate::{
     policy::{HIGHEST_LIMIT, Wait},
 };
 
-/// Reads the arguments of `run`. None if clap must handle them.
+/// Reads the arguments of `run`. None if clap has to read them.
 pub(crate) fn read(words: &[OsString]) -> Option<LaunchOptions> {
     let mut reading = Reading { words: words.iter(), ..Reading::default() };
     let command = reading.up_to_command()?;

@@ -1,5 +1,5 @@
-//! Compares two policies table by table and key by key, over what `policy show` prints, and so without
-//! comments, spelling, or the files of the tables. It compares validated policies and asks nothing.
+//! Compares two policies table by table and key by key. It uses the output of `policy show`, and so ignores
+//! comments, spelling, and the files of the tables. It compares validated policies and asks nothing.
 
 #[cfg(test)]
 mod tests;
@@ -68,7 +68,7 @@ fn silent(kind: LayerKind) -> Policy {
     Policy::of_layers(vec![LayerText { kind, files }], true).unwrap_or_default()
 }
 
-// How one table changed: its keys with other values and, of lists and tables in them, which values.
+// How one table changed: its keys with other values; for lists and tables in them, the changed values.
 
 /// The layer that a table is in.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -169,7 +169,7 @@ pub enum Detail<'c> {
 }
 
 impl KeyChange {
-    /// Its differences. For a list or table with other values, these; for one with another order, the whole.
+    /// Its differences. The changed values of a list or table; if only the order differs, all values.
     pub fn details(&self) -> Vec<Detail<'_>> {
         let mut details = Vec::new();
         compare(self.key.to_owned(), self.old.as_deref(), self.new.as_deref(), &mut details);
@@ -216,7 +216,7 @@ fn compare_tables<'c>(
     }
 }
 
-/// The values that are missing in the others, as often as they are missing.
+/// The values that the other list lacks, each as often as it is missing.
 fn without<'c>(values: &[&'c str], others: &[&'c str]) -> Vec<&'c str> {
     let mut others = others.to_vec();
     let is_lacking = |value: &&&str| match others.iter().position(|other| other == *value) {
@@ -229,10 +229,10 @@ fn without<'c>(values: &[&'c str], others: &[&'c str]) -> Vec<&'c str> {
     values.iter().filter(is_lacking).copied().collect()
 }
 
-// Which table of one policy corresponds to which of the other: by name, and a rule without a name or with a
-// new one by its content.
+// Pairs the tables of two policies by name. A rule without a name, or with a new one, is paired by its
+// content.
 
-/// A table before and after; one of them is there.
+/// A table before and after; at least one of them exists.
 struct Pair<'o, 'n> {
     old: Option<Part<'o>>,
     new: Option<Part<'n>>,

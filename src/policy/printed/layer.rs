@@ -239,7 +239,7 @@ fn print_repository(repository: &Repository) -> Table {
 
 // One table of a policy, with its keys in their order, as under one header.
 
-/// What a table is about, in the order in which they are printed.
+/// The kinds of tables, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum PartKind {
     /// The default.
@@ -309,7 +309,7 @@ impl fmt::Display for Part<'_> {
     }
 }
 
-// What repositories are called in what is printed.
+// The names of repositories in the printed policy.
 
 /// The names of repositories, unique within a layer: a number distinguishes those that two files share.
 pub(super) struct RepositoryNames(Vec<String>);

@@ -1,5 +1,5 @@
 //! Other limits than the repository's own: for some members, for some hours, or both. They are a table of
-//! members, or a list whose first entry applies that matches in all its keys.
+//! members, or a list: the first entry whose keys all match applies.
 
 use super::Repository;
 use crate::{
@@ -60,7 +60,7 @@ pub(in crate::policy) enum Whom {
     Groups(Vec<GroupEntry>),
 }
 
-/// One file of a repository with a file for each of something: its owner, and the time.
+/// One file of a repository with a file for each member: its owner, and the time.
 pub(crate) struct FileOf<'a> {
     /// For a launch by this member, or an equivalent one.
     pub(crate) facts: &'a EvalContext<'a>,
@@ -114,8 +114,8 @@ impl Whom {
 }
 
 impl OtherLimit {
-    /// Whether it is this file's at this time. One key that does not match decides, even if another could not
-    /// be looked up.
+    /// Whether it applies to this file at this time. If one key does not match, the entry does not, even if
+    /// another key could not be looked up.
     fn is_of(&self, file: &FileOf<'_>, layer: usize) -> Result<bool, LookupError> {
         if !self.when.is_empty() && !any(&self.when, |window| window.matches(file.facts, layer))? {
             return Ok(false);
@@ -151,7 +151,7 @@ impl OtherLimit {
     }
 }
 
-/// For the same users, as far as can be told.
+/// Whether it is for the same users, as far as known.
 impl PartialEq for OtherLimit {
     fn eq(&self, other: &Self) -> bool {
         self.printed() == other.printed()
@@ -186,7 +186,7 @@ impl Repository {
     }
 }
 
-/// As TOML: a table where it was one.
+/// As TOML: a table if it was one.
 pub(in crate::policy) fn print(limits: &[OtherLimit]) -> String {
     let Some(keys) = limits.iter().map(|other| other.key.as_deref()).collect::<Option<Vec<_>>>() else {
         return list(limits.iter().map(|other| inline_table(other.printed())));

@@ -195,7 +195,7 @@ impl Repository {
 
     /// Whether another one treats its file in the same way.
     pub(super) fn has_same_settings(&self, other: &Repository) -> bool {
-        // Its name and its place make no difference to its file.
+        // Its name and its place do not affect its file.
         let Repository {
             name: _,
             shown_name: _,

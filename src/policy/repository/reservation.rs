@@ -39,7 +39,7 @@ pub(in crate::policy) static RESERVE: Keys = Keys {
     together: &[Together::Some("users", "hosts")],
 };
 
-/// Slots that are kept for some.
+/// One reservation: slots for some users or hosts.
 #[derive(Debug)]
 pub struct Reservation {
     /// For all users if none is named but hosts are.
@@ -61,7 +61,7 @@ pub(crate) enum Standing {
     Own,
     /// It is kept for others.
     Others,
-    /// It is for none at this time.
+    /// It is for no launch at this time.
     Nobodys,
 }
 
@@ -94,7 +94,7 @@ impl<'a> WrittenReservation<'a> {
         })
     }
 
-    /// Whether it holds at some times only.
+    /// Whether it applies only at some times.
     pub(in crate::policy) fn asks_for_the_time(&self) -> bool {
         self.when.is_some()
     }
@@ -152,7 +152,7 @@ impl Reservation {
         !self.hosts.is_empty()
     }
 
-    /// How many slots are kept of a limit.
+    /// How many slots of a limit are kept.
     pub fn slots(&self, limit: u32) -> u32 {
         self.slots.down(limit)
     }
@@ -174,7 +174,7 @@ impl Reservation {
         Ok(if is_own { Standing::Own } else { Standing::Others })
     }
 
-    /// Whether it is its time.
+    /// Whether it applies at this time.
     pub(crate) fn is_on(&self, facts: &EvalContext<'_>, layer: usize) -> bool {
         self.when.is_empty() || any(&self.when, |window| window.matches(facts, layer)) == Ok(true)
     }
@@ -200,7 +200,7 @@ impl Reservation {
     }
 }
 
-/// For the same users, as far as can be told.
+/// Whether it is for the same users, as far as known.
 impl PartialEq for Reservation {
     fn eq(&self, other: &Self) -> bool {
         (self.printed(), &self.shown) == (other.printed(), &other.shown)

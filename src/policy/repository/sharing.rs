@@ -1,5 +1,5 @@
-//! One seat for several windows: which launches are a group, and have their slots together (`shared_by`);
-//! and how long slots stay taken after the end (`linger`).
+//! One seat for several windows: which launches are a group and share their slots (`shared_by`), and how long
+//! slots stay taken after the end (`linger`).
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ const SHARED_BY: Key = key(
 )
 .filled();
 
-/// A launch can be charged to several groups of users, so none of them says whose seat it is.
+/// A launch can be charged to several groups of users, so a group cannot define whose seat it is.
 const NOT_SHARED: Per = Per::Group;
 
 fn words() -> Vec<&'static str> {
@@ -55,7 +55,7 @@ pub(in crate::policy) struct WrittenSharing<'a> {
 pub(crate) struct Sharing {
     /// The values that launches of one group have in common.
     by: Option<Name>,
-    /// How long what has ended keeps its slots.
+    /// How long an ended program keeps its slots.
     linger: Option<Duration>,
 }
 
@@ -99,7 +99,7 @@ impl Sharing {
         self.by.is_some()
     }
 
-    /// The group of a launch, of which `value` gives the values.
+    /// The group of a launch; `value` returns its values.
     pub(crate) fn group<E>(
         &self,
         mut value: impl FnMut(&Placeholder) -> Result<Vec<u8>, E>,
@@ -114,7 +114,7 @@ impl Sharing {
         heirs.expand(&mut value).map(|text| Some(Group::of_heirs(&text)))
     }
 
-    /// How long what has ended keeps its slots.
+    /// How long an ended program keeps its slots.
     pub(crate) fn linger(&self) -> Option<Duration> {
         self.linger
     }

@@ -144,7 +144,7 @@ pub(super) fn can_be_absolute(pattern: &str) -> bool {
     pattern.starts_with(['/', '*', '?', '[', '{', '\\'])
 }
 
-// The common part of all selectors.
+// The code that all selectors share.
 
 /// The trait of every kind of selector.
 pub(super) trait Kind: Sized {
@@ -152,7 +152,7 @@ pub(super) trait Kind: Sized {
     type Written<'a>;
 
     const KEY: Key;
-    /// Whether it needs the identity of the caller: that may need a look-up, and comes last.
+    /// Whether it needs the identity of the caller: this may need a look-up, so it is evaluated last.
     const ASKS_WHO: bool;
 
     fn read(value: Value<'_>) -> Option<Self::Written<'_>>;
@@ -182,8 +182,8 @@ pub(super) trait Kind: Sized {
 
 // The names that the selectors of a rule capture, checked against each other.
 
-/// Compares the alternatives of one list: whichever matches, the same names must have values. The captures
-/// are noted for their rule.
+/// Compares the alternatives of one list: all of them must capture the same names. The captures are noted for
+/// their rule.
 pub(super) fn note<'n>(
     key: &'static str,
     alternatives: impl Iterator<Item = Vec<Written<&'n str>>> + Clone,
@@ -205,7 +205,8 @@ pub(super) fn note<'n>(
     aliases.captures.borrow_mut().extend(noted);
 }
 
-/// Reports what is wrong with an entry. A wrong capture still counts as one: one mistake is one fault.
+/// Reports what is wrong with an entry. A wrong capture still counts as a capture, so that one mistake is one
+/// fault.
 pub(super) fn report(fault: Fault, at: At, aliases: &Aliases<'_>) {
     if let Fault::PartialCapture { name } | Fault::CaptureAfterPattern { name } = &fault {
         aliases.captures.borrow_mut().push(Written { value: name.clone(), at });

@@ -24,7 +24,7 @@ use crate::policy::{
 pub(crate) enum Arguments {
     /// One of these is among the arguments, each a list of patterns for consecutive arguments, mostly one.
     Any(Vec<Vec<TextEntry>>),
-    /// Each of these does.
+    /// Each of these is among the arguments.
     All(Vec<Vec<TextEntry>>),
     /// A pattern for each argument; none for any number of them.
     Exactly(Vec<Option<TextEntry>>),
@@ -242,8 +242,8 @@ fn text(pattern: Option<&TextEntry>) -> &str {
 }
 
 impl Arguments {
-    /// Marks the arguments that these patterns name: all that they match, save where they would match
-    /// anything. A capture names what it takes.
+    /// Marks the arguments that these patterns match, except patterns that match everything. A capture also
+    /// names the captured text.
     pub(in crate::policy) fn mark_named(&self, arguments: &[OsString], named: &mut [bool]) {
         let lists = match self {
             Arguments::Any(lists) | Arguments::All(lists) => lists,

@@ -22,7 +22,7 @@ impl CommandEntry {
         facts.command.any(self.is_path, |value| self.pattern.matches(value))
     }
 
-    /// Whether it may be this one: all that it matches begins as it does.
+    /// Whether it may match this command, by its literal beginning.
     pub(in crate::policy) fn may_be(&self, command: &Invocation<'_>) -> bool {
         command.any(self.is_path, |value| self.pattern.may_match(value))
     }

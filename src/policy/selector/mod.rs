@@ -163,7 +163,7 @@ selectors! {
 }
 
 impl Selector {
-    /// Whether it is the same for everything that a user starts on a host.
+    /// Whether the result is the same for everything that a user starts on a host.
     pub fn is_personal(self) -> bool {
         matches!(self, Self::Users | Self::Groups | Self::Hosts)
     }

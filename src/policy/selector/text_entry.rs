@@ -58,7 +58,7 @@ impl TextEntry {
         }
     }
 
-    /// Whether it does not restrict what it matches.
+    /// Whether it matches everything.
     pub(super) fn is_everything(&self) -> bool {
         matches!(&self.0, Form::Pattern(pattern) if pattern.is_everything())
     }

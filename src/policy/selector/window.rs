@@ -58,7 +58,7 @@ impl Window {
         }
     }
 
-    /// The end of the window that contains this local time.
+    /// When the window ends that contains this local time.
     pub(super) fn end(&self, time: DateTime) -> Option<DateTime> {
         match &self.form {
             Form::Daily(days, hours) => {
@@ -472,7 +472,7 @@ mod tests {
         assert!(!inside("01:00-03:00", "2026-03-29T01:00:00Z"));
         assert!(!inside("02:00-03:00", "2026-03-29T00:59:59Z"));
         assert!(!inside("02:00-03:00", "2026-03-29T01:00:00Z"));
-        // On 2026-10-25 the hour from 02:00 to 03:00 comes twice.
+        // On 2026-10-25 the hour from 02:00 to 03:00 occurs twice.
         assert!(inside("02:00-03:00", "2026-10-25T00:30:00Z"));
         assert!(inside("02:00-03:00", "2026-10-25T01:30:00Z"));
         assert!(!inside("02:00-03:00", "2026-10-25T02:00:00Z"));

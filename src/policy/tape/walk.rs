@@ -1,5 +1,5 @@
-//! Goes over a text once and makes nodes of the TOML that is certain: what is accepted here is what `toml`
-//! accepts, with the same values at the same places. `None` means "not certain", never "wrong".
+//! Reads a text once, and makes nodes of the TOML of which it is certain. `toml` accepts the same, with the
+//! same values at the same places. `None` means "not certain", never "wrong".
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ const FEW: usize = 24;
 pub(super) fn walk(text: &str) -> Option<Nodes> {
     u32::try_from(text.len()).ok()?;
     let mut nodes = Nodes::default();
-    // About what a long policy needs, so that nothing is copied to a larger place.
+    // About the size that a long policy needs, so that nothing must be copied.
     nodes.list.reserve(text.len() / 12);
     nodes.add(0, Key::default(), Kind::Section, 0..0);
     let mut walk = Walk { text, at: 0, nodes, current: 0, marks: 0, indices: HashMap::new() };
@@ -26,7 +26,7 @@ pub(super) fn walk(text: &str) -> Option<Nodes> {
             None => return Some(walk.nodes),
             Some(b'[') => {
                 walk.current = walk.header()?;
-                // What the headers of others put into it is not known.
+                // Entries from the headers of other tables are unknown.
                 walk.marks = if walk.nodes.list[walk.current as usize].first == 0 { 0 } else { u64::MAX };
             }
             Some(_) => walk.entry(walk.current, 0)?,
@@ -153,7 +153,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Adds an entry to a table that has none of that key. A table that only a key names is where the key is.
+    /// Adds an entry to a table that has none of that key. The place of a table that only a key names is that
+    /// of the key.
     fn add(&mut self, table: u32, key: NewKey, kind: Kind, span: std::ops::Range<usize>) -> Option<u32> {
         if table == self.current {
             self.marks |= 1 << key.place.mark;
@@ -278,7 +279,7 @@ impl Walk<'_> {
             _ if is_plain && (digits.len() == 1 || !digits.starts_with('0')) => return Some(Kind::Number),
             _ => {}
         }
-        // Behind a date may be a blank and a time.
+        // A blank and a time may follow a date.
         let is_unclear = word.is_empty() || word.contains('-') && self.peek() == Some(b' ');
         (!is_unclear).then_some(())?;
         let value = DeValue::parse(word).ok().filter(|value| value.span() == (0..word.len()))?.into_inner();
@@ -292,7 +293,7 @@ impl Walk<'_> {
         Some(kind)
     }
 
-    /// What the string means that began there.
+    /// The value of the string that began there.
     fn decode(&self, start: usize) -> Option<String> {
         let token = self.text.get(start..self.at)?;
         let value = DeValue::parse(token).ok().filter(|value| value.span() == (0..token.len()))?;
@@ -321,7 +322,7 @@ impl Walk<'_> {
         self.text.as_bytes().get(self.at..).unwrap_or_default()
     }
 
-    /// Passes a byte, if it is the next one.
+    /// Skips a byte, if it is the next one.
     #[inline]
     fn pass(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
@@ -334,7 +335,7 @@ impl Walk<'_> {
         self.pass(byte).then_some(())
     }
 
-    /// Passes bytes as long as they are of a kind.
+    /// Skips bytes as long as they are of a kind.
     #[inline]
     fn pass_while(&mut self, mut is_of_it: impl FnMut(u8, u8) -> bool) {
         let rest = self.rest();
@@ -349,7 +350,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes the rest of a line on which nothing is left but a comment.
+    /// Skips the rest of a line that has only a comment.
     fn line_end(&mut self) -> Option<()> {
         self.blanks();
         if self.pass(b'#') {
@@ -365,11 +366,11 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes lines with nothing but comments; those are no end of the text.
+    /// Skips lines that have only comments, up to the end of the text.
     #[inline]
     fn empty_lines(&mut self) -> Option<()> {
         loop {
-            // Mostly there is nothing to pass.
+            // Mostly there is nothing to skip.
             if self.peek().is_some_and(|byte| byte > b'#') {
                 return Some(());
             }
@@ -381,7 +382,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Passes a string of any kind.
+    /// Skips a string of any kind.
     fn string(&mut self) -> Option<Quoted> {
         let quote = self.peek()?;
         if self.rest().starts_with(&[quote; 3]) {
@@ -414,17 +415,17 @@ impl Walk<'_> {
             }
         }
         self.at += 3;
-        // Up to two quotes may be at the end of what is quoted.
+        // Up to two quotes may be at the end of the quoted text.
         let _ = self.pass(quote) && self.pass(quote);
         Some(())
     }
 }
 
-// What may have to be known of a byte.
+// The kinds of bytes.
 
 /// In bare keys.
 const OF_KEYS: u8 = 1;
-/// In no string of one line, and in no comment.
+/// Not allowed in strings of one line and in comments.
 const CONTROL: u8 = 2;
 const BACKSLASH: u8 = 4;
 

@@ -38,14 +38,14 @@ pub(super) struct LayerFile<'a> {
     pub(super) source: Arc<SourceText>,
     /// The index of its layer.
     pub(super) layer: usize,
-    /// The whole of it, from which its rules and tests are read.
+    /// All of its text, from which its rules and tests are read.
     pub(super) section: Section<'a>,
     /// Everything else.
     pub(super) written: WrittenFile<'a>,
 }
 
-/// Validates the files of all layers, in the order in which they count. Everything in them is checked; of the
-/// rules only those are kept that may be for a command, if one is named.
+/// Validates the files of all layers, in the order in which they count. Everything in them is checked. If a
+/// command is named, only rules that may be for it are kept.
 pub(super) fn validate(
     kinds: &[LayerKind],
     caller_is_root: bool,
@@ -95,7 +95,7 @@ pub(super) fn validate(
     }
 }
 
-/// The programs that commands start. One of a later layer replaces one of an earlier where it may loosen.
+/// The programs that commands start. That of a later layer replaces an earlier one if the layer may loosen.
 fn executables(book: &SymbolTable<'_>) -> HashMap<String, (usize, PathBuf)> {
     let mut found: HashMap<&str, (usize, Written<&str>)> = HashMap::new();
     for file in book.files {
@@ -195,7 +195,7 @@ struct Weak<'r> {
     ending: &'static str,
 }
 
-/// All that the same key would correct, as one finding.
+/// Everything that the same key would correct, as one finding.
 fn of_weak_holds<'w>(
     rules: &[Rule],
     places: &[At],
@@ -227,7 +227,8 @@ fn overrules(other: &Rule, rule: &Rule) -> bool {
     }
 }
 
-/// The commands of a rule that release their slots while they still run, each with what would keep it.
+/// The commands of a rule that release their slots while they still run, each with the hold that would keep
+/// it.
 fn weak_holds<'r>(
     rule: &'r Rule,
     repositories: &[Repository],
@@ -368,7 +369,7 @@ impl<'w> SymbolTable<'w> {
         None
     }
 
-    /// Whether a delegated file, of this layer, would speak of a repository that is not its own.
+    /// Whether a delegated file, of this layer, would use a repository that is not its own.
     fn is_of_others(&self, layer: usize, repository: &Repository) -> bool {
         self.layers[layer].kind == LayerKind::Delegated && repository.layer != layer
     }
@@ -378,7 +379,7 @@ impl<'w> SymbolTable<'w> {
         self.aliases.warn(at, warning);
     }
 
-    /// Warns of what is defined and never named.
+    /// Warns of definitions that are never used.
     fn report_unused(&self) {
         for (at, name) in self.repositories.unused() {
             self.warn(at, || Warning::UnusedRepository { name: name.to_owned() });

@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// The longest name: what it becomes must fit into the name of a file.
+/// The longest name, so that its encoded form fits into a file name.
 const LONGEST_NAME: usize = 100;
 
 pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
@@ -44,7 +44,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
                     let (other, first) = *entry.get();
                     let other = &repositories[other];
                     if repository.keeper() != Keeper::File {
-                        // Its table has no other name.
+                        // A table of the agent has no other name.
                         let name = repository.name.clone();
                         reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
                     } else if !other.has_same_settings(&repository) {
@@ -177,9 +177,9 @@ impl Reading<'_, '_> {
     }
 }
 
-// Other limits: what the keys of a repository may say of the members that it has.
+// Other limits: checks which keys fit the members of a repository.
 
-/// The values that a repository has a file for.
+/// The values for each of which a repository has a file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum By {
     User,

@@ -1,4 +1,5 @@
-//! Rules: what they select and take, whether their keys go together, and whether their layer may say so.
+//! Rules: their selectors and claims, whether their keys can be combined, and whether their layer allows
+//! them.
 
 use std::{
     cell::{Cell, RefCell},
@@ -31,7 +32,7 @@ pub(super) struct Rules<'w> {
     pub(super) kept: Vec<Rule>,
     /// Where each of them is.
     pub(super) places: Vec<At>,
-    /// When those hold that were left out.
+    /// The times of those that were left out.
     pub(super) idle: Vec<Idle>,
     /// Whether none may be left out.
     pub(super) are_all: bool,
@@ -324,7 +325,7 @@ pub(super) fn value<T>(written: Option<Written<T>>) -> Option<T> {
     written.map(|written| written.value)
 }
 
-// What rules capture, checked against the repositories that use it.
+// The captures of rules, checked against the repositories that use them.
 
 /// The captures of one rule.
 pub(super) struct Captures(Vec<Written<String>>);
@@ -504,7 +505,7 @@ impl<'w> Reading<'_, 'w> {
         }
     }
 
-    /// A group has so many ranks.
+    /// A group has this many ranks.
     fn check_shared(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
         let is_few = |number: u32| u64::from(number) <= MOST_SHARED;
         let from = claim.slots_from.as_ref();
@@ -529,7 +530,7 @@ impl<'w> Reading<'_, 'w> {
         ClaimTerms { repository, ceiling, slots, slots_from: None, wait: None, lowers: true }
     }
 
-    /// In a rule about users, a caller who can choose the file is not limited by it.
+    /// A rule about users does not limit a caller who can choose the file.
     fn check_choice(&self, claim: &WrittenClaim<'_>, repository: &Repository, selected: &Selectors) {
         let chosen = repository.path.placeholders().find(|placeholder| placeholder.is_chosen());
         // A policy that lists members of a capture but also admits others restricts no one.

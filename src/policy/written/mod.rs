@@ -1,5 +1,5 @@
 //! The policy as written: every value with its position, so that a fault found much later can point at it.
-//! These types say what the file says and no more. References are names, and nothing is checked against
+//! These types contain only what the file contains. References are names, and nothing is checked against
 //! anything else; validation does that, and after it these types are gone.
 
 mod repository;

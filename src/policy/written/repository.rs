@@ -26,7 +26,7 @@ pub(in crate::policy) struct WrittenRepository<'a> {
     pub(in crate::policy) name: Written<&'a str>,
     pub(in crate::policy) path: Option<Written<&'a str>>,
     pub(in crate::policy) per: Option<Written<Vec<PartitionKey<'a>>>>,
-    /// Nothing if it is missing, a fault (already reported) where it is wrong.
+    /// None if it is missing; a fault (already reported) if it is wrong.
     pub(in crate::policy) limit: Option<Result<Written<Limit>, ()>>,
     pub(in crate::policy) limits: Option<(At, WrittenLimits<'a>)>,
     pub(in crate::policy) reserve: Vec<WrittenReservation<'a>>,
@@ -159,8 +159,8 @@ pub(in crate::policy) fn limit(value: Value<'_>) -> Option<Written<Limit>> {
 }
 
 impl<'a> PartitionKey<'a> {
-    /// One entry, or a list of them, each once; `is_known` reports what is none here. Who wants none is told
-    /// what to do `instead`.
+    /// One entry, or a list of them, each once; `is_known` reports entries that are not allowed here.
+    /// `instead` is the advice for an empty list.
     pub(in crate::policy) fn list(
         value: Value<'a>,
         is_known: &dyn Fn(Value<'a>, PartitionKey<'a>) -> bool,

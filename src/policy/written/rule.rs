@@ -23,12 +23,12 @@ pub(in crate::policy) struct WrittenRule<'a> {
     pub(in crate::policy) first_of: Option<Written<&'a str>>,
     pub(in crate::policy) order: Option<Written<i64>>,
     pub(in crate::policy) action: Option<Written<Action>>,
-    /// Whether `action` is there but says nothing that is known.
+    /// Whether `action` is present but has no known value.
     pub(in crate::policy) action_unknown: bool,
     pub(in crate::policy) message: Option<Written<&'a str>>,
     pub(in crate::policy) contact: Option<Written<&'a str>>,
     pub(in crate::policy) acquire: Option<Written<Vec<WrittenAcquisition<'a>>>>,
-    /// Whether `acquire` is there, well or badly written.
+    /// Whether `acquire` is present, valid or not.
     pub(in crate::policy) acquires: bool,
     pub(in crate::policy) from: Option<Written<Vec<Written<&'a str>>>>,
     pub(in crate::policy) enforce: Option<Written<bool>>,
@@ -37,7 +37,7 @@ pub(in crate::policy) struct WrittenRule<'a> {
 }
 
 impl<'a> WrittenRule<'a> {
-    /// Where it is pointed at: its name, if it has one.
+    /// The place that faults show: its name, if it has one.
     pub(in crate::policy) fn place(&self) -> At {
         self.name.map_or(self.at, |name| name.at)
     }
@@ -87,7 +87,7 @@ pub(in crate::policy) enum WrittenAcquisition<'a> {
     AnyOf(Vec<WrittenAlternative<'a>>),
 }
 
-/// Claims that are had together, or not at all.
+/// Claims that are acquired together, or not at all.
 pub(in crate::policy) struct WrittenAlternative<'a> {
     pub(in crate::policy) at: At,
     pub(in crate::policy) claims: Vec<WrittenClaim<'a>>,
