@@ -63,8 +63,8 @@ extern "C" fn note_origin(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut li
     }
 }
 
-/// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Releases what was in
-/// force.
+/// Lets `signal` interrupt blocking calls (they end with `EINTR`) and do nothing else. Returns the previous
+/// setting.
 pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
     let handler = SigHandler::SigAction(note_origin);
     let action = SigAction::new(handler, SaFlags::SA_SIGINFO, SigSet::empty());
@@ -77,7 +77,7 @@ pub(super) fn has_swallowed() -> bool {
     FROM_ELSEWHERE.swap(false, Ordering::Relaxed)
 }
 
-/// Gives a signal its default disposition. Releases what was in force.
+/// Gives a signal its default disposition. Returns the previous setting.
 pub(super) fn set_default(signal: Signal) -> Result<SigAction, Errno> {
     let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: no handler is installed.

@@ -25,13 +25,13 @@ pub(crate) fn system_time(moment: Timestamp) -> SystemTime {
 }
 
 impl Clock {
-    /// This moment, in the system's zone.
+    /// The current moment, in the system's zone.
     pub(crate) fn now() -> Self {
         let zone = fs::read("/etc/localtime").ok().and_then(|data| TimeZone::tzif("Local", &data).ok());
         Self { zone: zone.unwrap_or(TimeZone::UTC), now: Timestamp::now() }
     }
 
-    /// The moment that it is now, in the same zone.
+    /// The current moment, in the same zone.
     #[must_use]
     pub(crate) fn again(&self) -> Self {
         Self { zone: self.zone.clone(), now: Timestamp::now() }
@@ -48,7 +48,7 @@ impl Clock {
         if let Ok(moment) = text.parse::<Timestamp>() {
             return Some(moment);
         }
-        // The date first: what is read as a time of day may have one, and loses it.
+        // The date first: a text that is parsed as a time of day may have a date, which would be lost.
         let local = match text.parse::<DateTime>() {
             Ok(local) => local,
             Err(_) => {
@@ -117,7 +117,7 @@ impl Clock {
         self.dated(moment, ["%H:%M:%S", "%-d %b %H:%M:%S", "%Y-%m-%d %H:%M:%S"])
     }
 
-    /// RFC 3339 in UTC with milliseconds, for scripts: those that are over, as records have them.
+    /// RFC 3339 in UTC, for scripts; rounded down to milliseconds, as in records.
     pub(crate) fn stamp(moment: SystemTime) -> Option<String> {
         let moment = Timestamp::from_millisecond(Timestamp::try_from(moment).ok()?.as_millisecond()).ok()?;
         Some(moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
@@ -131,7 +131,7 @@ impl Clock {
     }
 }
 
-// Durations, as short as they can be said: two units at most, and no more precise than anybody would use.
+// Short durations: two units at most, and no more precise than useful.
 
 const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;

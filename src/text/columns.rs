@@ -13,7 +13,7 @@ pub(crate) fn width(text: &str) -> usize {
     text.width()
 }
 
-/// As much of a text as fits.
+/// The beginning of a text that fits.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {
         return text.to_owned();
@@ -30,8 +30,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
     in_style(&cut)
 }
 
-/// A word in pieces that fit: broken after the last mark that still has room, and anywhere where there is
-/// none.
+/// A word in pieces that fit: broken after the last mark that fits, or anywhere if there is none.
 pub(crate) fn broken(word: &str, columns: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = word;
@@ -154,7 +153,7 @@ fn units(line: &str) -> Vec<&str> {
     units
 }
 
-/// What commands that a message suggests begin with.
+/// The first words of commands that messages suggest.
 const COMMANDS: &[&str] = &[
     "rungate ",
     "sudo ",

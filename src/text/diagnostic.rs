@@ -33,7 +33,7 @@ pub struct Change {
 }
 
 impl SourceText {
-    /// A text in the place of a file, from any source.
+    /// A text that stands for a file, from any source.
     pub fn new(path: impl Into<PathBuf>, text: impl Into<String>) -> Self {
         SourceText { path: path.into(), text: text.into(), changed: None, lines: OnceLock::new() }
     }
@@ -81,11 +81,11 @@ impl SourceText {
 pub enum Severity {
     /// Nothing of the policy is applied.
     Fault,
-    /// Likely not what was meant, and harmless to a launch.
+    /// Probably a mistake, but harmless to a launch.
     Warning,
 }
 
-/// A part of a text, and what there is to say about it.
+/// A part of a text, with a label.
 #[derive(Clone, Debug)]
 pub struct Label {
     pub(crate) source: Arc<SourceText>,
@@ -104,7 +104,7 @@ pub struct Diagnostic {
     /// What is wrong and, if it is known, what was likely meant.
     pub(crate) message: String,
     pub(crate) path: PathBuf,
-    /// Where in it; `None` when the file as a whole is meant, one that cannot be read for instance.
+    /// Where in it; `None` for the file as a whole, for example if it cannot be read.
     pub(crate) label: Option<Label>,
     /// Another place that belongs to it.
     pub(crate) second: Option<Label>,
@@ -129,7 +129,7 @@ impl Diagnostic {
         })
     }
 
-    /// The same for a page that says beside it how grave it is.
+    /// The same for a page that shows the severity beside it.
     pub fn plain_headline(&self) -> String {
         self.line("")
     }
@@ -143,7 +143,7 @@ impl Diagnostic {
         format!("{place}: {kind}{} [{}]", self.message, self.code)
     }
 
-    /// The lines with their carets; empty when the file as a whole is meant.
+    /// The lines with their carets; empty for the file as a whole.
     fn excerpt(&self) -> String {
         let Some(label) = &self.label else { return String::new() };
         let (beside, elsewhere): (Vec<_>, Vec<_>) =
@@ -162,8 +162,7 @@ impl Diagnostic {
     }
 }
 
-/// The lines that the labels of one file are on, and the lines between: a file can be long, and a fault is
-/// not.
+/// The lines with the labels of one file, and the lines between them, because a file can be long.
 struct Excerpt {
     text: String,
     start: usize,

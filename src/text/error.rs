@@ -1,5 +1,5 @@
 //! The one error with which a command ends: the message for people, and the status for scripts. The code that
-//! makes one knows both; no other code ends the process.
+//! creates one knows both; no other code ends the process.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ pub(crate) struct Error {
     status: ExitStatus,
     /// The first line says what and where; further lines, indented by their author, say more.
     text: String,
-    /// What the reader may do next: a sentence of its own.
+    /// What the user can do next: a separate sentence.
     advice: Option<String>,
     /// The name of the program, or nothing.
     prefix: &'static str,
@@ -22,12 +22,12 @@ impl Error {
         Self { status, text: text.into(), advice: None, prefix: "rungate: " }
     }
 
-    /// One without a prefix: the help that answers a command line that asks for nothing.
+    /// An error without a prefix: the help for an empty command line.
     pub(crate) fn plain(status: ExitStatus, text: impl Into<String>) -> Self {
         Self { prefix: "", ..Self::new(status, text) }
     }
 
-    /// The same, with what to do next.
+    /// The same, with advice.
     #[must_use]
     pub(crate) fn advise(mut self, advice: impl Into<Option<String>>) -> Self {
         self.advice = advice.into();
@@ -80,15 +80,15 @@ impl std::error::Error for Error {}
 // Every exit status of rungate itself. The numbers are those of `sysexits.h` where it has one, of timeout(1)
 // for a wait that timed out, and of the shell for a program that cannot be started.
 
-/// How rungate ends when the program did not start, or when it was not asked to start one.
+/// The exit status of rungate if no program was started.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
 pub(crate) enum ExitStatus {
     /// The request was carried out.
     Success = 0,
-    /// `policy check` found something wrong; `policy diff` found a difference; `policy edit`
-    /// or `policy install` put nothing in place; something is in the way of `shim install` or `shim remove`;
-    /// a failure of the `exectimes` command line.
+    /// `policy check` found a fault, or `policy diff` a difference. `policy edit` or `policy install` put
+    /// nothing in place. Something is in the way of `shim install` or `shim remove`. Or the `exectimes`
+    /// command line failed.
     Failure = 1,
     /// The command line is wrong (`EX_USAGE`).
     Usage = 64,

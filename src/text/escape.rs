@@ -1,6 +1,7 @@
-//! Makes text of others safe to show. Names of users, groups, hosts, files, commands and processes, and all
-//! arguments, may hold anything. Control characters and invisible ones are shown as escapes. The code that
-//! builds a message escapes each part that it did not write itself; the code that prints does nothing.
+//! Escapes text of other users, so that it is safe to show. Names of users, groups, hosts, files, commands
+//! and processes, and all arguments, may hold anything. Control characters and invisible ones are shown as
+//! escapes. The code that builds a message escapes each part that it did not write itself; the code that
+//! prints does nothing.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -11,7 +12,7 @@ use std::{
 
 /// Text, a path or a name of the system for people, as `path.shown()` in a message.
 pub trait Show {
-    /// The same text with escapes, written where it is needed and not before.
+    /// The same text with escapes, which are produced only when it is written.
     fn shown(&self) -> Shown<'_>;
 }
 
@@ -59,7 +60,7 @@ pub fn word(text: impl AsRef<OsStr>) -> String {
     }
 }
 
-/// A text of several lines, which stay apart; everything else in it is escaped.
+/// A text of several lines: line breaks stay, everything else is escaped.
 pub fn visible_lines(text: &str) -> String {
     text.lines().map(visible).collect::<Vec<_>>().join("\n")
 }
@@ -67,14 +68,13 @@ pub fn visible_lines(text: &str) -> String {
 /// Whether a character is shown as an escape. These are control characters (also U+0080 to U+009F, which
 /// terminals treat like ESC), line separators, changes of direction, and invisible or zero-width characters.
 pub fn is_unsafe(character: char) -> bool {
-    // Most text is plain, and this is asked of every character of it.
+    // Called for every character, and most text is plain.
     if matches!(character, ' '..='~') {
         return false;
     }
     character.is_control()
         || matches!(character,
-            // Soft hyphen, grapheme joiner, Arabic letter mark, fillers and inherent vowels that show
-            // nothing.
+            // Soft hyphen, grapheme joiner, Arabic letter mark, and invisible fillers and inherent vowels.
             '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
             | '\u{180b}'..='\u{180f}'
             // Spaces without width, marks, embeddings, overrides and isolates of direction, separators,

@@ -1,4 +1,4 @@
-//! Numbers for people: digits in groups, shares in percent, and waits rounded to what people would say.
+//! Numbers for people: digits in groups, shares in percent, and rounded waits.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// `99.2%`; never `100.0%` of what is not all, nor `0.0%` of what is something.
+/// `99.2%`; never `100.0%` if it is not all, nor `0.0%` if it is not nothing.
 pub(crate) fn percent(share: f64) -> String {
     let shown = format!("{:.1}", share * 100.0);
     match shown.as_str() {

@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::escape::is_unsafe;
 
 /// The format of all JSON that rungate writes: `--json`, lines of the log, records in etcd, files of the
-/// agent. It changes when a reader of the version before would misread something. A new field is no reason,
-/// because every reader passes over fields that it does not know.
+/// agent. It changes when a reader of the version before would misread something. It does not change for a
+/// new field, because every reader ignores unknown fields.
 pub(crate) const FORMAT: u8 = 1;
 
 /// Whether this version may read what has this format: its own, older ones, and the next one.
@@ -41,12 +41,12 @@ struct Head {
     format: u8,
 }
 
-/// The format of what could not be read. None if it is no object.
+/// The format of a value that could not be read. None if it is not an object.
 pub(crate) fn format_of(json: &[u8]) -> Option<u8> {
     serde_json::from_slice::<Head>(json).ok().map(|head| head.format)
 }
 
-/// Reads a value of a format that this version may read. Fields that it does not know are passed over.
+/// Reads a value of a format that this version may read. Unknown fields are ignored.
 pub(crate) fn read<T: DeserializeOwned>(json: &[u8]) -> Option<T> {
     format_of(json).filter(|format| is_readable(*format)).and_then(|_| serde_json::from_slice(json).ok())
 }
@@ -82,7 +82,7 @@ pub(crate) fn line(value: &impl Serialize) -> serde_json::Result<String> {
 /// Only strings can hold such characters, apart from newlines of the layout, and in a string an escape may
 /// replace them.
 fn escaped(json: &str) -> Cow<'_, str> {
-    // Mostly there is none, which is seen quickly where all of it is ASCII.
+    // Mostly there is none; for ASCII text this check is fast.
     if json.bytes().all(|byte| matches!(byte, b' '..=b'~' | b'\n')) {
         return Cow::Borrowed(json);
     }

@@ -12,18 +12,18 @@ use super::{
 };
 use crate::sys::{failure::errno_of, terminal};
 
-/// Writes what was asked for to standard output, and sees to it that it got there.
+/// Writes the requested output to standard output, and reports a failure.
 pub(crate) fn write_out(text: &str) -> io::Result<()> {
     debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
     pass_on(style::rendered(text).as_bytes())
 }
 
-/// The same for what a program reads, and no person: any bytes.
+/// The same for any bytes, which only programs read.
 pub(crate) fn pass_on(bytes: &[u8]) -> io::Result<()> {
     write(bytes).map(|_is_read| ())
 }
 
-/// Writes a part of what has no end. Returns whether anybody reads it still.
+/// Writes a part of an endless output. Returns whether the reader is still there.
 pub(crate) fn print_part(text: &str) -> io::Result<bool> {
     debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
     write(text.as_bytes())
@@ -53,15 +53,15 @@ pub(crate) fn ring(title: &str) {
     }
 }
 
-/// Text is escaped where it is made. Here builds for tests see to it that it was.
+/// Text is escaped where it is composed. Test builds verify that here.
 pub(super) fn is_safe(text: &str) -> bool {
     style::without(text).chars().all(|character| character == '\n' || !is_unsafe(character))
 }
 
-// One line on a terminal that is written over and over, for something that takes long. Without a terminal it
-// is written once, when it begins.
+// One line on a terminal that is updated repeatedly, for a long task. Without a terminal it is written once,
+// when it begins.
 
-/// The line, wiped away when dropped.
+/// The line, erased when dropped.
 pub(crate) struct LivingLine {
     is_terminal: bool,
     is_written: bool,
@@ -73,7 +73,7 @@ impl Default for LivingLine {
     }
 }
 
-/// Back to the start of the line, and everything on it away.
+/// Moves to the start of the line, and erases it.
 const WIPE: &str = "\r\x1b[K";
 
 impl LivingLine {
@@ -82,8 +82,8 @@ impl LivingLine {
         self.is_terminal
     }
 
-    /// Shows a text without newline; it is cut where the terminal ends, because a line that wraps cannot be
-    /// written over.
+    /// Shows a text without newline, cut at the width of the terminal, because a wrapped line cannot be
+    /// overwritten.
     pub(crate) fn show(&mut self, text: &str) {
         debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
         let mut stderr = io::stderr().lock();
@@ -100,7 +100,7 @@ impl LivingLine {
 }
 
 impl LivingLine {
-    /// Wipes the line away, so that something else can be written there.
+    /// Erases the line, so that something else can be written there.
     pub(crate) fn wipe(&mut self) {
         if self.is_terminal && self.is_written {
             let _ = io::stderr().lock().write_all(WIPE.as_bytes());
@@ -116,12 +116,12 @@ impl Drop for LivingLine {
 
 // Answers on standard output: the result of a subcommand, and its status.
 
-/// Prints what was asked for; success is the status when it got there.
+/// Prints the requested output; the status is success if it was written.
 pub(crate) fn print(text: &str) -> Result<u8, Error> {
     printed(write_out(text))
 }
 
-/// The status of what was printed.
+/// The status after printing.
 pub(crate) fn printed(written: io::Result<()>) -> Result<u8, Error> {
     match written {
         Ok(()) => Ok(ExitStatus::Success as u8),

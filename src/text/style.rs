@@ -1,6 +1,6 @@
-//! Colour on a terminal: five meanings, and none that a word does not say too. It is off if standard output
-//! is no terminal, with `NO_COLOR` (<https://no-color.org>), `CLICOLOR=0` or `TERM=dumb`. `CLICOLOR_FORCE`
-//! turns it on (<https://bixense.com/clicolors>).
+//! Colour on a terminal: five meanings, each of which the text also expresses in words. It is off if standard
+//! output is no terminal, with `NO_COLOR` (<https://no-color.org>), `CLICOLOR=0` or `TERM=dumb`.
+//! `CLICOLOR_FORCE` turns it on (<https://bixense.com/clicolors>).
 //!
 //! The colours can be read on a dark and on a light background: no yellow, no white and no blue.
 
@@ -63,7 +63,7 @@ impl Style {
         if *is_on { self.marked(text) } else { text.to_owned() }
     }
 
-    /// Each word for itself, because lines are broken between words.
+    /// Each word separately, because lines are broken between words.
     fn marked(self, text: &str) -> String {
         let word = |word: &str| match word {
             "" => String::new(),
@@ -94,7 +94,7 @@ fn is_wanted(var_os: impl Fn(&str) -> Option<OsString>, is_terminal: impl Fn() -
     !is_refused && !is_dumb && is_terminal()
 }
 
-/// Splits the styles off a text that is in one style; the style is put back by what is returned with it.
+/// Removes the style of a text, and returns a function that applies it again.
 pub(crate) fn split(text: &str) -> (String, impl Fn(&str) -> String + use<>) {
     let style = Style::ALL.into_iter().find(|style| text.starts_with(style.mark()));
     let plain = if style.is_some() { without(text) } else { text.to_owned() };

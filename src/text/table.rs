@@ -149,7 +149,7 @@ impl Table {
     }
 }
 
-/// A cell whose words all fit into this many columns.
+/// A cell, wrapped so that its words fit into this many columns.
 fn fitting(cell: &str, columns: usize) -> String {
     let words = cell.split(' ').map(|word| {
         let (plain, in_style) = style::split(word);

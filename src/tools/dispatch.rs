@@ -27,7 +27,7 @@ use crate::{
     text::error::Error,
 };
 
-/// Does what the arguments say.
+/// Runs the subcommand of the arguments.
 pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     refuse_other_names()?;
     let called = arguments.first().map_or(Path::new(TOOLS), Path::new);
@@ -45,7 +45,7 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     }
 }
 
-/// A shim that leads here instead of to the launcher would start nothing, and say nothing that helps.
+/// A shim that points here instead of to the launcher would start nothing, and print no helpful message.
 fn refuse_other_names() -> Result<(), Error> {
     let Some(path) = executable::executed_path() else { return Ok(()) };
     match path.file_name() {

@@ -1,5 +1,5 @@
-//! Everything but launches: the second program, `rungate-tools`. Composition only: the other rooms have the
-//! knowledge. The launcher must not use this room.
+//! Everything but launches: the second program, `rungate-tools`. It only combines the other rooms. The
+//! launcher must not use this room.
 
 pub(crate) mod act;
 pub(crate) mod dispatch;

@@ -1,5 +1,5 @@
-//! `rungate end`: ends the named holders, or all overdue ones. The keeper of the slots proves who a holder
-//! is, and decides whether the caller may end it. This file finds the holders, asks, and reports.
+//! `rungate end`: ends the named holders, or all overdue ones. The keeper of the slots proves the identity of
+//! a holder, and decides whether the caller may end it. This file finds the holders, asks, and reports.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -86,7 +86,7 @@ struct ToEnd<'f> {
 }
 
 impl<'f> ToEnd<'f> {
-    /// With those who are ended together with them.
+    /// With the holders that are ended together with them.
     fn of(file: &'f ListedFile, open: Option<LockFile>, holders: Vec<Overdue>) -> Self {
         Self { file, open, holders: holders.into_iter().flat_map(Overdue::each).collect() }
     }
@@ -135,7 +135,7 @@ impl End<'_> {
         let (open, holders) = match (file.table(), file.place()) {
             (Some(table), _) => {
                 let mut overdue = memory::overdue(&agent::survey(table)?.holders, expiry);
-                // Each host sweeps its own holders.
+                // Each host ends only its own overdue holders.
                 overdue.retain(|overdue| overdue.elsewhere.is_none());
                 (None, overdue.into_iter().map(|overdue| self.permitted(overdue)).collect())
             }
@@ -271,7 +271,7 @@ impl End<'_> {
         Ok(rows.into_iter().filter(|row| targets.iter().any(|target| target.means(row))).collect())
     }
 
-    /// The processes behind these holders. A holder whose process cannot be seen is named, and not ended.
+    /// The processes behind these holders. A holder whose process cannot be seen is named, but not ended.
     fn processes_of<'f>(
         &mut self,
         file: &'f ListedFile,
@@ -365,7 +365,7 @@ impl End<'_> {
         Ok(())
     }
 
-    /// Has the agent end holders. Returns the process and the start of each that it reported.
+    /// Makes the agent end holders. Returns the process and the start of each that it reported.
     fn evict(
         &mut self,
         file: &ListedFile,
@@ -382,7 +382,7 @@ impl End<'_> {
         Ok(told)
     }
 
-    /// Says what has become of a holder, and logs it.
+    /// Reports the outcome for a holder, and logs it.
     fn tell(&mut self, file: &ListedFile, holder: &Overdue, fate: EvictionOutcome) {
         if !fate.has_left() {
             self.status = ExitStatus::System;

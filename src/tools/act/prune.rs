@@ -1,4 +1,4 @@
-//! `rungate prune`: remove lock files of members that have no use any more.
+//! `rungate prune`: removes lock files of members that are not needed any more.
 
 use std::{fmt::Write as _, path::PathBuf};
 
@@ -15,7 +15,7 @@ use crate::{
     tools::shared::repositories,
 };
 
-/// Removes what is idle of the repositories with a file for each member, and says how much that was.
+/// Removes idle lock files of repositories with a file for each member, and reports their number.
 pub(crate) fn run(arguments: &PruneArguments, situation: &Situation) -> Result<u8, Error> {
     let policy = situation.load_policy()?;
     let wanted = repositories::wanted(&policy, situation, &arguments.repositories)?;
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &PruneArguments, situation: &Situation) -> Result<u
         let text = format!("{}: its lock file is never removed: it has no members", visible(&one.name));
         return Err(Error::new(ExitStatus::Usage, text));
     }
-    // The pattern of names with a placeholder may fit the file of another repository.
+    // The pattern of names with a placeholder may also match a file of another repository.
     let fixed: Vec<PathBuf> =
         policy.repositories().iter().filter_map(|known| known.fixed_path(&situation.runtime)).collect();
     let pause = |name: &str| {

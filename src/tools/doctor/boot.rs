@@ -22,7 +22,7 @@ use crate::{
     text::escape::Show,
 };
 
-/// Lines of the administrator's own are theirs to take out.
+/// Only administrators may remove their own lines.
 const OF_LINE: &str = "Remove the line, then: rungate init --repositories";
 
 /// The files that a boot removes.
@@ -91,7 +91,7 @@ impl Gone {
         findings
     }
 
-    /// Lock files that are not made, or made so that users cannot open them.
+    /// Lock files that are not created, or created so that users cannot open them.
     fn of_files(&self, lines: &[Line]) -> Vec<Finding> {
         let unmade: Vec<&Path> = self
             .files
@@ -176,13 +176,14 @@ impl Line {
     }
 }
 
-// The files that tmpfiles.d(5) creates at boot, read as systemd-tmpfiles(8) does: of files with one name the
-// one in the first directory counts, and of lines for one path the first in the order of file names.
+// The files that tmpfiles.d(5) creates at boot, read like systemd-tmpfiles(8). Of several files with one
+// name, the one in the first directory counts. Of several lines for one path, the first in the order of file
+// names counts.
 
 const DIRECTORIES: [&str; 4] =
     ["/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d"];
 
-/// What reads them, also without systemd as service manager.
+/// The programs that read them, also without systemd as service manager.
 const READERS: [&str; 4] =
     ["/usr/bin/systemd-tmpfiles", "/bin/systemd-tmpfiles", "/bin/tmpfiles", "/usr/lib/rc/sh/tmpfiles.sh"];
 
@@ -197,7 +198,7 @@ const SPECIFIERS: [(char, &str); 7] = [
     ('%', "%"),
 ];
 
-/// A line that makes something.
+/// A line that creates something.
 #[derive(Debug, Eq, PartialEq)]
 pub(super) struct Line {
     /// `FILE:LINE`
@@ -214,7 +215,7 @@ pub(super) fn are_read() -> bool {
     READERS.iter().any(|program| Path::new(program).exists())
 }
 
-/// All lines that make something, those first that count.
+/// All lines that create something; lines that count come first.
 pub(super) fn lines() -> Vec<Line> {
     let mut files: BTreeMap<OsString, PathBuf> = BTreeMap::new();
     let entries = DIRECTORIES.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
@@ -257,7 +258,7 @@ fn path(field: &str) -> PathBuf {
             None => text.extend([Some(c), letter].into_iter().flatten()),
         }
     }
-    // Where older lines say it otherwise, systemd reads it so.
+    // systemd reads older spellings in this way.
     let path = text.strip_prefix("/var/run/").map_or(text.clone(), |rest| format!("/run/{rest}"));
     PathBuf::from(path.trim_end_matches('/'))
 }
@@ -291,7 +292,7 @@ fn first_field(text: &str) -> (String, &str) {
 
 // The state of systemd's units, if systemd runs.
 
-/// There where systemd has started the host.
+/// This exists if systemd has started the host.
 const SYSTEMD: &str = "/run/systemd/system";
 
 /// The known state of a unit.
@@ -319,8 +320,8 @@ impl Unit {
     }
 }
 
-// Overdue holders: whether anything ends them while no launch wants their slot. Otherwise they continue
-// until a launch comes that may end them, of root or of their own user.
+// Overdue holders: whether anything ends them while no launch needs their slot. Otherwise they continue until
+// a launch comes that may end them, of root or of their own user.
 
 const TIMER: &str = "rungate-overdue.timer";
 const SERVICE: &str = "rungate-overdue.service";
@@ -382,7 +383,7 @@ fn of_timer() -> Finding {
     }
 }
 
-/// A timer that runs may start what fails.
+/// A running timer may start a service that fails.
 fn of_last_run(last: &str) -> Finding {
     let service = Unit::ask(SERVICE, "Result,ExecMainStatus");
     let result = service.as_ref().map_or("", |service| service.said("Result"));

@@ -24,7 +24,7 @@ pub(super) enum Health {
     Note,
     /// Some limit does not hold for some launch, or will not after some event.
     Warning,
-    /// Launches are refused or not limited that should be neither.
+    /// Some launches are wrongly refused, or not limited.
     Fault,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Finding {
     pub(super) health: Health,
     /// Its subject and state, in one sentence.
     pub(crate) text: String,
-    /// Commands to type, or a sentence where it takes a decision first.
+    /// Commands to type, or a sentence if the user has to decide first.
     pub(crate) mend: Vec<String>,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct Section {
     pub(super) findings: Vec<Finding>,
     /// The details of `-v`, and the same for scripts.
     pub(super) details: Option<(String, Value)>,
-    /// Whether no look was possible.
+    /// Whether it could not be checked.
     is_unknown: bool,
 }
 
@@ -125,12 +125,12 @@ impl Section {
         Self { topic, summary, findings: Vec::new(), details: None, is_unknown: true }
     }
 
-    /// The word for how it is.
+    /// The word for its state.
     pub(super) fn word(&self) -> &'static str {
         if self.is_unknown { "unknown" } else { self.health().word() }
     }
 
-    /// Whether it was checked, and nothing is wrong: there is a policy, and it holds.
+    /// Whether it was checked, and nothing is wrong: there is a policy, and it works.
     pub(super) fn is_well(&self) -> bool {
         let has_policy = self.findings.iter().all(|finding| finding.code != NO_POLICY);
         has_policy && !self.is_unknown && self.health() < Health::Warning
@@ -141,12 +141,12 @@ impl Section {
         if self.is_unknown { Style::Warning } else { self.health().style() }
     }
 
-    /// How the worst of it is.
+    /// Its worst state.
     pub(super) fn health(&self) -> Health {
         self.findings.iter().map(|finding| finding.health).max().unwrap_or(Health::Fine)
     }
 
-    /// How many findings are like this.
+    /// How many findings have this state.
     pub(super) fn count(&self, health: Health) -> usize {
         self.findings.iter().filter(|finding| finding.health == health).count()
     }
@@ -193,7 +193,7 @@ pub(super) fn command(words: &str, path: &Path) -> String {
     format!("{words} {}", word(path))
 }
 
-/// A word, quoted where a shell would read it otherwise.
+/// A word, quoted if a shell would change it.
 pub(crate) fn word(word: impl AsRef<OsStr>) -> String {
     let text = visible(word);
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,{}".contains(c);
@@ -217,7 +217,7 @@ const FILES: [&str; 6] = [
 const DIRECTORIES: [&str; 5] =
     ["/etc/cron.d", "/etc/cron.hourly", "/etc/cron.daily", "/etc/periodic/15min", "/etc/local.d"];
 
-/// The file of a job that says these words, as far as the caller can read it.
+/// The file of a job that contains these words, if the caller can read it.
 pub(super) fn saying(words: &str) -> Option<PathBuf> {
     let within = DIRECTORIES.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
     let files = FILES.iter().map(PathBuf::from).chain(within.map(|entry| entry.path()));

@@ -97,7 +97,7 @@ fn other_in_path(other: &Path) -> Finding {
     Finding::warning("second-rungate", text).mend("Keep one of them: the package's, or that of /usr/local.")
 }
 
-/// With unseen holders, which a refusal cannot name.
+/// Otherwise holders are invisible, and a refusal cannot name them.
 fn hidden_processes(is_root: bool) -> Option<Finding> {
     let proc = Mount::of(Path::new("/proc/."))?;
     (!is_root && proc.options.iter().any(|option| hides(option))).then(|| {
@@ -109,7 +109,7 @@ fn hidden_processes(is_root: bool) -> Option<Finding> {
     })
 }
 
-/// By its number, or as newer kernels have it, by its word.
+/// As a number or, with newer kernels, as a word.
 fn hides(option: &str) -> bool {
     option.strip_prefix("hidepid=").is_some_and(|value| value != "0" && value != "off")
 }
@@ -164,7 +164,7 @@ fn missing(name: &str, policy: &Policy, examination: &Context) -> Option<Finding
     Some(Finding::warning("program-closed", text).mend(barrier.mend()))
 }
 
-/// A command without one is looked for in `PATH`, which others may have otherwise.
+/// A command without one is searched in `PATH`, which may be different for other users.
 fn found(name: &str, policy: &Policy, programs: &Programs, examination: &Context) -> Finding {
     let typed = OsString::from(name);
     let found = run::find(|name| policy.executable(name), &typed, None, &examination.situation.directory);
@@ -176,7 +176,7 @@ fn found(name: &str, policy: &Policy, programs: &Programs, examination: &Context
     }
 }
 
-/// Commands that are nowhere on this host while a program with nearly the same name is.
+/// Commands that do not exist on this host, although a program with nearly the same name does.
 pub(super) fn all_misspelt(examination: &Context) -> Vec<Finding> {
     let Some(policy) = examination.policy() else { return Vec::new() };
     let programs = Programs::default();
@@ -201,8 +201,8 @@ impl Programs {
     }
 }
 
-/// A command that only exists under a similar name. One without a neighbour may be a name for `--as`, or on
-/// other hosts.
+/// A command that only exists under a similar name. A command without a similar one may be a name for `--as`,
+/// or exist on other hosts.
 fn misspelt(name: &str, programs: &Programs) -> Option<Finding> {
     let slips = match name.chars().count() {
         ..4 => return None,

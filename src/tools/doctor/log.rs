@@ -33,7 +33,7 @@ const SYSLOG: &str = "/dev/log";
 struct Wanted {
     target: Target,
     is_of_system: bool,
-    /// Whether the policy says nothing, and the journal exists for those who have one.
+    /// Whether the policy has no setting, and the journal is the default.
     is_default: bool,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn look(examination: &Context) -> Section {
     Section::new(Topic::Log, targets.join(", "), findings)
 }
 
-/// The logs that the policy asks for, or has where it says nothing; none if there is no telling.
+/// The logs of the policy, or the default ones; none if unknown.
 fn wanted(examination: &Context) -> Option<Vec<Wanted>> {
     let policy = examination.policy()?;
     let is_system = |kind: LayerKind| kind == LayerKind::System;

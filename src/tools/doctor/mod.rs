@@ -1,5 +1,5 @@
-//! `rungate doctor`: checks this host, and names the command that fixes each fault. Each topic has a file,
-//! which finds; the page and the JSON only show. It changes nothing and takes nothing.
+//! `rungate doctor`: checks this host, and names the command that fixes each fault. Each topic has a file
+//! that returns findings; the page and the JSON only show them. It changes nothing and takes nothing.
 
 mod boot;
 mod finding;
@@ -29,7 +29,7 @@ use crate::{
 /// No line is longer, however wide the terminal is.
 const WIDEST: usize = 110;
 
-/// Looks at everything, or at what was asked for, and says what is wrong.
+/// Checks everything, or the requested topics, and reports what is wrong.
 pub(super) fn run(arguments: &DoctorArguments, situation: Situation) -> Result<u8, Error> {
     let examination = Context::begin(situation);
     let wanted = |topic: &&Topic| arguments.topics.is_empty() || arguments.topics.contains(topic);

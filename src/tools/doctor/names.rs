@@ -1,4 +1,4 @@
-//! The databases of users and groups: which ones are asked, whether they answer, and how long it takes. A
+//! The databases of users and groups: which ones are queried, whether they answer, and how long that takes. A
 //! failed look-up refuses the launch, and a slow one delays every launch.
 
 use std::{
@@ -15,10 +15,10 @@ const NSSWITCH: &str = "/etc/nsswitch.conf";
 /// No user has this name, so every database must be asked.
 const NOBODY: &str = "rungate-doctor-asks-for-nobody";
 
-/// A look-up that takes longer is felt with each launch.
+/// A slower look-up delays each launch noticeably.
 const LONG: Duration = Duration::from_millis(200);
 
-/// Services that the C library has in itself.
+/// Services that are part of the C library.
 const BUILT_IN: [&str; 2] = ["files", "dns"];
 
 pub(super) fn look(examination: &Context) -> Section {
@@ -39,7 +39,7 @@ pub(super) fn look(examination: &Context) -> Section {
     Section::new(Topic::Names, summary, findings)
 }
 
-/// Which services a database is asked of, in their order; without a word about it, the files.
+/// The services for a database, in their order; the default is the files.
 fn services<'t>(text: &'t str, database: &str) -> Vec<&'t str> {
     let line = text
         .lines()
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(services(text, "netgroup"), ["files"]);
     }
 
-    /// Its result does not depend on the machine of the test.
+    /// The result must not depend on the machine of the test.
     #[test]
     fn a_look_up_that_takes_long_is_warned_of() {
         assert_eq!(

@@ -47,7 +47,7 @@ pub(super) fn page(sections: &[Section], is_verbose: bool, is_root: bool, column
     text
 }
 
-/// How many topics the line names; of more it says how many they are.
+/// How many topics the line names; if there are more, it gives only their number.
 const NAMED: usize = 3;
 
 /// `Nothing to fix: 12 topics checked, 2 notes (details: rungate doctor -v)`
@@ -91,8 +91,7 @@ pub(super) fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-/// A text behind a head, broken between words where it is longer than a line; a word that is longer is left
-/// whole.
+/// A text after a heading, broken between words if it is longer than a line; longer words stay whole.
 fn wrapped(head: &str, text: &str, indent: usize, columns: usize) -> String {
     let mut lines = head.to_owned();
     let mut at = indent;
@@ -110,9 +109,9 @@ fn wrapped(head: &str, text: &str, indent: usize, columns: usize) -> String {
     lines
 }
 
-// The same as the page, for scripts: every finding, also what is right.
+// The same as the page, for scripts: every finding, also good ones.
 
-/// All that was found.
+/// All findings.
 pub(super) fn to_json(sections: &[Section]) -> String {
     let worst = sections.iter().map(Section::health).max().unwrap_or(Health::Fine);
     let sections: Vec<Value> = sections.iter().map(section).collect();

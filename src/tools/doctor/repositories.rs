@@ -57,7 +57,7 @@ pub(super) fn look(examination: &Context) -> Section {
     Section::new(Topic::Repositories, summary, findings)
 }
 
-/// The directories that have to be there before any launch, each with the repositories in it.
+/// The directories that must exist before any launch, each with the repositories in it.
 fn directories<'p>(policy: &'p Policy, examination: &Context) -> BTreeMap<PathBuf, Vec<&'p Repository>> {
     let runtime = &examination.situation.runtime;
     let mut directories: BTreeMap<PathBuf, Vec<&Repository>> = BTreeMap::new();
@@ -134,7 +134,7 @@ fn of_system_directory(directory: &Path, owner: u32, mode: u32) -> Vec<Finding> 
 
 pub(super) const OTHERS_REMOVE: &str = "everyone who can write to it can remove the lock files of others";
 
-/// Whether those who can write to a directory can remove what is not theirs.
+/// Whether users who can write to a directory can remove files of others.
 pub(super) fn lets_others_remove(mode: u32) -> bool {
     mode & 0o022 != 0 && mode & 0o1000 == 0
 }
@@ -270,17 +270,17 @@ fn owned_by_users(known: &Repository, files: &[&Path]) -> Option<Finding> {
 
 // The file system of a directory of repositories: whether the kernel keeps locks there, and for whom.
 
-/// Kinds that are one host's, and keep locks.
+/// File systems of one host that keep locks.
 const LOCAL: [&str; 10] =
     ["ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs", "bcachefs", "reiserfs"];
 
-/// Kinds for several hosts whose locks are the cluster's, as far as they are mounted so.
+/// File systems for several hosts whose locks hold in the whole cluster, if mounted accordingly.
 const CLUSTER: [&str; 6] = ["gpfs", "lustre", "ceph", "gfs2", "ocfs2", "beegfs"];
 
 /// The files by which a container is recognized.
 const CONTAINER: [&str; 3] = ["/.dockerenv", "/run/.containerenv", "/run/host/container-manager"];
 
-/// How long the keeper of the locks of other hosts may take to answer.
+/// How long the lock service of a server may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The finding on the file system of a directory; none if it does not exist.
@@ -307,7 +307,7 @@ pub(super) fn of(directory: &Path) -> Option<Finding> {
     })
 }
 
-/// The same where it is on NFS.
+/// The same for NFS.
 pub(super) fn of_network(directory: &Path) -> Option<Finding> {
     Mount::of(directory).filter(is_nfs).and_then(|_| of(directory))
 }
@@ -316,8 +316,8 @@ fn is_nfs(mount: &Mount) -> bool {
     mount.kind == "nfs" || mount.kind == "nfs4"
 }
 
-/// Locks of NFS go to the server, unless the mount keeps them on the host. Before its fourth version they are
-/// a service of their own.
+/// Locks of NFS go to the server, unless the mount keeps them on the host. Before version 4 they are a
+/// separate service.
 fn of_nfs(mount: &Mount, directory: &Path, shown: &str) -> Finding {
     let point = mount.point.shown();
     if ["nolock", "local_lock=all", "local_lock=posix"].iter().any(|option| mount.has(option)) {
@@ -333,8 +333,8 @@ fn of_nfs(mount: &Mount, directory: &Path, shown: &str) -> Finding {
     Finding::fine("file-system", format!("{shown}: limits hold for all hosts that mount it"))
 }
 
-/// Whether a question about a lock of some file in it is answered. A question to a server that does not
-/// answer hangs, so a thread asks that may be left behind.
+/// Whether the server answers a query about a lock of some file in it. A query to a server that does not
+/// answer hangs, so a separate thread makes it, which may be abandoned.
 fn are_locks_answered(directory: &Path) -> bool {
     let files = directory.read_dir().into_iter().flatten().flatten();
     let file = files
@@ -361,7 +361,7 @@ pub(super) fn is_container() -> bool {
     CONTAINER.iter().any(|mark| Path::new(mark).exists())
 }
 
-/// A directory of a container is either its own or lent to it.
+/// A directory in a container belongs to the container or is mounted into it.
 fn within(mount: &Mount, directory: &Path, text: &str) -> Finding {
     if !is_container() {
         return Finding::fine("file-system", text);
@@ -449,7 +449,7 @@ pub(super) fn how_to_mend(errno: Errno, path: &Path) -> String {
     }
 }
 
-/// The first thing that keeps ordinary users from a file that exists, found by trying as one of them.
+/// The first barrier between ordinary users and an existing file, found by trying as one of them.
 pub(super) fn barrier(path: &Path, want: Want) -> Option<Barrier> {
     let path = path.canonicalize().ok()?;
     let above: Vec<&Path> = path.ancestors().skip(1).collect();

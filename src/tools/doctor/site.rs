@@ -34,7 +34,7 @@ use crate::{
 };
 use serde_json::{Map, Value, json};
 
-/// Where to ask what happens to the members.
+/// The command that shows the state of the members.
 const HEALTH: &str = "etcdctl endpoint status --cluster --write-out table";
 
 pub(super) fn look(examination: &Context) -> Section {
@@ -119,13 +119,13 @@ fn connection(site: &AboutSite) -> Finding {
     )
 }
 
-/// The default size of an etcd.
+/// The default quota of etcd.
 const USUAL_QUOTA: u64 = 2 * 1024 * 1024 * 1024;
 
 /// An etcd that has kept this many changes, and all of them, does not compact by itself.
 const MANY_CHANGES: u64 = 1000;
 
-/// etcd is filled by what has changed, and then takes nothing more.
+/// etcd keeps all changes until it is compacted; when it is full, it accepts no writes.
 fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<Finding> {
     let quota = quota.unwrap_or(USUAL_QUOTA);
     let in_mib = |bytes: u64| bytes / (1024 * 1024);
@@ -154,7 +154,7 @@ fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<
     findings
 }
 
-/// Launches are tried again and again by a mirror that is far behind.
+/// With a mirror that is far behind, launches are retried repeatedly.
 fn behind(site: &AboutSite) -> Option<Finding> {
     let lag = site.lag.filter(|lag| *lag > site.ttl / 2)?;
     let text =
@@ -202,7 +202,7 @@ fn slots_of(count: u64) -> String {
     counted(usize::try_from(count).unwrap_or(usize::MAX), "slot")
 }
 
-/// An advice as it is in the middle of a message.
+/// Advice, written to start in the middle of a message.
 fn sentence(advice: &str) -> String {
     let mut letters = advice.chars();
     letters.next().map_or_else(String::new, |first| format!("{}{}", first.to_uppercase(), letters.as_str()))
@@ -346,7 +346,7 @@ fn seconds(duration: Option<Duration>) -> Option<f64> {
     duration.map(|duration| duration.as_secs_f64())
 }
 
-// Where the policies of the hosts of a site differ on one repository. Each host admits by its own.
+// How the policies of the hosts of a site differ for one repository. Each host admits by its own.
 
 /// The differences of a repository between hosts.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -357,7 +357,7 @@ pub(crate) struct Difference {
 }
 
 impl Difference {
-    /// All of them, among the hosts that are there.
+    /// All differences between the present hosts.
     pub(crate) fn all(hosts: &[AboutHost]) -> Vec<Self> {
         let mut by_name: BTreeMap<&str, Vec<(&str, BTreeSet<&str>)>> = BTreeMap::new();
         for host in hosts.iter().filter(|host| host.lease.is_some()) {
@@ -423,7 +423,7 @@ pub(super) fn look_at_agent(examination: &Context) -> Section {
     Section::new(Topic::Agent, summary, findings)
 }
 
-/// Writes beside what the agent records before it gives a slot.
+/// Writes a file beside those that the agent writes before it grants a slot.
 fn unwritable_state() -> Option<Finding> {
     let directory = Path::new(STATE);
     let path = directory.join(format!(".doctor-{}", process::id()));
@@ -601,7 +601,7 @@ mod tests {
                     wait = \"5m\" on lab1, lab3";
         assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).mend(mend)]);
 
-        // Hosts that are gone, or do not know the repository, do not count.
+        // Absent hosts, and hosts that do not have the repository, do not count.
         site.hosts[1].lease = None;
         site.hosts[2].repositories.clear();
         let differing = |finding: &Finding| finding.code == "site-policies-differ";

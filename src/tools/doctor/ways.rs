@@ -51,7 +51,7 @@ pub(super) fn look(examination: &Context) -> Section {
     Section::new(Topic::Ways, format!("the shims work on {} of {}", served.len(), ways.len()), findings)
 }
 
-/// Of the shims that a way misses, those with a program come before dangling ones.
+/// Missed shims with a program come before dangling ones.
 fn missed<'a>(way: &'a WayIn, shims: &'a [Shim]) -> Option<Missed<'a>> {
     let reached = shims.iter().map(|shim| Missed { way, shim, reach: way.reach(shim) });
     reached.filter(|missed| missed.reach != Reach::Shim).min_by_key(|missed| match missed.reach {
@@ -61,7 +61,7 @@ fn missed<'a>(way: &'a WayIn, shims: &'a [Shim]) -> Option<Missed<'a>> {
     })
 }
 
-/// Ways with one fix are one finding, as grave as the gravest of them, even if they lead elsewhere: a line
+/// Ways with one fix are one finding with their worst state, even if they lead to different programs: a line
 /// must not be added to a file twice.
 fn by_remedy(missed: &[Missed<'_>]) -> Vec<Finding> {
     let mut remedies: Vec<(String, Vec<&Missed<'_>>)> = Vec::new();
@@ -147,7 +147,7 @@ fn of_session(shims: &[Shim]) -> Finding {
 
 // The shims of this host: whether each leads to this rungate, and whether there is a program behind it.
 
-/// Where the package has the system's.
+/// The directory of the system's shims in the package.
 pub(super) const SYSTEM: &str = "/etc/rungate/shims";
 
 pub(super) fn look_at_shims(examination: &Context) -> Section {
@@ -242,8 +242,8 @@ fn leads_to_tools(link: &Path) -> bool {
     link.canonicalize().is_ok_and(|target| target.file_name().is_some_and(|name| name == TOOLS))
 }
 
-/// If some commands of the policy have a shim, those without one are reported. It matters for limited
-/// commands on this host: their names start them past the policy.
+/// If some commands of the policy have a shim, those without one are reported. This matters for limited
+/// commands on this host: typing the name starts them without the policy.
 fn without_shims(shims: &[Shim], examination: &Context) -> Vec<Finding> {
     let (Some(policy), Some(first)) = (examination.policy(), shims.first()) else { return Vec::new() };
     let directory = first.path.parent().unwrap_or(Path::new(SYSTEM));

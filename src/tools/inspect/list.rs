@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8
     Ok(repositories::status(shown.is_faulty, failed, unknown))
 }
 
-/// Whether there is something to see without being named: use, a queue, or an error.
+/// Whether it is listed without being named: it has use, a queue, or an error.
 fn is_busy(file: &ListedFile, survey: Option<&TableSnapshot>, user: Option<u32>) -> bool {
     let Some(survey) = survey else { return true };
     let holders = survey.holders.iter().any(|holder| is_of(user, holder.uid));
@@ -103,7 +103,7 @@ impl View {
         let mut text = answer(&self.title(file, survey));
         let holders: Vec<&Holder> = self.holders(survey).collect();
         if !holders.is_empty() {
-            // Where slots have no names, there is no column for them.
+            // If slots have no names, there is no column for them.
             let is_shown = |index: &usize| *index != 1 || !file.names().is_empty();
             let titles =
                 [">SLOT", "NAME", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"];
@@ -179,7 +179,7 @@ impl View {
         survey.waiting.iter().enumerate().filter(move |(_, waiter)| is_of(user, waiter.uid()))
     }
 
-    /// How many slots and places may be the user's without that it can be seen.
+    /// How many slots and places belong to unknown users, and so possibly to this user.
     fn unknown(&self, survey: &TableSnapshot) -> Option<u64> {
         self.user?;
         let holders = survey.holders.iter().filter(|holder| holder.uid.is_none());

@@ -1,5 +1,5 @@
-//! `rungate metrics`: use, limits and refusals in the text format of Prometheus. What cannot be read is left
-//! out with an error, so that the rest still arrives.
+//! `rungate metrics`: use, limits and refusals in the text format of Prometheus. Unreadable parts are left
+//! out with an error, so that the rest is still printed.
 
 use std::{
     fmt::{Display, Write as _},
@@ -274,10 +274,10 @@ fn add_counts(exposition: &mut Exposition, counts: &Counts, policy: &Policy, log
     }
 }
 
-// The state of this host's agent, and of its connection to others. The families are there in any case;
-// samples only where the policy has the agent keep something.
+// The state of this host's agent, and of its connection to others. The families are always printed; samples
+// only if the policy uses the agent.
 
-/// A family of one sample, of what the agent tells about `T`.
+/// A family of one sample: a value that the agent reports about `T`.
 struct Figure<T> {
     name: &'static str,
     kind: Kind,
@@ -397,11 +397,10 @@ fn add(exposition: &mut Exposition, policy: &Policy) {
     }
 }
 
-// Metrics in the text format that Prometheus, and the text files of its `node_exporter`, are made of:
-// families with a name, a kind and a sentence, and samples with labels
-// (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+// Metrics in the text format of Prometheus and its `node_exporter`: families with a name, a kind and a
+// sentence, and samples with labels (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 
-/// What the values of a family are.
+/// The kind of a family's values.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Kind {
     /// A state: it goes up and down.
@@ -442,7 +441,7 @@ pub(crate) struct Family<'a> {
 }
 
 impl Family<'_> {
-    /// Adds a sample. A label without a value is one that the sample does not have.
+    /// Adds a sample. A label without a value is left out.
     pub(crate) fn sample(&mut self, labels: &[(&str, Option<&str>)], value: impl Display) {
         let labels: Vec<String> = labels
             .iter()
@@ -452,8 +451,8 @@ impl Family<'_> {
         let _ = writeln!(self.text, "{}{labels} {value}", self.name);
     }
 
-    /// Adds the samples of a histogram: how many values exceed the bound before and not this one, how many
-    /// exceed all bounds, and what all of them add up to.
+    /// Adds the samples of a histogram: for each bound, the number of values above the previous bound and up
+    /// to this one; then the number above all bounds, and the sum.
     pub(crate) fn histogram(&mut self, counts: impl Iterator<Item = (f64, u64)>, longer: u64, sum: f64) {
         let (name, mut total) = (self.name, 0_u64);
         for (bound, count) in counts {

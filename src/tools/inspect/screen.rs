@@ -67,12 +67,12 @@ impl Screen {
         self.clear()
     }
 
-    /// Gives the terminal back until it is taken again.
+    /// Releases the terminal until it is taken again.
     pub fn give_back(&self) {
         leave();
     }
 
-    /// Forgets what is drawn, and asks for the size again.
+    /// Forgets the drawn screen, and queries the size again.
     pub fn clear(&mut self) -> io::Result<()> {
         self.terminal = blank()?;
         Ok(())
@@ -107,14 +107,14 @@ fn take() -> io::Result<()> {
 /// Does nothing if the terminal was released already.
 fn leave() {
     if is_raw_mode_enabled().unwrap_or(false) {
-        // Nothing is left to be done for a terminal that is gone.
+        // If the terminal is gone, nothing can be restored.
         let _ = disable_raw_mode();
         let _ = execute!(stdout(), Show, LeaveAlternateScreen);
     }
 }
 
-/// An empty screen as large as the terminal is now. Ratatui's own clear queries the cursor position, and
-/// would wait for an answer that the key-reading thread consumes.
+/// An empty screen as large as the terminal is now. Ratatui's own `clear` queries the cursor position, and
+/// would wait for an answer that the thread for keys has already read.
 fn blank() -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
     let (columns, rows) = terminal::size();
     let mut backend = CrosstermBackend::new(BufWriter::with_capacity(1 << 16, stdout()));
@@ -123,8 +123,8 @@ fn blank() -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
     Terminal::with_options(backend, TerminalOptions { viewport })
 }
 
-// What a full-screen program waits for: a key, a signal, or the next second. One thread reads keys and
-// another takes signals, so that neither interrupts the drawing of a screen.
+// The events of a full-screen program: a key, a signal, or the next second. One thread reads keys and another
+// takes signals, so that neither interrupts the drawing of a screen.
 
 /// What came first.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -150,7 +150,7 @@ impl Events {
     pub fn begin() -> io::Result<Self> {
         let (sender, queue) = channel();
         let keys = sender.clone();
-        // Before any other thread is there, because each has its own mask.
+        // Before any other thread is started, because each has its own mask.
         let signals = TakenSignals::begin(move |signal| sender.send(Event::Signal(signal)).is_ok())?;
         thread::Builder::new().spawn(move || {
             while let Ok(event) = event::read() {

@@ -74,7 +74,7 @@ impl Seen {
         Self { file, survey, free }
     }
 
-    /// Whether nothing holds a slot of it, waits for one, or went wrong.
+    /// Whether no slot of it is held, no launch waits, and no error occurred.
     fn is_idle(&self) -> bool {
         let is_idle = |survey: &TableSnapshot| survey.used == 0 && survey.waiting.is_empty();
         self.survey.as_ref().is_ok_and(is_idle) && self.file.failure().is_none()
@@ -168,7 +168,7 @@ fn summary(repository: &Surveyed, left_out: usize) -> [String; 8] {
     [Style::Name.paint(&visible(&repository.name)), dash(), limit, dash(), dash(), dash(), dash(), note]
 }
 
-/// Whether the launch has a slot, or had one: a waiting launch has neither, and a refused one too.
+/// Whether a slot is or was held: waiting and refused launches never held one.
 fn was_used(survey: &TableSnapshot) -> bool {
     survey.used > 0 || survey.last_start.is_some() || survey.last_end.is_some()
 }
@@ -213,7 +213,7 @@ fn note(file: &ListedFile, survey: &TableSnapshot, free: Option<Free>, clock: &C
     notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// Use is above the limit if that was lowered, or if a rule always admits.
+/// The use exceeds the limit if the limit was lowered, or if a rule has `action = "count"`.
 fn note_of_use(file: &ListedFile, survey: &TableSnapshot, clock: &Clock) -> String {
     match file.limit() {
         Some(0) => Style::Warning.paint("closed: its limit is 0"),

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &HistoryArguments, situation: &Situation) -> Result
     print(&table(&events))
 }
 
-/// Says what was read beside the log, and how far back it goes.
+/// Reports the rotated files that were read, and how far back they go.
 fn tell(covered: &Covered, first: Option<u64>) {
     if let Some(text) = covered.to_text() {
         let since = first.map(|millis| std::time::UNIX_EPOCH + std::time::Duration::from_millis(millis));
@@ -115,7 +115,7 @@ fn follow(arguments: &HistoryArguments, situation: &Situation, filter: Filter) -
     Ok(ExitStatus::Success as u8)
 }
 
-/// A row whose columns are aligned without knowing what comes.
+/// A row whose columns are aligned without knowing the following rows.
 fn line(row: &[String; 7]) -> String {
     const WIDTHS: [usize; 7] = [6, 12, 8, 7, 12, 7, 0];
     let cell = |(number, (text, columns)): (usize, (&String, usize))| {
@@ -147,8 +147,8 @@ fn print_lines(logs: Logs, filter: Filter) -> Result<u8, Error> {
     print(&piece)
 }
 
-// The repositories of an event with their members, as listings show them. A log that is to be replayed says
-// whose table each was; every other has the names of repositories alone.
+// The repositories of an event with their members, as listings show them. A log with `replay` has the member
+// of each table; other logs have only the names of repositories.
 
 /// The subject of an event: `matlab=7 matlab-per-user [ann]=3`.
 fn repositories(event: &Event, names: &NameCache) -> String {
@@ -164,8 +164,8 @@ fn repositories(event: &Event, names: &NameCache) -> String {
     shown.join(" ")
 }
 
-/// The member of the table that the event names this often. Unknown if it has more tables than it names, of
-/// several members.
+/// The member of the table that the event names at this position. Unknown if the event has more tables than
+/// it names, of several members.
 fn member_of<'a>(event: &'a Event, name: &str, before: usize) -> Option<&'a str> {
     let is_named = |table: &&TableSeen| table.repository == name;
     let is_own = |table: &&TableSeen| is_named(table) && !table.shared && table.room.is_none();

@@ -29,13 +29,13 @@ const MOST_THREADS: usize = 8;
 /// Threads that parse.
 pub(crate) struct Parsers {
     jobs: Sender<Job>,
-    /// How many pieces of one log are parsed, or wait to be seen, at once.
+    /// How many pieces of one log are parsed, or wait to be read, at once.
     ahead: usize,
 }
 
 struct Job {
     piece: Piece,
-    /// Events that were seen.
+    /// Used events.
     spent: Vec<Event>,
     done: SyncSender<Parsed>,
 }
@@ -106,7 +106,7 @@ impl Parsed {
     }
 }
 
-/// The events of one log, one after the other, because a log may be too long to keep.
+/// The events of one log, one after the other, because a log may be too long for the memory.
 pub(crate) struct Log<R> {
     pieces: Pieces<R>,
     /// The parts being parsed, in the order of the log.
@@ -168,13 +168,13 @@ impl<R: Read> Log<R> {
         self.spent.extend(spent);
     }
 
-    /// Sees to it that the threads have something to do.
+    /// Gives work to the threads.
     fn read_ahead(&mut self, parsers: &Parsers) {
         while self.ahead.len() < parsers.ahead && !self.is_over {
             match self.pieces.next_piece(mem::take(&mut self.text)) {
                 Ok(Some(piece)) => {
                     let (done, parsed) = sync_channel(1);
-                    // If no thread is left, the answer that never comes says so.
+                    // If no thread is left, the missing answer shows that.
                     let _ = parsers.jobs.send(Job { piece, spent: mem::take(&mut self.spent), done });
                     self.ahead.push_back(parsed);
                 }
@@ -196,9 +196,9 @@ pub(crate) struct Pieces<R> {
     log: R,
     /// The beginning of a line whose end was not read yet.
     rest: Vec<u8>,
-    /// Whether what comes belongs to a line that is left out.
+    /// Whether the next bytes belong to a line that is left out.
     is_skipping: bool,
-    /// Why nothing comes any more.
+    /// Why there are no more lines.
     failed: Option<io::Error>,
 }
 
@@ -217,8 +217,8 @@ impl<R: Read> Pieces<R> {
         Self { log, rest: Vec::new(), is_skipping: false, failed: None }
     }
 
-    /// The next lines, in the memory of others that are no longer needed; none at the end. Where the log
-    /// breaks off, the lines before that come first.
+    /// The next lines, in the memory of others that are no longer needed; none at the end. If reading fails,
+    /// the lines before the failure come first.
     pub(crate) fn next_piece(&mut self, spent: Vec<u8>) -> io::Result<Option<Piece>> {
         let mut piece = Piece { text: spent, too_long: 0 };
         piece.text.clear();
@@ -247,7 +247,7 @@ impl<R: Read> Pieces<R> {
         Ok(piece.text.len() > before || self.failed.is_some())
     }
 
-    /// Forgets what belongs to a line that is left out.
+    /// Discards the bytes of a line that is left out.
     fn skip(&mut self, piece: &mut Piece) {
         if mem::take(&mut self.is_skipping) {
             match piece.text.iter().position(|byte| *byte == b'\n') {

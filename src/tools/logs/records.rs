@@ -21,7 +21,7 @@ use crate::{
 /// a tenth of it.
 pub(crate) const LONGEST_LINE: u64 = 1 << 20;
 
-/// Lines that are no events. Rotation may have cut a log.
+/// Lines that are not events. Rotation may have cut a log.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Skipped {
     /// Lines that could not be parsed.
@@ -39,7 +39,7 @@ pub(crate) struct Reader<R> {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads what the log holds from here on.
+    /// Reads the rest of the log.
     pub(crate) fn new(log: R) -> Self {
         Self { log, clock: Clock::now(), line: Vec::new(), skipped: Skipped::default() }
     }

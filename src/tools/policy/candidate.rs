@@ -1,5 +1,5 @@
-//! A policy under review: as it is, or with new texts in some of its files. Whether it is valid, how its
-//! tests went, and what would change.
+//! A policy that is being checked: the present one, or one with new texts in some of its files. It has the
+//! faults, the results of the tests, and the changes.
 
 use std::{
     cell::OnceCell,
@@ -40,7 +40,7 @@ use crate::{
     },
 };
 
-/// A policy with what is to be judged of it.
+/// A policy with its findings.
 pub(super) struct Candidate {
     proposals: Vec<Proposal>,
     /// The file that it would replace.
@@ -58,7 +58,7 @@ pub(super) struct Review {
 }
 
 impl Review {
-    /// Whether it goes in without a question.
+    /// Whether it can be put in place without a prompt.
     pub(super) fn is_agreed(&self, consent: ConsentOptions) -> bool {
         let ConsentOptions { yes, allow_uncounted } = consent;
         self.obstacle.is_none() && yes && (allow_uncounted || !self.forgets)
@@ -97,7 +97,7 @@ impl Candidate {
         self.new.as_ref().map(Policy::warnings).unwrap_or_default()
     }
 
-    /// How each of its tests went, if it has no faults.
+    /// The results of its tests, if it has no faults.
     pub(super) fn tests(&self) -> &[TestResult] {
         self.tests.get_or_init(|| {
             let play = |policy| rehearse(policy, Timestamp::now());
@@ -115,8 +115,7 @@ impl Candidate {
     }
 
     /// Whether it may be put in place: it has neither a fault nor a failed test. Existing faults of other
-    /// files are no reason against it, because otherwise two files with faults could never be corrected one
-    /// after the other.
+    /// files do not prevent it. Otherwise two files with faults could never be corrected one after the other.
     pub(super) fn is_sound(&self) -> bool {
         self.obstacle().is_none()
     }
@@ -139,7 +138,7 @@ impl Candidate {
         self.faults().find(of_ours)?.line_column().map(|(line, _)| line)
     }
 
-    /// Shows what is wrong with it and what would be different.
+    /// Shows its faults and the changes.
     pub(super) fn review(&self, situation: &Situation) -> Result<Review, Error> {
         let complaints = self.complaints();
         if !complaints.is_empty() {
@@ -179,7 +178,7 @@ impl Candidate {
     }
 }
 
-/// How one test went.
+/// The result of one test.
 pub(super) struct TestResult {
     json: Value,
     /// The expected and the actual result, and that of every rule.
@@ -229,7 +228,7 @@ pub(super) fn counted(number: usize, what: &str) -> String {
     format!("{number} {what}{plural}")
 }
 
-/// Whether two are about the same, on whatever line.
+/// Whether two findings are about the same, on any line.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     (&one.path, one.code, &one.message) == (&other.path, other.code, &other.message)
 }
@@ -267,7 +266,7 @@ fn place(file: &ListedFile) -> (Option<&Path>, Option<&str>) {
     (file.path(), file.table())
 }
 
-// The launches that run now, as far as they can be seen: each with what a policy asks of it.
+// The visible running launches, each with the facts that a policy uses.
 
 struct Running {
     pid: i32,
@@ -301,7 +300,7 @@ impl<'s> Present<'s> {
         Self { situation, running }
     }
 
-    /// Which of them one policy would refuse and another not, in lines for people; empty if none.
+    /// The launches that only one of two policies would refuse, in lines for people; may be empty.
     fn refused_by(&self, new: &Policy, old: &Policy) -> String {
         let (by_new, by_old) = (self.judge(new), self.judge(old));
         let all = self.running.iter().zip(by_new).zip(by_old);

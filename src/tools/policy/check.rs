@@ -1,5 +1,5 @@
-//! `rungate policy check`: every fault, every warning and every failed test of the policy at once; and with
-//! `--from` what it would do to the launches of a log.
+//! `rungate policy check`: every fault, every warning and every failed test of the policy at once; with
+//! `--from` also its effect on the launches of a log.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -66,7 +66,7 @@ pub(super) fn run(arguments: &CheckArguments, situation: &Situation) -> Result<u
     Ok(if is_fine { ExitStatus::Success } else { ExitStatus::Failure } as u8)
 }
 
-/// The policy that is checked, with what is wrong with it on this host.
+/// The checked policy, with the findings on this host.
 fn gather(
     arguments: &CheckArguments,
     situation: Situation,
@@ -116,7 +116,7 @@ fn show(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> 
     Ok(())
 }
 
-/// Says what is wrong, and how much of it there is.
+/// Reports the faults, and their number.
 fn complain(parts: &[String], what: &str) {
     if !parts.is_empty() {
         let style = if what == "warning" { Style::Warning } else { Style::Fault };
@@ -173,11 +173,11 @@ fn said(diagnostic: &Diagnostic) -> Value {
     })
 }
 
-// `rungate policy check --from LOG`: what happened is what is expected of the policy. A launch that started
-// has to start again, at once or after a wait. A launch that was refused and would start now is reported, but
-// is not a failure: most changes have this purpose.
+// `rungate policy check --from LOG`: the result in the log is what the policy is expected to give. A launch
+// that started has to start again, at once or after a wait. A launch that was refused and would start now is
+// reported, but is not a failure: most changes have this purpose.
 
-/// Launches of one user with one command that went otherwise.
+/// Launches of one user with one command that have another result.
 pub(super) struct Changed {
     user: String,
     command: String,
@@ -198,7 +198,7 @@ pub(super) struct FromLog {
 }
 
 impl FromLog {
-    /// Plays the launches of logs under the policy.
+    /// Simulates the launches of logs under the policy.
     pub(super) fn play(
         policy: &Policy,
         logs: &[PathBuf],

@@ -23,7 +23,7 @@ use crate::{
 /// The name of standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// Prints what differs; the status says whether anything does, as that of diff(1).
+/// Prints the differences; the status shows whether there are any, like that of diff(1).
 pub(super) fn run(arguments: &DiffArguments, situation: &Situation) -> Result<u8, Error> {
     let DiffArguments { old, new } = arguments;
     if [old, new].iter().all(|path| path.as_os_str() == STANDARD_INPUT) {
@@ -58,7 +58,7 @@ fn text_of_standard_input() -> Result<String, Error> {
     Ok(text)
 }
 
-/// A file alone knows no drop-in and no main file.
+/// A single file is compared without drop-ins and main file.
 fn advice(path: &Path) -> Option<String> {
     let is_file = path.is_file();
     is_file.then(|| {
@@ -109,7 +109,7 @@ fn headline(change: &Change) -> String {
     }
 }
 
-/// Rules and tests are called by sentences.
+/// The names of rules and tests are sentences.
 fn shown_name(kind: PartKind, name: &str) -> String {
     let name = visible(name);
     if matches!(kind, PartKind::Rule | PartKind::Test) { format!("\"{name}\"") } else { name }
@@ -122,11 +122,11 @@ fn short(place: &Place) -> String {
 
 /// Each key with its change.
 fn lines(change: &Change) -> Vec<(String, String)> {
-    // A test that is new or gone says enough by its name.
+    // For a new or removed test, its name is enough.
     if change.kind == PartKind::Test && change.turn != Turn::Changed {
         return Vec::new();
     }
-    // The order of a family is one thing; and of a table that is new or gone every key is.
+    // The order of a family is shown as one change; for a new or removed table, every key is.
     if change.kind == PartKind::Family || matches!(change.turn, Turn::Added | Turn::Removed) {
         return change
             .keys

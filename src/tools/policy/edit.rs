@@ -75,7 +75,7 @@ impl Session {
     fn run(self, lock: &mut EditLock) -> Result<u8, Error> {
         let mut line = None;
         loop {
-            // If the lock is lost, the next edit says where this is. It is not worth stopping for.
+            // If the lock is lost, the next edit says where this is. This failure need not stop the edit.
             let _ = lock.note(self.copy.path());
             let ended_well = self.editor.edit(self.copy.path(), line).map_err(|error| self.kept(error))?;
             let text = self.copy.text().map_err(|error| self.kept(error))?;
@@ -148,7 +148,7 @@ impl Session {
         ExitStatus::Success as u8
     }
 
-    /// An error by which nothing was edited.
+    /// An error before anything was edited.
     fn left_unchanged(self, error: Error) -> Error {
         let advice = format!("{} is unchanged", visible(self.target.path()));
         self.copy.remove();
@@ -160,7 +160,7 @@ impl Session {
         ExitStatus::Failure as u8
     }
 
-    /// An error by which nothing that was edited is lost.
+    /// An error after editing; the copy is kept.
     fn kept(&self, error: Error) -> Error {
         error.advise(format!("The edited text is in {}", visible(self.copy.path())))
     }
@@ -180,7 +180,7 @@ struct EditedCopy {
 }
 
 impl EditedCopy {
-    /// A copy of the present text.
+    /// Creates a copy of the present text.
     fn of(target: &Target, situation: &Situation) -> Result<Self, Error> {
         let failed = |what: &str, errno: Errno| {
             Error::new(ExitStatus::System, format!("cannot create a copy to edit: {what}: {}", errno.desc()))
@@ -213,12 +213,12 @@ impl EditedCopy {
         })
     }
 
-    /// Whether this was in it first.
+    /// Whether the copy originally had this text.
     fn is_original(&self, text: &str) -> bool {
         self.original == text
     }
 
-    /// Removes it, and what an editor left beside it.
+    /// Removes it, with the files that an editor left beside it.
     fn remove(self) {
         let _ = fs::remove_dir_all(&self.directory);
     }
@@ -246,14 +246,14 @@ const GO_TO_LINES: [&str; 12] = [
     "editor",
 ];
 
-/// A program that edits a file, with what goes before the file.
+/// A program that edits a file, with its arguments before the file.
 struct Editor {
     program: PathBuf,
     arguments: Vec<OsString>,
 }
 
 impl Editor {
-    /// The one that this user wants.
+    /// The editor of this user.
     fn find(situation: &Situation) -> Result<Self, Error> {
         let named = [("VISUAL", env::var("VISUAL")), ("EDITOR", env::var("EDITOR"))];
         let named = named.into_iter().find_map(|(variable, text)| {
@@ -300,7 +300,7 @@ impl Editor {
         }
     }
 
-    /// Edits a file, perhaps from a line on, and waits. Returns whether the editor ended well.
+    /// Edits a file, perhaps from a line on, and waits. Returns whether the editor succeeded.
     fn edit(&self, file: &Path, line: Option<usize>) -> Result<bool, Error> {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments);

@@ -1,5 +1,5 @@
-//! `rungate policy install`: files become those of the policy, after the checks of `rungate policy edit`,
-//! each in one step; drop-ins are removed in the same way.
+//! `rungate policy install`: puts files in place as the policy after the checks of `rungate policy edit`,
+//! each in one step. Drop-ins are removed in the same way.
 
 use std::{
     path::{Path, PathBuf},
@@ -185,9 +185,9 @@ fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
 // together cannot be. So their order leaves the policy without a fault after each step, even if the next one
 // never happens.
 
-/// Such an order, by index; `None` if there is none.
+/// The order, by index; `None` if there is none.
 pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Vec<usize>> {
-    // Where it has faults already no step can make it worse for anybody.
+    // If the policy already has faults, no step can make it worse.
     if Policy::propose(sources, &[], None).is_err() {
         return Some((0..proposals.len()).collect());
     }

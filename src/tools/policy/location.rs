@@ -1,5 +1,5 @@
-//! Where a file of a policy is, and whose policy it belongs to. Its directory was judged, and a lock keeps
-//! other users from changing a file in it meanwhile.
+//! Where a file of a policy is, and whose policy it belongs to. Its directory was checked, and a lock
+//! prevents other users from changing a file in it meanwhile.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -28,11 +28,11 @@ use crate::{
 
 /// Where a file of a policy is.
 pub(super) struct Location {
-    /// As the policy names it.
+    /// The path that the policy names.
     pub(super) path: PathBuf,
     /// The policy that it belongs to.
     pub(super) sources: Sources,
-    /// Where it really is.
+    /// The resolved path.
     pub(super) directory: Rc<TrustedDirectory>,
     pub(super) name: OsString,
 }
@@ -165,7 +165,7 @@ pub(super) fn read_candidate(path: &Path, situation: &Situation) -> Result<Strin
     String::from_utf8(bytes).map_err(|_| refused(format!("{} is not UTF-8 text", visible(path))))
 }
 
-/// The policy that a path is of: the system's, the caller's own, or the one that it is.
+/// The policy to which a path belongs: the system's, the caller's own, or the file itself.
 fn sources_of(path: &Path, situation: &Situation) -> Result<Sources, Error> {
     let system = Sources::system(situation.credentials.uid);
     let own = situation.own_policy();
@@ -204,7 +204,7 @@ fn path_in(sources: &Sources, path: &Path) -> PathBuf {
     }
 }
 
-/// The directory of a system's policy or of one's own is made if it is missing.
+/// The directory of the system's policy, or of the caller's own, is created if it is missing.
 fn make_directory(path: &Path, sources: &Sources, situation: &Situation) -> Result<(), Error> {
     let Some(directory) = path.parent().filter(|_| sources.given.is_none()) else { return Ok(()) };
     let mode = if sources.own.is_some() { 0o700 } else { 0o755 };
@@ -233,7 +233,7 @@ fn canonical(path: &Path) -> Result<PathBuf, Error> {
     })
 }
 
-/// That another user can have written it.
+/// The finding that another user may have written it.
 pub(super) fn distrusted(path: &Path, distrust: &InsecurePath) -> Error {
     let text =
         if distrust.path == path { distrust.to_string() } else { format!("{}: {distrust}", visible(path)) };

@@ -22,7 +22,7 @@ use crate::{
     text::{error::Error, json, stream::print},
 };
 
-/// Does what was asked for.
+/// Runs the requested subcommand.
 pub(super) fn run(arguments: &PolicyAction, situation: Situation) -> Result<u8, Error> {
     match arguments {
         PolicyAction::Check(arguments) => check::run(arguments, &situation),

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-/// Why `--yes` alone is not enough where held slots would not be counted.
+/// Why `--yes` alone is not enough if held slots would not be counted.
 pub(super) const NOT_BY_YES: &str =
     "slots are held that would not be counted; --yes --allow-uncounted accepts that";
 
@@ -14,7 +14,7 @@ pub(crate) fn is_there_anybody() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks until one of the answers is given; none if the terminal has no more to say.
+/// Asks until one of the answers is given; none at the end of the input.
 pub(crate) fn ask<T: Copy>(question: &str, answers: &[Answer<T>]) -> Option<T> {
     loop {
         // The answer follows the question, on one line.

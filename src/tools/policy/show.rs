@@ -1,6 +1,6 @@
 //! `rungate policy show`: the policy in force, drop-ins merged and aliases replaced, as a policy that decides
-//! the same. If the caller adds to the system's, each layer is printed as a policy of its own, under a line
-//! that names it.
+//! the same. If the caller's own policy is added to the system's, each layer is printed as a separate policy,
+//! under a line that names it.
 
 use crate::{
     launch::situation::Situation,

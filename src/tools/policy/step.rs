@@ -24,7 +24,7 @@ use crate::{
 };
 use jiff::Timestamp;
 
-/// Makes the steps one after the other; the first that cannot be made is the last that is tried.
+/// Makes the steps one after the other, and stops at the first failure.
 pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), Error> {
     let mut done: Vec<String> = Vec::new();
     let steps: Vec<&Step> = steps.into_iter().collect();
@@ -129,19 +129,19 @@ impl Step {
     }
 }
 
-// What the policy of the system was before each of its last changes: `edit`, `install` and `undo` keep a
-// copy of all of its files before they change one.
+// The system's policy before each of its last changes: `edit`, `install` and `undo` keep a copy of all its
+// files before they change one.
 
-/// Where the copies are: beside the policy, so that what keeps one keeps the other.
+/// Where the copies are: beside the policy, so that backups include both.
 const PLACE: &str = "/etc/rungate/policy.past";
 
 /// How many there are.
 const KEPT: usize = 10;
 
-/// The file that says who changed what.
+/// The file that records who changed what.
 const NOTE: &str = "note";
 
-/// One copy: what the policy was until then.
+/// One copy of the policy before a change.
 pub(super) struct Copy {
     pub(super) path: PathBuf,
     pub(super) until: Timestamp,
@@ -160,7 +160,7 @@ impl Copy {
         all
     }
 
-    /// Who made the change after it, and what that was.
+    /// Who made the next change, and what it was.
     pub(super) fn note(&self) -> (String, String) {
         let text = fs::read_to_string(self.path.join(NOTE)).unwrap_or_default();
         let (who, what) = text.trim_end().split_once('\n').unwrap_or(("?", "?"));
@@ -168,8 +168,8 @@ impl Copy {
     }
 }
 
-/// Keeps a copy of the system's policy before these files are changed. What cannot be kept is no reason to
-/// change nothing.
+/// Keeps a copy of the system's policy before these files are changed. A failure to keep a copy does not
+/// prevent the change.
 pub(super) fn remember(files: &[&Path], what: &str) {
     let drop_ins = Sources::system(0).drop_ins();
     let is_of_system =
@@ -189,7 +189,7 @@ pub(super) fn remember(files: &[&Path], what: &str) {
 fn copy(what: &str, drop_ins: &Path) -> io::Result<()> {
     let place = Path::new(PLACE);
     fs::create_dir_all(place)?;
-    // Changes come one after the other: what is there of another one was left by a process that was killed.
+    // Changes are made one after the other, so files of another change were left by a killed process.
     for left in fs::read_dir(place)?.flatten() {
         if left.file_name().as_encoded_bytes().starts_with(b".new.") {
             let _ = fs::remove_dir_all(left.path());

@@ -23,7 +23,7 @@ use crate::{
     },
 };
 
-/// The mode of a file that was not there: every launch reads it.
+/// The mode of a new file, which every launch reads.
 const NEW: Attributes = Attributes { before: None, mode: 0o644 };
 
 /// One file of a policy.
@@ -72,7 +72,7 @@ impl Target {
     }
 }
 
-/// The text under a name and its owner; an owner of the delegation counts as any.
+/// The text under a name and its owner; the owner of the delegation may also own it.
 fn read(
     directory: &TrustedDirectory,
     name: &OsStr,
@@ -98,12 +98,12 @@ fn unkept(path: &Path, why: &str) -> Error {
         .advise("Change it where it is, and then: rungate policy check".to_owned())
 }
 
-// A drop-in that is removed: the file, or the link, also one that the policy distrusts.
+// Removes a drop-in: the file, or the link, even if the policy does not trust it.
 
 /// Distinguishes it from a later file.
 type State = (u64, u64, i64, i64);
 
-/// A drop-in that is to go.
+/// A drop-in to remove.
 pub(super) struct Removal {
     pub(super) location: Location,
     before: Option<State>,

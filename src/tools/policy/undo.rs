@@ -1,5 +1,5 @@
-//! `rungate policy log` and `undo`: the last changes of the system's policy, and the way back, with the same
-//! checks as any other change.
+//! `rungate policy log` and `undo`: shows the last changes of the system's policy, and undoes them, with the
+//! same checks as any other change.
 
 use std::{ffi::OsString, fs, path::Path, rc::Rc};
 
@@ -52,7 +52,7 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
     install::perform(steps(&copy.path, situation)?, arguments.consent, situation)
 }
 
-/// What leads from the policy as it is to a copy.
+/// The steps from the present policy to a copy.
 fn steps(copy: &Path, situation: &Situation) -> Result<Vec<Step>, Error> {
     let read = |path: &Path| {
         fs::read_to_string(path).map_err(|error| {

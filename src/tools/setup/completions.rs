@@ -1,6 +1,6 @@
 //! `rungate completions SHELL`: the script with which a shell completes command lines of rungate; and, with
-//! words after `--`, the answer to such a script. A script has a few fixed lines for each shell, because the
-//! answer has all knowledge.
+//! words after `--`, the answer to such a script. The script of a shell has only a few fixed lines, because
+//! rungate computes the answer.
 
 use std::{
     collections::BTreeSet,
@@ -52,8 +52,8 @@ pub(crate) fn run(arguments: &CompletionsArguments) -> Result<u8, Error> {
     printed(stream::pass_on(&lines))
 }
 
-/// tcsh has the line up to the cursor as one text. Only blanks divide it: there is no quoted word that
-/// rungate could complete.
+/// tcsh has the line up to the cursor as one text. It is split only at blanks, because rungate completes no
+/// quoted words.
 fn split(line: &OsString) -> Vec<OsString> {
     let words = line.to_string_lossy();
     let mut words: Vec<OsString> = words.split_whitespace().map(OsString::from).collect();
@@ -105,8 +105,8 @@ impl Shell {
 }
 
 // The completions of a command line: subcommands, options and their values from the definition of the command
-// line; names of repositories, commands and users from the policy and the system; and paths. An error is
-// never reported, because the user asked rungate for nothing yet.
+// line; names of repositories, commands and users from the policy and the system; and paths. Errors are never
+// reported, because the user has not run rungate yet.
 
 /// A word that may be next.
 struct Candidate {
@@ -130,10 +130,10 @@ fn answer(words: &[OsString]) -> Vec<Candidate> {
     place.candidates(word)
 }
 
-/// Where on the command line a word is.
+/// The position of a word on the command line.
 struct Place<'a> {
     command: &'a Command,
-    /// How many operands of the command come before.
+    /// The number of operands before it.
     operands: usize,
     /// An option that still needs its value.
     option: Option<&'a Arg>,
@@ -276,7 +276,7 @@ impl<'a> Place<'a> {
         found
     }
 
-    /// The values of an argument that begin so.
+    /// The values of an argument with this beginning.
     fn values(&self, argument: &Arg, word: &OsStr) -> Vec<Candidate> {
         let possible = argument.get_possible_values();
         if !possible.is_empty() {
@@ -318,7 +318,7 @@ impl<'a> Place<'a> {
         names.into_iter().map(Candidate::plain)
     }
 
-    /// Those; and, once something is typed, the programs in `PATH`.
+    /// The commands of the policy; after the first letter also the programs in `PATH`.
     fn programs(&self, word: &OsStr) -> Vec<Candidate> {
         let mut found: Vec<Candidate> = self.commands(word).collect();
         if !word.is_empty() {
@@ -353,7 +353,8 @@ fn users(word: &OsStr) -> Vec<Candidate> {
     names.map(Candidate::plain).collect()
 }
 
-/// Files and directories whose paths begin so. Hidden ones are shown if the word asks for them.
+/// Files and directories whose paths have this beginning. Hidden ones are shown only if the word begins with
+/// a dot.
 fn paths(word: &OsStr) -> Vec<Candidate> {
     let bytes = word.as_bytes();
     let (folder, begin) = bytes.split_at(bytes.iter().rposition(|byte| *byte == b'/').map_or(0, |at| at + 1));
@@ -370,7 +371,7 @@ fn paths(word: &OsStr) -> Vec<Candidate> {
     found.into_iter().map(Candidate::plain).collect()
 }
 
-/// The programs in the directories of `PATH` whose names begin so.
+/// The programs in the directories of `PATH` whose names have this beginning.
 fn in_path(word: &OsStr) -> BTreeSet<OsString> {
     let path = env::var_os("PATH").unwrap_or_default();
     let directories: Vec<PathBuf> = env::split_paths(&path).filter(|path| path.is_absolute()).collect();

@@ -1,5 +1,5 @@
-//! A file of a repository, or a table of the agent, in a listing: where it is, and what the policy says of
-//! it.
+//! A file of a repository, or a table of the agent, in a listing: where it is, and its settings in the
+//! policy.
 
 use std::{
     ffi::OsStr,
@@ -50,7 +50,7 @@ pub(crate) struct ListedFile {
     pub(crate) name: String,
     /// Its member, if there is one for each, from its name.
     pub(crate) member: Option<String>,
-    /// Where its line ends.
+    /// The maximum length of its queue.
     pub(crate) queue: Queue,
     pub(super) kept_at: KeptAt,
     /// Its settings by the policy, as far as names could be looked up.
@@ -61,7 +61,7 @@ pub(crate) struct ListedFile {
 pub(super) enum KeptAt {
     /// A lock file of the policy.
     File(PathBuf, Way),
-    /// A lock file that was named by its path, so that it should be there.
+    /// A lock file that was named by its path, which should exist.
     Named(PathBuf),
     /// A table of the agent's, by its name.
     Agent(String),
@@ -77,7 +77,7 @@ pub(crate) struct Free {
 }
 
 impl Free {
-    /// `2 kept for the queue`, where there are any.
+    /// `2 kept for the queue`, if there are any.
     pub(crate) fn note(self) -> Option<String> {
         (self.for_queue > 0).then(|| format!("{} kept for the queue", self.for_queue))
     }
@@ -99,7 +99,7 @@ impl Way {
         Self { base, private, is_own: !policy.layers()[known.layer].is_of_system() }
     }
 
-    /// The way to whatever is in a directory.
+    /// The path to a file in a directory.
     pub(super) fn within(base: PathBuf, situation: &Situation) -> Self {
         let private = base.starts_with(&situation.runtime).then(|| situation.runtime.clone());
         Self { base, private, is_own: false }
@@ -156,15 +156,15 @@ impl ListedFile {
         self.table().map_or_else(Vec::new, |table| agent::unreadable_slots(table, &survey.holders))
     }
 
-    /// How many slots every launch may have, and how many more only waiting launches: as a launch that
-    /// comes now would be judged. None if the limit is not known.
+    /// How many slots every launch may have, and how many more only waiting launches, judged as for a new
+    /// launch. None if the limit is not known.
     pub(crate) fn free(&self, survey: &TableSnapshot, generation: u16) -> Option<Free> {
         let idle = self.limit()?.saturating_sub(survey.used + self.kept_idle(survey));
         let is_for_queue = idle > 0 && !survey.waiting.is_empty() && self.is_for_queue(generation);
         Some(if is_for_queue { Free { now: 0, for_queue: idle } } else { Free { now: idle, for_queue: 0 } })
     }
 
-    /// If it cannot be read again, it was read a moment ago: then free slots count as free.
+    /// If it cannot be read again, the state of a moment ago counts: free slots are free.
     fn is_for_queue(&self, generation: u16) -> bool {
         let table = match (self.place(), &self.kept_at) {
             (Some(place), _) => LockFile::open_to_read(&place).ok().flatten().map(Rc::new).map(Table::File),
@@ -211,7 +211,7 @@ impl ListedFile {
         }
     }
 
-    /// Removes it, if it is a lock file that has no use any more.
+    /// Removes it, if it is a lock file that is not needed any more.
     pub(crate) fn prune(&self, pause: Option<Pause>, dry_run: bool) -> Result<Pruned, KeeperError> {
         match &self.kept_at {
             KeptAt::File(path, way) => Ok(prune(&way.place(path), pause, dry_run)?),
@@ -260,7 +260,7 @@ impl ListedFile {
         self.terms.as_ref().map_or(&[], |terms| &terms.kept)
     }
 
-    /// Whether slots are kept for some.
+    /// Whether slots are kept for some users.
     pub(crate) fn keeps(&self) -> bool {
         !self.kept().is_empty()
     }
@@ -270,7 +270,7 @@ impl ListedFile {
         self.kept().iter().map(|(slots, _)| survey.free_among(slots)).sum()
     }
 
-    /// `3 kept for %cad`, of what is idle.
+    /// `3 kept for %cad`, for idle slots.
     pub(crate) fn kept_note(&self, survey: &TableSnapshot) -> Option<String> {
         let idle = self.kept().iter().map(|(slots, whom)| (survey.free_among(slots), whom));
         let notes: Vec<String> = idle
@@ -304,7 +304,7 @@ impl ListedFile {
 }
 
 // The owner of one file of a repository, known only by the name of the file: for the policy's settings for
-// their launches. Their groups are those of the database, because there is no session to ask.
+// their launches. The owner's groups are those of the database, because there is no session to query.
 
 /// The policy's settings for one file.
 #[derive(Clone, Debug, Default)]
@@ -337,7 +337,7 @@ struct Named {
     group: Known,
 }
 
-/// A number, and the name where the file has it.
+/// A number, and the name if the file has it.
 type Known = Option<(u32, Option<String>)>;
 
 impl Owner<'_> {
@@ -394,7 +394,7 @@ impl Owner<'_> {
         limit_of_most(self.policy, self.known, &self.nobody())
     }
 
-    /// A launch of nothing by no user, now.
+    /// A request without command and user, now.
     fn nobody(&self) -> Request<'_> {
         Request {
             typed: OsStr::new(""),

@@ -30,7 +30,7 @@ use crate::{
 };
 use jiff::Timestamp;
 
-/// A repository of the policy, or a lock file that was named, and the files that there are of it.
+/// A repository of the policy, or a named lock file, and its existing files.
 pub(crate) struct RepositoryFiles {
     pub(crate) name: String,
     /// The policy's limit for all.
@@ -82,8 +82,8 @@ pub(super) fn files_of(
     RepositoryFiles { limit: Some(of.limit_of_most()), name, of_members: true, files }
 }
 
-/// The tables of a repository that the agent keeps. If it cannot be asked which exist, one represents all, so
-/// that this is visible.
+/// The tables of a repository that the agent keeps. If the agent cannot list them, one entry represents all,
+/// to show the error.
 fn tables_of(
     known: &policy::Repository,
     name: String,
@@ -158,7 +158,7 @@ impl Search<'_> {
     }
 }
 
-/// The names of repositories, as many as anybody reads.
+/// The names of repositories, up to a readable number.
 fn names_of(known: &[policy::Repository]) -> String {
     let shown: Vec<String> = known.iter().take(8).map(|one| visible(one.shown_name())).collect();
     match (shown.as_slice(), known.len() - shown.len()) {
@@ -168,7 +168,7 @@ fn names_of(known: &[policy::Repository]) -> String {
     }
 }
 
-/// The repository, and whose slots of it, where a name is written as listings show it: `seats [ann]`.
+/// The repository, and the member if the name has one, as in listings: `seats [ann]`.
 fn with_member<'a>(policy: &'a Policy, name: &'a OsString) -> Option<(&'a policy::Repository, &'a str)> {
     let (repository, member) = name.to_str()?.strip_suffix(']')?.split_once(" [")?;
     let is_it = |known: &&policy::Repository| repository == known.shown_name() || repository == known.name();
@@ -222,7 +222,7 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
     Err(Error::new(ExitStatus::Usage, text).advise(advice))
 }
 
-// What `status` and `list` show: the repositories of the policy, or those that its faults leave.
+// The content of `status` and `list`: the repositories of the policy, or those that its faults do not affect.
 
 /// The message for a policy without any.
 pub(crate) const NONE: &str = "The policy has no repository: nothing is limited.\n";
@@ -236,7 +236,7 @@ pub(crate) struct Shown {
     pub(crate) is_faulty: bool,
 }
 
-/// Finds what a listing shows. The faults of a policy are printed before what they leave.
+/// Finds what a listing shows. The faults of a policy are printed before the unaffected repositories.
 pub(crate) fn to_show(situation: &Situation, arguments: &ListingArguments) -> Result<Shown, Error> {
     let (policy, error) = situation.salvage_policy();
     let generation = policy.generation(Timestamp::now());
@@ -268,8 +268,8 @@ pub(crate) fn status(is_faulty: bool, failed: bool, unknown: bool) -> u8 {
 }
 
 impl RepositoryFiles {
-    /// Whether a name on the command line is for it: its own, or for a lock file that was found, the path or
-    /// the name of the file.
+    /// Whether a name on the command line means it: its own name or, for a found lock file, the path or the
+    /// name of the file.
     fn is_called(&self, name: &OsString) -> bool {
         let path = self.files.first().and_then(ListedFile::path).filter(|_| !self.of_members);
         *name == *self.name || path.is_some_and(|path| path == name || path.file_stem() == Some(name))
@@ -287,7 +287,7 @@ pub(crate) fn called_despite_faults(
     repositories
 }
 
-/// The repositories that the faults of a policy leave, and every other table of slots that can be found: lock
+/// The repositories that the faults of a policy do not affect, and all other tables that can be found: lock
 /// files in the directories of the policy, and tables of the agent.
 pub(crate) fn despite_faults(policy: &Policy, situation: &Situation) -> Vec<RepositoryFiles> {
     let mut all: Vec<RepositoryFiles> =

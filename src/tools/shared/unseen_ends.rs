@@ -1,7 +1,7 @@
-//! Ends that no process of rungate saw: with the default hold the launcher executed the program, and nothing
-//! is left to write its end. `rungate end --overdue`, which runs regularly, writes it with the bounds that it
-//! knows: the program still ran at the last sweep, and has ended by now. If the agent has seen the end, it
-//! knows the moment. Open runs are saved beside the log, so that each sweep reads only new lines.
+//! Ends that no process of rungate saw: with the default hold the launcher became the program, so no process
+//! can log its end. `rungate end --overdue`, which runs regularly, logs it with bounds: the program still ran
+//! at the last sweep, and has ended by now. If the agent has seen the end, it knows the moment. Open runs are
+//! saved beside the log, so that each sweep reads only new lines.
 
 use std::{
     ffi::OsStr,
@@ -35,7 +35,7 @@ const PRECISION: u64 = 2_000_000;
 /// The state that a sweep saves for the next one.
 #[derive(Debug, Default, Deserialize, Serialize)]
 struct Bookmark {
-    /// Which file it is about, and how much of it was read.
+    /// The file, and how much of it was read.
     file: (u64, u64),
     offset: u64,
     /// When, in microseconds since 1970.
@@ -52,8 +52,8 @@ struct Open {
     began: u64,
 }
 
-/// Looks for launches of this host that have ended, and writes that down in each log that is to be replayed.
-/// Where a log cannot be read or written nothing is lost but the bounds.
+/// Searches for launches of this host that have ended, and logs their ends in each log with `replay`. If a
+/// log cannot be read or written, only the bounds are lost.
 pub(crate) fn look(policy: &Policy, host: &OsStr) {
     for (_, log) in policy.logs().filter(|(_, log)| log.replay) {
         if let LogTarget::File(file) = &log.to {
@@ -87,7 +87,7 @@ fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>
         .map_err(|failure| io::Error::other(failure.to_string()))
 }
 
-/// What the agent knows, if there is one, and this is root.
+/// The ends that the agent has seen, if there is one, and this is root.
 fn seen_by_agent() -> Vec<End> {
     Client::connect().and_then(|mut client| client.ends()).unwrap_or_default()
 }
@@ -98,7 +98,7 @@ fn bookmark_of(log: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Reads what was written since: from the start where the log is another file.
+/// Reads the new lines; from the start, if the log is another file.
 fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
     let file = File::open(path)?;
     let status = file.metadata()?;
@@ -124,7 +124,7 @@ fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
     read_rest(bookmark, file, length, host)
 }
 
-/// Reads a file from where the last look ended.
+/// Reads a file from where the last sweep ended.
 fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -> io::Result<()> {
     file.seek(SeekFrom::Start(bookmark.offset))?;
     let rest = file.take(length.saturating_sub(bookmark.offset));
@@ -148,7 +148,7 @@ fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -
 }
 
 impl Open {
-    /// When it ended, if this is its end.
+    /// The time of the end, if this line is its end.
     fn moment(&self, end: &End) -> Option<u64> {
         let is_own = self.pid == end.pid && micros(end.since).abs_diff(self.began) < PRECISION;
         is_own.then(|| micros(end.until).max(self.began))
@@ -158,7 +158,7 @@ impl Open {
     fn has_ended(&self, now: SystemTime) -> bool {
         let process = Process::find(self.pid).filter(|process| !process.is_zombie());
         let Some(age) = process.and_then(|process| process.age()) else { return true };
-        // It may be younger than it says by the precision of both clocks.
+        // It may seem younger by the precision of both clocks.
         let begun = now.checked_sub(age).map_or(0, micros);
         begun > self.began.saturating_add(PRECISION)
     }

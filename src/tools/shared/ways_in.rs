@@ -1,7 +1,7 @@
 //! The ways by which people and programs reach commands, and where each of them searches: a shim works only
-//! for those that search its directory before the program's. Shells are asked, with the environment that they
-//! would be started with; the rest is read from its settings. Root's startup files affect only root, so root
-//! has the shells asked by a user without any.
+//! for those that search its directory before the program's. Shells are started with their usual environment
+//! and queried; the rest is read from settings. Root's startup files affect only root, so for root the shells
+//! run as a user without any.
 
 use std::{
     env,
@@ -45,21 +45,21 @@ pub(crate) enum Way {
     Service,
 }
 
-/// A way, and where commands are looked for on it.
+/// A way, and where it searches commands.
 #[derive(Clone, Debug)]
 pub(crate) struct WayIn {
     pub(crate) way: Way,
-    /// None if only root, or no user, can know.
+    /// None if this is unknown, or visible only to root.
     search: Option<Search>,
 }
 
-/// The file that a name leads to on one way.
+/// The file that a name finds on one way.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Reach {
     Shim,
     /// A program that is found before it.
     Other(PathBuf),
-    /// Nothing: neither the shim nor a program is looked for where it is.
+    /// Nothing: neither the shim nor a program is found.
     Nothing,
     /// Where this way searches is unknown.
     Unknown,
@@ -91,7 +91,7 @@ fn search(way: Way) -> Option<Search> {
 }
 
 impl Way {
-    /// As it is called in listings.
+    /// Its name in listings.
     pub(crate) fn name(self) -> String {
         match self {
             Self::Login(shell) => format!("{}, logged in", shell.name()),
@@ -105,7 +105,7 @@ impl Way {
         }
     }
 
-    /// As it is called in JSON.
+    /// Its name in JSON.
     pub(crate) fn key(self) -> String {
         match self {
             Self::Login(shell) => format!("{}-login", shell.name()),
@@ -119,7 +119,7 @@ impl Way {
         }
     }
 
-    /// Why it is not known where this way looks.
+    /// Why it is unknown where this way searches.
     pub(crate) fn unknown(self) -> &'static str {
         match self {
             Self::Sudo if !credentials::is_root() => "only root can tell",
@@ -135,7 +135,7 @@ impl Way {
 }
 
 impl WayIn {
-    /// What the name of a shim leads to.
+    /// The file that the name of a shim finds.
     pub(crate) fn reach(&self, shim: &Shim) -> Reach {
         let Some(search) = &self.search else { return Reach::Unknown };
         let mut candidates = search.entries().iter().map(|entry| entry.join(&shim.name));
@@ -150,10 +150,10 @@ impl WayIn {
 // The line, and its file, that makes a way search a directory of shims first. Root gets the system's files,
 // other users their own, if they have one.
 
-/// The rest of a search path, where a setting has to name all of it.
+/// The rest of a search path, if a setting must contain all of it.
 const USUAL: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How the caller can have this directory searched first.
+/// How the caller can put this directory first.
 fn of(way: Way, shims: &Path, is_root: bool) -> String {
     let before = format!("PATH={}:$PATH", shims.shown());
     let whole = format!("PATH={}:{USUAL}", shims.shown());
@@ -179,7 +179,7 @@ fn of(way: Way, shims: &Path, is_root: bool) -> String {
     }
 }
 
-/// What each shell reads whenever it starts, or as sh and bash do, at login.
+/// The startup file of each shell; for sh and bash, that of login shells.
 fn of_shell(shell: Shell, shims: &Path, is_root: bool) -> String {
     let shims = shims.shown();
     let (line, system, own) = match shell {
@@ -221,7 +221,7 @@ fn prepend(line: &str, file: &str) -> String {
 }
 
 fn append(line: &str, file: &str) -> String {
-    // Directories that nothing else need have made.
+    // Directories that may not exist yet.
     let directory = ["environment.d", "conf.d"].iter().find_map(|part| {
         let (directory, _) = file.rsplit_once('/')?;
         directory.ends_with(part).then(|| format!("mkdir -p {directory} && "))
@@ -236,7 +236,7 @@ fn for_root(is_root: bool, remedy: String) -> String {
 // The shells of this host, each with its `PATH`: started as in real use, it reads its startup files and
 // prints it.
 
-/// A shell that people have.
+/// A common shell.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Shell {
     Sh,
@@ -268,14 +268,14 @@ impl Shell {
         places.iter().map(|place| Path::new(place).join(self.name())).find(|path| path.exists())
     }
 
-    /// What it has at login.
+    /// The search path at login.
     fn path_after_login(self) -> Option<OsString> {
         let mut command = self.command(&login_path())?;
-        // The dash tells all of them that it is a login; tcsh takes no other option beside -l.
+        // The dash marks a login shell for all of them; tcsh accepts no other option with -l.
         answer(command.arg0(format!("-{}", self.name())))
     }
 
-    /// What it has where sshd starts it for one command.
+    /// The search path if sshd starts it for one command.
     fn path_over_ssh(self) -> Option<OsString> {
         let mut command = self.command(&ssh_path())?;
         // With these, bash reads the startup files of interactive shells.
@@ -292,22 +292,21 @@ impl Shell {
 // The settings of this host for sessions without a shell, and for shells before their startup files: from the
 // files of login, PAM, cron, sudo, the desktop and systemd.
 
-/// What Debian's login gives to users.
+/// The PATH of Debian's login.
 const LOGIN: &str = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games";
 
-/// What Debian's sshd gives to users.
+/// The PATH of Debian's sshd.
 const SSH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/games";
 
 /// The PATH that cron gives to its jobs.
 const CRON: &str = "/usr/bin:/bin";
 
-/// What systemd gives to its services.
+/// The PATH of systemd's services.
 const SYSTEMD: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin";
 
 const GENERATOR: &str = "/usr/lib/systemd/user-environment-generators/30-systemd-environment-d-generator";
 
-/// How the shell that begins a session on X reads what packages have for it; of these, only what is about
-/// shims.
+/// Runs the files that the X session's shell reads from packages, but only those about shims.
 const SNIPPETS: &str = r#"for part in /etc/X11/Xsession.d/*rungate*; do [ ! -r "$part" ] || . "$part"; done"#;
 
 /// Whether this host has such a way.
@@ -324,11 +323,11 @@ fn is_there(way: Way) -> bool {
     places.iter().any(|place| Path::new(place).exists())
 }
 
-/// The `PATH` on a way that leads through no shell.
+/// The `PATH` on a way without a shell.
 fn path(way: Way) -> Option<OsString> {
     match way {
         Way::Login(_) | Way::Ssh(_) => None,
-        // su keeps what its caller has.
+        // su keeps the PATH of its caller.
         Way::Su => of_pam().or_else(|| env::var_os("PATH")),
         Way::Cron => Some(cron_path()),
         Way::Sudo => sudo_path(),
@@ -349,7 +348,7 @@ fn ssh_path() -> OsString {
     of_pam().unwrap_or_else(|| SSH.into())
 }
 
-/// What PAM gives to a user who logs in.
+/// The PATH that PAM sets at login.
 fn of_pam() -> Option<OsString> {
     in_file("/etc/environment", "PATH")
 }
@@ -366,7 +365,7 @@ fn sudo_path() -> Option<OsString> {
     is_root.then(|| said("sudo", &["-V"], b"Value to override user's $PATH with: "))?
 }
 
-/// In a session it is there to be seen; outside of one, what the session will begin with.
+/// In a session it is the present one; otherwise the one with which a session will begin.
 fn desktop_path() -> Option<OsString> {
     let is_root = credentials::is_root();
     // Root became root in the session of another user.
@@ -375,13 +374,13 @@ fn desktop_path() -> Option<OsString> {
     }
     let mut session = prepared(Path::new("/bin/sh"), &login_path());
     let path = answer(session.args(["-c", &format!("{SNIPPETS}; {QUESTION}")]))?;
-    // This file may start whatever it likes, so it is only read.
+    // This file may start any program, so it is only read, not executed.
     let own = env::var_os("HOME").map(|home| Path::new(&home).join(".xsessionrc"));
     let set = own.filter(|_| !is_root).and_then(|own| in_file(own, "PATH"));
     Some(set.map_or(path.clone(), |set| with_rest(&set, &path)))
 }
 
-/// A search path that was written with the one before in it.
+/// A search path that refers to the previous one.
 fn with_rest(path: &OsStr, before: &OsStr) -> OsString {
     let entries = path.as_bytes().split(|byte| *byte == b':');
     let entries = entries.map(|entry| match entry {
@@ -391,7 +390,7 @@ fn with_rest(path: &OsStr, before: &OsStr) -> OsString {
     OsString::from_vec(entries.collect::<Vec<_>>().join(&b':'))
 }
 
-/// What the user's own systemd has, or would have.
+/// The PATH of the user's own systemd, or the one that it would have.
 fn user_unit_path() -> Option<OsString> {
     let running = || said("systemctl", &["--user", "show-environment"], b"PATH=");
     let mut generator = prepared(Path::new(GENERATOR), OsStr::new(SYSTEMD));
@@ -441,7 +440,7 @@ const MARK: &[u8] = b"rungate finds PATH=";
 /// The question, as each of these shells understands it.
 const QUESTION: &str = r#"printf '\nrungate finds PATH=%s\n' "$PATH""#;
 
-/// A user and a group who own nothing.
+/// A user and a group that own no files.
 const NOBODY: u32 = 65_534;
 
 /// A program that starts as in a new session of the caller; for root, as in one of a user without startup
@@ -464,7 +463,7 @@ fn answer(shell: &mut Command) -> Option<OsString> {
     let mut child = shell.stdout(Stdio::piped()).spawn().ok()?;
     let output = child.stdout.take()?;
     let (tell, told) = mpsc::channel();
-    // Processes of the startup files may keep the pipe open for ever, so this thread is not joined.
+    // Processes from the startup files may keep the pipe open for ever, so this thread is not joined.
     thread::spawn(move || {
         let mut lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
         let marked = lines.find_map(|line| line.strip_prefix(MARK).map(<[u8]>::to_owned));

@@ -129,7 +129,7 @@ struct Explained<'d, 'p> {
     situation: &'d Situation,
     policy: &'p Policy,
     program: &'d Program,
-    /// How a launch ends because the command is not on this machine. Rules are judged by its name.
+    /// The exit status of a launch whose command does not exist on this host. Rules are judged by its name.
     missing: Option<ExitStatus>,
     decision: &'d Decision<'p>,
     now: Timestamp,
@@ -139,12 +139,12 @@ struct Explained<'d, 'p> {
     outlook: DryRun<'d>,
 }
 
-/// Where a claim is in what the rules demand, each counted from 0.
+/// The position of a claim among the demands of the rules, each counted from 0.
 #[derive(Clone, Copy)]
 struct Standing {
     demand: usize,
     alternative: usize,
-    /// For the claims that belong together.
+    /// The position among the claims that belong together.
     place: usize,
 }
 
@@ -188,7 +188,7 @@ impl Explained<'_, '_> {
 // surprise after a change of groups.
 
 impl Explained<'_, '_> {
-    /// The groups that only one of them has.
+    /// The groups that only the session or only the database has.
     fn session(&self) -> String {
         let credentials = &self.situation.credentials;
         let Ok(Some(account)) = accounts::account_of_uid(credentials.uid) else { return String::new() };
@@ -217,7 +217,7 @@ impl Explained<'_, '_> {
     }
 }
 
-/// Claims whose limit would be another one with the groups of the database, which is what listings show.
+/// Claims whose limit would differ with the groups of the database, which listings use.
 fn other_limits(policy: &Policy, request: &Request<'_>, demands: &[Demand<'_>]) -> String {
     let mut text = String::new();
     if !policy.repositories().iter().any(Repository::asks_for_groups) {

@@ -192,7 +192,7 @@ impl Standing {
     }
 }
 
-/// `ok` and `FULL` are seen at a glance.
+/// `ok` and `FULL` must be visible at a glance.
 fn in_colour(verdict: &str) -> String {
     let is_loud = |word: &str| word.len() > 1 && word.chars().all(|c| c.is_ascii_uppercase());
     let first = verdict.split([' ', ':']).next().unwrap_or_default();
@@ -208,7 +208,7 @@ fn first_word(style: Style, text: &str) -> String {
     format!("{}{rest}", style.paint(first))
 }
 
-/// The last name of a path, and the one before it for a drop-in, are enough to tell policy files apart.
+/// The last name of a path, and the one before it for a drop-in, are enough to distinguish policy files.
 fn short_place(place: &str) -> String {
     let mut names = place.rsplitn(3, '/');
     match (names.next(), names.next()) {

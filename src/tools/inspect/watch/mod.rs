@@ -1,5 +1,5 @@
 //! `rungate status --watch`: use, holders and queues, updated each second until the user presses q. It takes
-//! no slot. It draws a snapshot of all repositories and a view, which is what the user has chosen.
+//! no slot. It draws a snapshot of all repositories, as the user's choices (the view) require.
 
 mod observer;
 mod view;
@@ -40,7 +40,7 @@ use crate::{
     },
 };
 
-/// From one look to the next.
+/// The interval between two snapshots.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shows the requested repositories, until it is told to end.
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &ListingArguments, situation: Situation) -> Result<
     })?;
     Ok(match shown {
         End::Asked => ExitStatus::Success as u8,
-        // The sender must see its effect.
+        // The sender of the signal must see its effect.
         End::Signal(signal) => child::die_of(signal as i32),
     })
 }
@@ -110,8 +110,8 @@ fn stop(screen: &mut Screen) -> io::Result<()> {
     }
 }
 
-// From a snapshot and a view to a screen of any size. If there is hardly any room, everything goes but
-// the repositories.
+// From a snapshot and a view to a screen of any size. On a very small screen, only the repositories are
+// shown.
 
 /// Draws the whole screen.
 fn draw(frame: &mut Frame, snapshot: &Snapshot, view: &mut View, glyphs: Glyphs) {
@@ -133,8 +133,8 @@ fn draw(frame: &mut Frame, snapshot: &Snapshot, view: &mut View, glyphs: Glyphs)
     draw_foot(frame, foot, view);
 }
 
-/// The lines of a notice: as many as leave three quarters of the screen for the repositories, and its last
-/// one, which says what to do.
+/// The lines of a notice: as many as leave three quarters of the screen for the repositories, but always the
+/// last one, which has the advice.
 fn notice_rows(notice: &str, height: u16) -> Vec<Line<'_>> {
     let lines: Vec<&str> = notice.lines().collect();
     let room = usize::from(height / 4).max(1);
@@ -179,7 +179,7 @@ fn draw_head(frame: &mut Frame, area: Rect, snapshot: &Snapshot, entries: &[&Ent
     }
 }
 
-/// How many programs hold slots: one that has several, or of several repositories, is one nevertheless.
+/// How many programs hold slots: a program with several slots, or of several repositories, counts once.
 fn programs(entries: &[&Entry]) -> usize {
     let holders = entries.iter().flat_map(|entry| &entry.holders);
     let (unknown, known): (Vec<&str>, Vec<&str>) =
@@ -230,8 +230,7 @@ fn draw_nothing(frame: &mut Frame, area: Rect, view: &View, has_faults: bool) {
     frame.render_widget(Paragraph::new(text).wrap(Wrap::default()), area);
 }
 
-/// The repositories above, the chosen one below; it gets what is left, and half of the screen if it needs
-/// that.
+/// The repositories above, the chosen one below. It gets the rest of the screen, and half of it if necessary.
 fn draw_overview(
     frame: &mut Frame,
     area: Rect,
@@ -277,7 +276,7 @@ fn draw_details(frame: &mut Frame, area: Rect, entry: &Entry, view: &mut View, g
     draw_processes(frame, area, entry, &processes, usize::MAX, view.details_top);
 }
 
-/// A line across the screen that says which repository follows. Gives what is left below it.
+/// A line across the screen that says which repository follows. Returns the rest below it.
 fn draw_heading(frame: &mut Frame, area: Rect, entry: &Entry, glyphs: Glyphs) -> Rect {
     let mut text = format!(" {}", entry.title);
     text += &match (entry.limit, &entry.error) {
@@ -294,7 +293,7 @@ fn draw_heading(frame: &mut Frame, area: Rect, entry: &Entry, glyphs: Glyphs) ->
     if let Some(kept) = &entry.kept_note {
         text += &format!(", {kept}");
     }
-    // Two of the line before it and one behind it are always seen.
+    // Two columns of the line are visible before it, and one after it.
     let text = columns::cut(&text, usize::from(area.width.saturating_sub(4))) + " ";
     let [heading, rest] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     let line = glyphs.line.repeat(usize::from(area.width));
@@ -341,8 +340,8 @@ impl<'s> Processes<'s> {
         rows(&self.holders) + rows(&self.waiting)
     }
 
-    /// A table in this many rows. The queue gets half of them at most, if both need more; what is left out is
-    /// counted.
+    /// A table in this many rows. If both need more, the queue gets half of the rows at most; omitted rows
+    /// are counted.
     fn table(&self, width: u16, room: usize) -> Table<'static> {
         let for_waiting = rows(&self.waiting).min((room / 2).max(room.saturating_sub(rows(&self.holders))));
         let columns = self.columns(width);
@@ -351,7 +350,7 @@ impl<'s> Processes<'s> {
         Table::new(rows, columns.into_iter().map(|(_, width)| width))
     }
 
-    /// The columns that there is room for, and how wide each is. The last one gets what is left.
+    /// The columns that fit, and their widths. The last one gets the rest.
     fn columns(&self, width: u16) -> Vec<(Column, u16)> {
         let widest = |column: Column, least: u16, most: u16| {
             let cells = self.holders.iter().chain(&self.waiting).map(|process| column.text(process));
@@ -411,7 +410,7 @@ fn rows(processes: &[&Process]) -> usize {
     if processes.is_empty() { 0 } else { processes.len() + 1 }
 }
 
-/// A header and as many processes as there is room for.
+/// A header and as many processes as fit.
 fn section(
     [place, note]: [&str; 2],
     processes: &[&Process],
@@ -510,7 +509,7 @@ mod tests {
         let all_keys = ["", "G", "\r", "G\r", "s", "?", "/ann", "/nobody", "/ann\rG\r\t"];
         let wide = [33, 34, 39, 40, 47, 48, 55, 56, 59, 60, 80, 149, 150, 250];
         let all_columns: Vec<u16> = (0..30).step_by(4).chain([9, 22, 23, 29]).chain(wide).collect();
-        // Each size with one of the nine: to draw them with all takes twelve seconds.
+        // Each size with one of the nine snapshots: all combinations would take twelve seconds.
         for (place, keys) in all_keys.into_iter().enumerate() {
             for (column, &columns) in all_columns.iter().enumerate() {
                 for (row, rows) in [0, 1, 2, 3, 5, 14, 15, 45].into_iter().enumerate() {

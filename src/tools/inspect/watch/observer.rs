@@ -1,5 +1,5 @@
-//! Looks at the repositories repeatedly. It finds new files and reads the policy only every few seconds: a
-//! refresh only opens the files and queries the kernel.
+//! Takes snapshots of the repositories repeatedly. It finds new files and reads the policy only every few
+//! seconds: a refresh only opens the files and queries the kernel.
 
 use std::{
     cmp::Reverse,
@@ -25,7 +25,7 @@ use crate::{
 };
 use jiff::Timestamp;
 
-/// From one search for files to the next.
+/// The interval between two searches for files.
 const SEARCH: Duration = Duration::from_secs(5);
 
 /// The inputs of the observer.
@@ -47,8 +47,8 @@ pub(super) struct Observer {
 }
 
 impl Observer {
-    /// Reads the policy and finds the files. A policy with faults leaves what
-    /// [`repositories::despite_faults`] finds.
+    /// Reads the policy and finds the files. With faults in the policy, it uses the repositories of
+    /// [`repositories::despite_faults`].
     pub(super) fn new(situation: Situation, arguments: &ListingArguments) -> Result<Self, Error> {
         let wanted = arguments.repositories.clone();
         let (policy, error) = situation.salvage_silently();
@@ -71,7 +71,7 @@ impl Observer {
         })
     }
 
-    /// Looks at all of them.
+    /// Takes a snapshot of all of them.
     pub(super) fn snapshot(&mut self) -> Snapshot {
         if self.searched.elapsed() >= SEARCH {
             self.search();
@@ -85,7 +85,7 @@ impl Observer {
     }
 
     /// Reads the policy again if it has changed or had faults. While it has faults, the last policy without
-    /// faults is shown; without one, what the faults leave.
+    /// faults is shown; without one, the unaffected repositories.
     fn search(&mut self) {
         self.searched = Instant::now();
         if self.is_faulty || self.policy.is_stale() {
@@ -215,7 +215,7 @@ pub(super) struct Entry {
     pub(super) limit: Option<u64>,
     /// Why it is not the limit of all.
     pub(super) limit_note: Option<String>,
-    /// How many idle slots are kept for some, or for those who wait.
+    /// How many idle slots are kept for some users, or for waiting launches.
     pub(super) kept: u64,
     /// The same, with the users that they are for.
     pub(super) kept_note: Option<String>,
@@ -224,23 +224,23 @@ pub(super) struct Entry {
     pub(super) used: u64,
     /// Longest first.
     pub(super) holders: Vec<Process>,
-    /// In the order of the line.
+    /// In the order of the queue.
     pub(super) waiting: Vec<Process>,
-    /// Where its line ends.
+    /// The maximum length of its queue.
     pub(super) queue: Queue,
 }
 
 /// A holder or a waiter.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Process {
-    /// Its slots, or its place in the line.
+    /// Its slots, or its place in the queue.
     pub(super) place: String,
     pub(super) pid: String,
     pub(super) user: String,
     /// For how long.
     pub(super) age: Option<Duration>,
     pub(super) command: String,
-    /// The rule that it holds by, or what it waits for.
+    /// The rule that required its slots, or what it waits for.
     pub(super) note: String,
 }
 
@@ -250,7 +250,7 @@ impl Entry {
         self.holders.iter().filter_map(|holder| holder.age).max()
     }
 
-    /// Use beside limit, where full is 1000; one without a limit is never full, and one that is closed
+    /// Use in relation to the limit, where 1000 is full. Without a limit it is never full, and with limit 0
     /// always.
     pub(super) fn fullness(&self) -> u64 {
         match self.limit {

@@ -1,4 +1,4 @@
-//! What the user has chosen: the order, the filter, the repository, and how far down. It knows keys, and
+//! The user's choices: the order, the filter, the repository, and the scroll position. It knows keys, and
 //! nothing of drawing.
 
 use std::{cmp::Reverse, env};
@@ -25,7 +25,7 @@ pub(super) enum SortKey {
     Policy,
     /// The fullest first.
     Use,
-    /// The longest line first.
+    /// The longest queue first.
     Waiting,
     /// The oldest holder first.
     Age,
@@ -57,7 +57,7 @@ impl SortKey {
 /// What fills the screen.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(super) enum Page {
-    /// The repositories, and below them as much of the chosen one as there is room for.
+    /// The repositories, and below them as much of the chosen one as fits.
     #[default]
     Overview,
     /// All of the chosen one.
@@ -102,7 +102,7 @@ impl View {
             (KeyModifiers::CONTROL, KeyCode::Char('c')) => return Action::Quit,
             (KeyModifiers::CONTROL, KeyCode::Char('z')) => return Action::Stop,
             (KeyModifiers::CONTROL, KeyCode::Char('l')) => return Action::Redraw,
-            // The codes of some terminals for it.
+            // The codes that some terminals send for it.
             (KeyModifiers::CONTROL, KeyCode::Char('h')) => KeyCode::Backspace,
             _ => return Action::None,
         };
@@ -219,7 +219,7 @@ impl Glyphs {
 
     pub(super) const ASCII: Self = Self { used: "#", kept: "=", free: ".", line: "-", track: "|" };
 
-    /// A bar so wide. Any use is visible, and only full use has no gap.
+    /// A bar of this width. Any use is visible, and only full use has no gap.
     pub(super) fn bar(self, columns: u16, used: u64, kept: u64, limit: u64) -> Line<'static> {
         let all = u64::from(columns);
         let is_full = used.saturating_add(kept) >= limit;
@@ -236,7 +236,7 @@ impl Glyphs {
         };
         let piece = |glyph: &str, length: u64| glyph.repeat(usize::try_from(length).unwrap_or(0));
         let rest = piece(self.kept, idle) + &piece(self.free, all - filled - idle);
-        // The selected row is reversed, and its bar would say the opposite.
+        // The selected row is reversed, so its bar would be inverted.
         Line::from(vec![Span::styled(piece(self.used, filled), style), rest.dim()]).not_reversed()
     }
 }
@@ -258,9 +258,9 @@ pub(super) fn right(text: &str, width: u16) -> Cell<'static> {
     Cell::from(Text::from(columns::cut(text, usize::from(width))).right_aligned())
 }
 
-// Which part of a long list is to be seen.
+// The visible part of a long list.
 
-/// Where not all rows are to be seen, the right side is for a scrollbar.
+/// If not all rows fit, the right side is for a scrollbar.
 pub(super) fn beside_scrollbar(area: Rect, all: usize, visible: usize) -> (Rect, Rect) {
     let bar = if all > visible && area.width >= 30 { 2 } else { 0 };
     let [rest, bar] = Layout::horizontal([Constraint::Fill(1), Constraint::Length(bar)]).areas(area);
@@ -282,7 +282,7 @@ pub(super) fn draw_scrollbar(frame: &mut Frame, area: Rect, last: usize, top: us
 // The table of the repositories: names and bars as wide as possible, numbers as wide as needed. On a narrow
 // screen the least important columns disappear first.
 
-/// The widest bar: with more, one would look for the numbers on the other side of the screen.
+/// The maximum width of a bar: with a wider one, the numbers would be too far away.
 const WIDEST_BAR: u16 = 60;
 
 #[derive(Clone, Copy)]
@@ -376,7 +376,7 @@ fn columns(entries: &[&Entry], room: u16) -> Vec<(Column, u16)> {
     columns
 }
 
-/// Draws the table with the selected repository in sight.
+/// Draws the table so that the selected repository is visible.
 pub(super) fn draw(
     frame: &mut Frame,
     area: Rect,
@@ -396,7 +396,7 @@ pub(super) fn draw(
                 Row::new([title, Cell::from(error.clone()).red().column_span(rest)])
             }
         };
-        // As the style of the row, so that cells keep their own.
+        // Set as the style of the row, so that cells keep their own.
         if index == place { row.style(Modifier::REVERSED | Modifier::BOLD) } else { row }
     });
     let table = Table::new(rows, columns.iter().map(|(_, width)| *width))

@@ -36,7 +36,7 @@ const INTERVAL: Duration = Duration::from_millis(200);
 /// Called with the events that came together; returns whether to continue.
 type Show<'s> = dyn FnMut(&[Event]) -> Result<bool, Error> + 's;
 
-/// Calls `show` with events as they come, and once with none when the logs are open, until it wants no more.
+/// Calls `show` with new events, and once without any when the logs are open, until it returns false.
 pub(crate) fn follow(
     situation: &Situation,
     files: &[PathBuf],
@@ -66,8 +66,8 @@ pub(crate) fn follow(
     show(&[])?;
     let mut events = Vec::new();
     if !is_from_now {
-        // They are searched after the newest file was opened. So a rotation in between loses nothing, and no
-        // file is read twice.
+        // Rotated files are searched after the newest file was opened. So a rotation in between loses
+        // nothing, and no file is read twice.
         let mut older = logs()?;
         let is_opened = |path: &Path| {
             let id = regular_file::status_of_target(path).ok().map(|status| status.id);
@@ -113,7 +113,7 @@ fn unreadable(tail: &Tail, error: &std::io::Error) -> Error {
     Error::new(ExitStatus::System, format!("the log {} cannot be read: {why}", visible(tail.path())))
 }
 
-/// The journal knows itself how to be followed.
+/// journalctl can follow the journal itself.
 fn follow_journal(mut source: Source, mut filter: Filter, show: &mut Show<'_>) -> Result<(), Error> {
     source.follow(&filter);
     let opened = source.open();
@@ -154,14 +154,14 @@ struct OpenFile {
     id: FileId,
     /// How far it was read.
     position: u64,
-    /// The begin of a line whose end has not come.
+    /// The beginning of an incomplete line.
     begun: Vec<u8>,
     /// Whether this line is longer than any event.
     is_too_long: bool,
 }
 
 impl Tail {
-    /// Follows a log from its end, or from its beginning. It need not be there yet.
+    /// Follows a log from its end, or from its beginning. The log need not exist yet.
     pub(crate) fn open(path: &Path, from_end: bool) -> io::Result<Self> {
         let mut current = OpenFile::open(path)?;
         if let Some(opened) = current.as_mut().filter(|_| from_end) {
@@ -176,15 +176,15 @@ impl Tail {
         &self.path
     }
 
-    /// Which file it is now; none while there is none.
+    /// The present file; none if it does not exist.
     pub(crate) fn id(&self) -> Option<FileId> {
         self.current.as_ref().map(|opened| opened.id)
     }
 
-    /// The events that were written since the last look, and how many lines were skipped.
+    /// The events since the last check, and the number of skipped lines.
     pub(crate) fn read(&mut self, events: &mut Vec<Event>) -> io::Result<Skipped> {
         self.clock = Clock::now();
-        // Writers of the old file finish before any opens the new one.
+        // It assumes that writers of the old file finish before any opens the new one.
         for opened in [self.renamed.as_mut(), self.current.as_mut()].into_iter().flatten() {
             opened.read(&self.clock, events, &mut self.skipped)?;
         }

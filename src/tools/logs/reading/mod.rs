@@ -49,7 +49,7 @@ pub(crate) struct Covered {
 }
 
 impl Covered {
-    /// In words, if it is more than what was named.
+    /// In words, if more than the named files were read.
     pub(crate) fn to_text(&self) -> Option<String> {
         let Self { rotated, unreadable } = self;
         let files = match rotated {
@@ -213,7 +213,7 @@ pub(crate) fn complain_of(skipped: Skipped, path: &Path) {
 pub(crate) struct Filter {
     /// In milliseconds since 1970.
     since: Option<u64>,
-    /// The same; what happens at this moment does not count any more.
+    /// The same; events at this moment do not count any more.
     until: Option<u64>,
     uid: Option<u32>,
     command: Option<Pattern>,
@@ -256,8 +256,8 @@ impl Filter {
         self.until
     }
 
-    /// Calls `see` with what counts now that this event has come: often it itself, and sometimes one that
-    /// came before. Releases an event that is no longer needed.
+    /// Calls `see` with the events that count after this one: often the event itself, and sometimes an
+    /// earlier one. Releases an event that is no longer needed.
     pub(crate) fn pass(&mut self, event: Event, see: &mut See<'_>) -> Result<Option<Event>, Error> {
         let is_wanted = self.since.is_none_or(|since| event.time >= since)
             && self.until.is_none_or(|until| event.time < until)
@@ -323,7 +323,7 @@ fn moment(option: &str, text: &str) -> Result<u64, Error> {
     })
 }
 
-/// A number need not be anybody's any more.
+/// A number may belong to a deleted account.
 fn uid_of(user: &str) -> Result<u32, Error> {
     if let Ok(uid) = user.parse() {
         return Ok(uid);

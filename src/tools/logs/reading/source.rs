@@ -19,8 +19,8 @@ use crate::{
     text::error::{Error, ExitStatus},
 };
 
-/// Where daemons of syslog write what the facility `daemon` has to say: Debian's and its children's, others',
-/// and old Debian's.
+/// Where syslog daemons write messages of the facility `daemon`: on Debian and its derivatives, on other
+/// systems, and on old Debian.
 const FILES_OF_SYSLOG: [&str; 3] = ["/var/log/syslog", "/var/log/messages", "/var/log/daemon.log"];
 
 pub(super) struct Source {
@@ -80,7 +80,7 @@ impl Source {
                 })
             }
             Some(LogTarget::Journald) => Ok(Self::journal(filter)),
-            // As launches do where the system's policy says nothing.
+            // The default of launches under a system policy without a setting.
             None if policy.layers().iter().any(|layer| is_system(layer.kind()))
                 && !policy.logs().any(|(kind, _)| is_system(kind))
                 && Path::new(JOURNAL).exists() =>
@@ -103,7 +103,7 @@ impl Source {
         Self { name: PathBuf::from("journal"), kind: Kind::Journal(command, None), is_rotated: false }
     }
 
-    /// As it is called in messages.
+    /// Its name in messages.
     pub(super) fn name(&self) -> &Path {
         &self.name
     }
@@ -113,14 +113,14 @@ impl Source {
         matches!(self.kind, Kind::File).then_some(&*self.name)
     }
 
-    /// Has the journal continue for ever: from where the filter begins, or only with new entries.
+    /// Follows the journal without end: from the start of the filter, or only new entries.
     pub(super) fn follow(&mut self, filter: &Filter) {
         if let Kind::Journal(command, _) = &mut self.kind {
             command.args(["--follow", if filter.since().is_some() { "--no-tail" } else { "--lines=0" }]);
         }
     }
 
-    /// Whether rotation made it of a log: without it the rest can be read nevertheless.
+    /// Whether it is a rotated file: the rest can be read without it.
     pub(super) fn is_rotated(&self) -> bool {
         self.is_rotated
     }
@@ -227,7 +227,7 @@ mod tests {
             "log.jsonl.1",
         ];
         assert_eq!(names, expected);
-        // Of other hosts, and what is beside a log.
+        // Logs of other hosts, and other files beside a log.
         for other in
             ["log.jsonl", "log-2.jsonl", "log.jsonl.ends", "log2.jsonl.1", "other.jsonl.1", "log.jsonl.1.swp"]
         {

@@ -49,7 +49,7 @@ pub const HEAD: [Column; 10] = [
     numbers("Longest"),
 ];
 
-/// The answer: one row for each program.
+/// The main table: one row for each program.
 pub fn answer(programs: &[Program<'_>], more: usize) -> Figure {
     let says = match (programs.first(), more) {
         (None, _) => "No program requested a slot.".to_owned(),
@@ -146,7 +146,7 @@ fn use_of(program: &Program<'_>, counts: &Counts, called: &Called<'_>) -> Figure
     let known: BTreeMap<u64, Step> = steps.steps().map(|(from, step)| (from, *step)).collect();
     let moments: Vec<u64> = (begin / step..=end / step).map(|number| number * step).collect();
     let of = |from: &u64| known.get(from).copied().unwrap_or_default();
-    // The sum over all members is not the use of each one's seats.
+    // The sum over all members is not the use of one member's seats.
     let has_members = usage.has_members;
     let peak = |of: &Step| if has_members { of.most } else { of.peak() };
     let average = |from: u64, of: &Step| {
@@ -329,7 +329,7 @@ fn by_hour(id: &str, title: &str, what: &str, counts: &[[u64; 24]; 7]) -> Figure
     }
 }
 
-/// The classes that people think in, in seconds.
+/// The usual classes of durations, in seconds.
 const CLASSES: [(u64, &str); 11] = [
     (1, "up to 1s"),
     (10, "10s"),
@@ -418,8 +418,7 @@ fn top<K: Clone + Eq + std::hash::Hash + Ord>(
     list(id, title, head, sorted, name)
 }
 
-/// A group that has no more than one user, and his name, is the user's own: it says nothing that the users do
-/// not.
+/// A group with a single user of the same name is the user's own, and shows nothing new.
 fn groups(counts: &Counts, called: &Called<'_>) -> Figure {
     // Only as many names are looked up as can be shown.
     let is_own = |gid: u32, of: &Party| {
@@ -540,7 +539,7 @@ fn of_letters(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
 
-// What a figure is.
+// The kinds of figures.
 
 #[derive(Debug, Default)]
 pub struct Figure {
@@ -578,9 +577,9 @@ pub const fn numbers(title: &'static str) -> Column {
 pub enum Drawing {
     /// Use over time.
     Use(Use),
-    /// How many there were in each hour of a week, Monday first.
+    /// The numbers for each hour of a week, Monday first.
     Week([[u64; 24]; 7]),
-    /// How many there were of each.
+    /// The number for each name.
     Bars(Vec<(&'static str, u64)>),
 }
 
@@ -593,9 +592,9 @@ pub struct Use {
     pub seats: Option<u64>,
     /// Labels below it: at the beginning, between and at the end.
     pub labels: Vec<String>,
-    /// Whether it is of one member; each has its own seats.
+    /// Whether it is for one member, because each member has its own seats.
     pub is_of_members: bool,
-    /// Whether ends are missing, so that the points are what there was at most.
+    /// Whether ends are missing, so that the points are upper bounds.
     pub has_bounds: bool,
     /// How long a point lasts: "hour", "day".
     pub step: String,

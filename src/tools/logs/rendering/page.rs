@@ -16,7 +16,7 @@ const TITLE: &str = "Use of limited programs";
 
 /// The inputs of the page.
 pub struct Page<'a> {
-    /// How much it is about.
+    /// The amount of data in it.
     pub subtitle: &'a str,
     /// The first table.
     pub answer: &'a Figure,
@@ -61,7 +61,7 @@ impl Page<'_> {
         page
     }
 
-    /// One row for each program, and what follows from it.
+    /// One row for each program, and the conclusion.
     fn add_answer(&self, page: &mut String) {
         let says = text(&self.answer.says);
         let _ =
@@ -88,7 +88,7 @@ impl Page<'_> {
     }
 }
 
-/// Whether it needs the whole width, as tables of many columns do, or of sentences.
+/// Whether it needs the whole width, like tables with many columns or with sentences.
 fn is_wide(figure: &Figure) -> bool {
     figure.drawing.is_none() && figure.columns.len() > 3 || figure.id == "suggestions"
 }
@@ -148,7 +148,7 @@ fn table(page: &mut String, figure: &Figure) {
     page.push_str("</tbody>\n</table></div>\n");
 }
 
-// The drawings. Lines and areas are SVG that is stretched to the page. All words are normal text beside it,
+// The drawings. Lines and areas are SVG, which is stretched to the page. All words are normal text beside it,
 // so that they keep their size on a phone. Colours are variables of the page, and lines differ in more than
 // their colour.
 
@@ -170,7 +170,7 @@ fn over_time(of: &Use) -> String {
     let most = of.points.iter().map(|point| point.most).chain(of.seats).max().unwrap_or(1).max(1);
     let width = WIDTH / of.points.len().max(1) as f64;
     let height = |number: f64| HEIGHT * (1.0 - number / most as f64 / 1.04);
-    // In steps: what holds for an hour is as wide as an hour.
+    // In steps, because a value applies to a whole hour.
     let steps = |value: &dyn Fn(usize) -> f64| {
         let step = |place: usize| {
             let (left, right) = (place as f64 * width, (place + 1) as f64 * width);
@@ -262,10 +262,10 @@ pub(super) fn text(text: &str) -> String {
 
 // The report as text: the tables; on a terminal also plots, as lines of characters.
 
-/// From nothing to all.
+/// From 0 to the maximum.
 const STEPS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// How wide a line of characters is, where there is room, and if there is none.
+/// The width of a line of characters on a wide and on a narrow terminal.
 const WIDTHS: (usize, usize) = (60, 20);
 
 /// How many programs have a sentence, and how many a line.
@@ -323,7 +323,7 @@ pub fn uses(programs: &[Program<'_>], figures: &[Figure], columns: u16) -> Strin
     text
 }
 
-/// Points side by side, several of them as one character where there are many.
+/// Points side by side; if there are many, several of them as one character.
 fn line(of: &Use, highest: u64, room: usize) -> String {
     let each = of.points.len().div_ceil(room).max(1);
     let most = |points: &[super::figures::Point]| points.iter().map(|point| point.most).max().unwrap_or(0);

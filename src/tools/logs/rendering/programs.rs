@@ -39,7 +39,7 @@ pub struct Program<'c> {
     pub name: &'c str,
     /// Its counts.
     pub of: &'c Repository,
-    /// How many slots there are; of each member, where each has a table.
+    /// How many slots there are; if each member has a table, for each member.
     pub seats: Option<u64>,
     /// How many were held at once, at most.
     pub most: Bounds<u64>,
@@ -51,7 +51,7 @@ pub struct Program<'c> {
     pub suggestions: Vec<Suggestion>,
     /// The result of a simulation.
     pub outcome: Option<Outcome>,
-    /// How a simulation of this log begins.
+    /// The beginning of a command that simulates this log.
     simulate: &'c str,
 }
 
@@ -95,8 +95,8 @@ pub fn programs<'c>(
     (all.into_iter().map(program).collect(), more)
 }
 
-/// Programs whose launches too often did not start at once, so that a simulation may say what would help: the
-/// worst first.
+/// Programs too few of whose launches started at once, the worst first: a simulation may show how many seats
+/// would help.
 pub fn in_trouble(counts: &Counts) -> Vec<(&str, u64)> {
     let (all, _) = programs(counts, &BTreeMap::new(), &BTreeMap::new(), "");
     let is_in_trouble =
@@ -177,7 +177,7 @@ impl Program<'_> {
     }
 }
 
-/// `3`, or `1–3` where no more is known.
+/// `3`, or `1–3` if only bounds are known.
 pub fn bounds<T: Copy + PartialEq>(bounds: Bounds<T>, shown: impl Fn(T) -> String) -> String {
     let (low, high) = (shown(bounds.low), shown(bounds.high));
     if low == high { low } else { format!("{low}–{high}") }
@@ -187,10 +187,10 @@ pub fn bounds<T: Copy + PartialEq>(bounds: Bounds<T>, shown: impl Fn(T) -> Strin
 // asks whether its two times could be tuned from experience; this reports the experience, and changes
 // nothing.
 
-/// From fewer observations nothing is suggested: they could be chance.
+/// With fewer observations nothing is suggested, because they could be chance.
 const ENOUGH: u64 = 20;
 
-/// In microseconds: what starts more often than that is no job of a timer.
+/// In microseconds: a command that starts more often is not a job of a timer.
 const MINUTE: u64 = 60_000_000;
 
 /// A setting of a repository.
@@ -212,7 +212,7 @@ pub fn suggestions(of: &Repository) -> Vec<Suggestion> {
     [longer, after, shorter, elapsed].into_iter().flatten().collect()
 }
 
-/// From fewer ends, or refusals, nothing is said: they could be chance.
+/// With fewer ends, or refusals, nothing is suggested, because they could be chance.
 const SEVERAL: u64 = 3;
 
 /// Nearly every run was ended as overdue: the time is shorter than the work.
@@ -223,8 +223,8 @@ fn always_ended(ended: u64, starts: u64) -> Option<Suggestion> {
     })
 }
 
-/// Nearly every launch came too soon: the pause is longer than what starts it believes. A log without starts
-/// tells nothing about that.
+/// Nearly every launch came too soon: the pause is longer than the usual interval of starts. A log without
+/// starts tells nothing about that.
 fn always_too_soon(too_soon: u64, starts: u64) -> Option<Suggestion> {
     let launches = too_soon + starts;
     (starts > 0 && too_soon >= SEVERAL && too_soon * 10 >= launches * 9).then(|| Suggestion {
@@ -233,7 +233,7 @@ fn always_too_soon(too_soon: u64, starts: u64) -> Option<Suggestion> {
     })
 }
 
-/// Twice of what 95 of 100 programs took, and a tenth more than any took.
+/// Twice the time that 95 of 100 programs took, but at least a tenth more than the longest.
 fn expire_after(runs: &Distribution) -> Option<Suggestion> {
     if runs.count < ENOUGH {
         return None;
@@ -251,8 +251,8 @@ fn expire_after(runs: &Distribution) -> Option<Suggestion> {
     })
 }
 
-/// Where starts come at a steady pace, as those of a timer do, some that come much sooner are started twice.
-/// Where they come at random, three quarters of them would not be half as long apart as the median.
+/// If starts come at a steady pace, like those of a timer, a much earlier one is probably started twice.
+/// With random starts, fewer than three quarters of the intervals are at least half of the median.
 fn if_elapsed(gaps: &Distribution) -> Option<Suggestion> {
     let (usual, shortest) = (gaps.percentile(50.0), gaps.percentile(0.0));
     let is_steady = gaps.percentile(25.0) >= usual / 2;
@@ -274,7 +274,7 @@ fn shown(micros: u64) -> String {
     age(Duration::from_micros(micros))
 }
 
-/// Rounds up to what a person would write. The figures are no more exact than that.
+/// Rounds up to a value that a person would write. The figures are no more exact than that.
 fn rounded(micros: u64) -> Duration {
     let seconds = micros.div_ceil(1_000_000).max(60);
     let unit = match seconds {

@@ -40,7 +40,7 @@ use crate::{
     tools::shared::file_accounts::KnownAccounts,
 };
 
-/// All who get it by mail can read it anyway.
+/// Everyone who gets it by mail can read it anyway.
 const MODE: u32 = 0o644;
 
 /// Prints or writes it.
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<
     Ok(ExitStatus::Success as u8)
 }
 
-/// How a command begins that simulates the same log under the same policy.
+/// The beginning of a command that simulates the same log under the same policy.
 fn simulation(arguments: &ReportArguments, named: Option<&Path>, policy: &Policy) -> String {
     let mut words = vec!["rungate simulate".to_owned()];
     let is_of_system = policy.layers().iter().any(|layer| layer.kind() == LayerKind::System);
@@ -134,7 +134,7 @@ fn simulation(arguments: &ReportArguments, named: Option<&Path>, policy: &Policy
     words.join(" ")
 }
 
-/// Where the log tells of no launch.
+/// If the log has no launch.
 fn nothing(arguments: &ReportArguments) -> String {
     let span = if arguments.span.since.is_some() || arguments.span.until.is_some() {
         " in this span of time"
@@ -155,7 +155,7 @@ fn limits(policy: &Policy) -> BTreeMap<String, u64> {
     policy.repositories().iter().filter_map(fixed).collect()
 }
 
-/// How much it is, and for which time.
+/// The amount of data, and its time span.
 fn subtitle(counts: &Counts, policy: &Policy, covered: &Covered) -> String {
     let launches = match counts.all.launches {
         1 => "1 launch".to_owned(),
@@ -181,10 +181,10 @@ fn subtitle(counts: &Counts, policy: &Policy, covered: &Covered) -> String {
 // How many seats would have been enough, as a simulation of the log says: for the programs that were refused
 // most.
 
-/// Longer logs are not played again: that is left to `rungate simulate`.
+/// Longer logs are not simulated here: `rungate simulate` does that.
 const MOST: usize = 500_000;
 
-/// The number of programs for which it is found out.
+/// The number of programs that are simulated.
 const PROGRAMS: usize = 5;
 
 /// For each of the worst programs how many seats are enough.
@@ -195,7 +195,7 @@ fn of(
     policy: &Policy,
     load: &dyn Fn() -> Result<Policy, Error>,
 ) -> BTreeMap<String, Outcome> {
-    // Where the log does not say what launches were, no policy can judge them.
+    // If the log lacks the facts of launches, no policy can judge them.
     if traffic.untold > 0 {
         return BTreeMap::new();
     }
@@ -215,8 +215,8 @@ fn limit_of(seats: u64) -> Limit {
     Limit::Fixed(u32::try_from(seats).unwrap_or(u32::MAX))
 }
 
-/// The lowest number of seats that starts most at once: looked for from the present one up, in steps that
-/// double.
+/// The lowest number of seats that starts nearly all at once. The search goes up from the present number in
+/// doubling steps.
 fn enough(
     trial: &Trial<'_>,
     name: &str,

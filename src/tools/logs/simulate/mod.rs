@@ -32,13 +32,13 @@ use crate::{
     tools::shared::file_accounts::KnownAccounts,
 };
 
-/// Whether a file has the name of a log, rotated and compressed as it may be.
+/// Whether a file has the name of a log, including rotated and compressed ones.
 fn is_named_as_log(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     !name.ends_with(".toml") && name.split('.').skip(1).any(|part| matches!(part, "jsonl" | "log"))
 }
 
-/// A log is where the policy should be.
+/// The operand for the policy is a log.
 fn log_for_policy(path: &Path) -> Error {
     let text = format!("{} has the name of a log; the policy to try must come first", path.shown());
     let advice = format!("rungate simulate /etc/rungate/policy.toml {}", path.shown());
@@ -144,9 +144,9 @@ fn usage(text: String) -> Error {
     Error::new(ExitStatus::Usage, text)
 }
 
-// The inputs of all that is printed of a simulation.
+// The data from which a simulation's output is printed.
 
-/// The log, and what it is checked with.
+/// The log, and the policy for it.
 struct Material<'m> {
     arguments: &'m SimulateArguments,
     traffic: &'m Traffic,

@@ -36,7 +36,7 @@ pub(super) struct Sweep {
     lowest: u32,
     highest: u32,
     share: f64,
-    /// Whether one limit is looked for, and not all are wanted.
+    /// Whether one limit is searched, instead of printing all.
     is_search: bool,
 }
 
@@ -75,7 +75,7 @@ impl Sweep {
         })
     }
 
-    /// Says whether the policy has the repository.
+    /// Returns whether the policy has the repository.
     pub(super) fn check(&self, policy: &Policy) -> Result<(), Error> {
         let names: Vec<&str> = policy.repositories().iter().map(Repository::shown_name).collect();
         if names.contains(&self.name.as_str()) {
@@ -86,7 +86,7 @@ impl Sweep {
             .advise(format!("It has: {}", known.join(", "))))
     }
 
-    /// Plays each limit; in a search only those that it needs.
+    /// Simulates each limit; in a search only the necessary ones.
     pub(super) fn play(
         &self,
         trial: &Trial<'_>,
@@ -116,7 +116,7 @@ impl Sweep {
             if let Some(error) = failed.into_inner() {
                 return Err(error);
             }
-            // The cost of one less is part of the answer.
+            // The answer also shows the cost of one seat less.
             if let Some(less) =
                 found.and_then(|found| found.checked_sub(1)).filter(|less| *less >= self.lowest)
                 && !rows.contains_key(&less)
@@ -268,7 +268,7 @@ fn percent_of(used: f64, limit: u32) -> String {
     if limit == 0 { "-".to_owned() } else { percent(used / f64::from(limit)) }
 }
 
-/// So many a day.
+/// A number per day.
 fn rate(number: f64) -> String {
     match number {
         0.0 => "0".to_owned(),

@@ -18,7 +18,7 @@ use crate::{
 /// How many users, groups and commands are listed.
 const MOST: usize = 10;
 
-/// How many single launches are shown that went otherwise.
+/// How many launches with another result are shown one by one.
 const EXAMPLES: usize = 5;
 
 /// The differences from the log.
@@ -71,7 +71,7 @@ pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> String {
     .join("\n")
 }
 
-/// Why something is not known, and what to switch on.
+/// Why a result is unknown, and which setting to switch on.
 pub(super) fn reason(material: &Material<'_>) -> String {
     format!(
         "The log does not tell when {} programs ended. To have ends logged, set replay = true in [log] and \

@@ -1,4 +1,4 @@
-//! Adds up what happens: launch by launch, and how much of each repository is in use for how long.
+//! Adds up the results: launch by launch, and how many slots of each repository are in use for how long.
 
 use super::{
     tally::{OfRepository, Outcome, Tally},
@@ -9,7 +9,7 @@ use crate::{acquire::refusal::Refusal, policy::Hours, tools::logs::statistics::j
 /// Called for each launch with its number and its outcome.
 pub type See<'s> = dyn FnMut(usize, Outcome) + 's;
 
-/// The books of one world.
+/// The totals of one simulated world.
 pub(super) struct Accumulator<'w, 's> {
     hours: Hours,
     see: &'w mut See<'s>,
@@ -50,7 +50,7 @@ impl<'w, 's> Accumulator<'w, 's> {
         (self.see)(number, outcome);
     }
 
-    /// A repository has given slots to a launch that waited so long, under this limit.
+    /// A repository gave slots to a launch that had waited this long, under this limit.
     pub(super) fn given(&mut self, repository: usize, limit: u64, wait: u64) {
         let of = &mut self.uses[repository].of;
         of.limit = of.limit.max(limit);
@@ -63,7 +63,7 @@ impl<'w, 's> Accumulator<'w, 's> {
         self.uses[repository].change(now, by);
     }
 
-    /// How long the program runs was drawn.
+    /// The duration of the program was sampled.
     pub(super) fn count_drawn(&mut self) {
         self.tally.drawn += 1;
     }

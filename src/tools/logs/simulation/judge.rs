@@ -57,11 +57,11 @@ pub struct Terms {
     pub is_enforced: bool,
     /// Whether each host has lock files of its own.
     pub is_by_host: bool,
-    /// How long launches wait at most, if that is not what they said themselves.
+    /// How long launches wait at most, if this replaces their own waits.
     pub wait: Option<Wait>,
 }
 
-/// A policy that remembers what it said.
+/// A policy with a cache of its decisions.
 pub struct Judge<'p> {
     policy: &'p Policy,
     people: &'p Remembered<'p>,
@@ -72,7 +72,7 @@ pub struct Judge<'p> {
     by_text: HashMap<String, u32>,
     times: HashMap<Vec<bool>, usize>,
     generations: Vec<u16>,
-    /// The minute that was asked about last, and its time.
+    /// The minute of the last decision, and its time.
     last: (u64, usize),
     repositories: Vec<String>,
 }
@@ -151,7 +151,7 @@ impl<'p> Judge<'p> {
         let groups = told.map_or_else(|| self.people.groups_of(kind.uid), |told| told.groups.clone());
         let program = told.map_or_else(|| kind.command.clone(), |told| told.program.clone());
         let canonical = told.and_then(|told| told.canonical.clone()).unwrap_or_else(|| program.clone());
-        // Values that no rule names exist, but are none that a rule could name.
+        // A value that no rule names exists, but matches no rule.
         let untold = |text: &Option<String>| OsString::from(text.as_deref().unwrap_or_default());
         let arguments: Vec<OsString> =
             told.map_or_else(Vec::new, |told| told.arguments.iter().map(untold).collect());
@@ -240,7 +240,7 @@ fn timestamp(micros: u64) -> Timestamp {
     moment.unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// The same for plans that say the same.
+/// Equal plans have the same number.
 fn text_of(plan: &Plan<'_>) -> String {
     let needs = match plan {
         Plan::Needs(needs) => needs,
@@ -280,7 +280,7 @@ fn add_claim(text: &mut String, claim: &Claim<'_>) {
     claim.origins.iter().for_each(|origin| text.extend([" by ", origin.rule]));
 }
 
-// The users and groups of a log: looked up once for each name, in the name service or in files from another
+// The users and groups of a log. Each name is looked up once, in the name service or in files from another
 // machine.
 
 /// The database of the accounts.

@@ -43,7 +43,7 @@ impl<'e> Seen<'e> {
         shared.map(|table| table.repository.as_str())
     }
 
-    /// The facts in the log, without those that no rule of the policy uses.
+    /// The facts in the log that rules of the policy use.
     fn told(self) -> Option<Told<'e>> {
         let Circumstances { groups, program, canonical, directory, arguments, environment, wait } =
             self.event.launch.as_deref()?;
@@ -60,7 +60,7 @@ impl<'e> Seen<'e> {
         })
     }
 
-    /// Kinds that are the same have the same number; others nearly never.
+    /// Equal kinds have the same number; different kinds nearly never.
     fn hash(self) -> u64 {
         let mut hasher = DefaultHasher::new();
         (self.event.uid, &self.event.command, self.host, self.told()).hash(&mut hasher);
@@ -88,7 +88,7 @@ impl<'e> Seen<'e> {
     }
 }
 
-/// Circumstances of another user.
+/// Facts of another user's launch.
 #[derive(Eq, Hash, PartialEq)]
 struct Told<'e> {
     groups: &'e [u32],
@@ -132,12 +132,12 @@ impl<'e> Told<'e> {
 #[derive(Debug, Default)]
 pub struct Kinds {
     kinds: Vec<Kind>,
-    /// The numbers of those that have a hash in common. Nothing is copied of an event whose kind is known.
+    /// The numbers of the kinds with the same hash. Nothing is copied from an event whose kind is known.
     numbers: HashMap<u64, Vec<u32>>,
 }
 
 impl Kinds {
-    /// The number of the kind of an event, without facts that no rule of the policy uses.
+    /// The number of the kind of an event, by the facts that rules of the policy use.
     pub fn number(&mut self, event: &Event, looks: RelevantInputs, is_by_host: bool) -> u32 {
         let seen = Seen::of(event, looks, is_by_host);
         let alike = self.numbers.entry(seen.hash()).or_default();

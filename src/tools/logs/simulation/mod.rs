@@ -2,9 +2,9 @@
 //! evaluator and the protocol of every launch, over tables in memory and with a simulated clock. Nothing here
 //! reads a log or prints: `recording` takes events one by one, and a `tally` counts the results.
 //!
-//! A year has millions of launches, so a launch takes sixteen bytes ([`traffic`]), each kind of launch is
-//! judged once for each time of day that the policy distinguishes ([`judge`]), and results are added up and
-//! not kept.
+//! A year has millions of launches, so a launch takes sixteen bytes ([`traffic`]). Each kind of launch is
+//! judged once for each time of day that the policy distinguishes ([`judge`]). Results are added up and not
+//! stored.
 
 pub mod accumulator;
 pub mod judge;

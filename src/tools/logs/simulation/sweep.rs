@@ -1,5 +1,5 @@
-//! The same launches several times: with other samples, or under other limits. One thread plays each run;
-//! their number makes no difference to the result.
+//! The same launches several times: with other samples, or under other limits. Each run has a thread; the
+//! number of threads does not affect the result.
 
 use std::{
     cmp::Reverse,
@@ -43,17 +43,17 @@ pub struct Trial<'t> {
     pub accounts: &'t (dyn Accounts + Sync),
     /// The change of the policy.
     pub terms: Terms,
-    /// The seed of the draws.
+    /// The seed of the samples.
     pub seed: u64,
 }
 
 impl Trial<'_> {
-    /// Plays everything once, and calls `see` for each launch.
+    /// Runs the simulation once, and calls `see` for each launch.
     pub fn play(&self, policy: &Policy, number: u64, see: &mut dyn FnMut(usize, Outcome)) -> Tally {
         self.draw(policy, Draw { seed: self.seed, number, is_short: false }, see)
     }
 
-    /// Plays everything once, as if each program whose end is unknown had ended at once.
+    /// Runs the simulation once, as if each program with an unknown end had ended at once.
     pub fn play_short(&self, policy: &Policy, see: &mut dyn FnMut(usize, Outcome)) -> Tally {
         self.draw(policy, Draw { seed: self.seed, number: 0, is_short: true }, see)
     }
@@ -80,8 +80,7 @@ impl Trial<'_> {
         undecided
     }
 
-    /// Plays everything several times, each time with other durations where those are not known; once where
-    /// all are.
+    /// Runs the simulation several times with different samples of unknown durations; once if all are known.
     pub fn draws(&self, policy: &Policy, see: &mut dyn FnMut(usize, Outcome)) -> Vec<Tally> {
         let first = self.play(policy, 0, see);
         if first.drawn == 0 {
@@ -93,7 +92,7 @@ impl Trial<'_> {
     }
 }
 
-/// Does something with each, several at once, and answers in their order.
+/// Processes several at once, and returns the results in their order.
 pub fn in_parallel<T: Sync, R: Send>(items: &[T], each: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = Mutex::new(0..items.len());
     let done: Mutex<Vec<(usize, R)>> = Mutex::new(Vec::new());
@@ -126,8 +125,7 @@ pub struct Row {
     pub at_once: f64,
     /// The share of them that is refused.
     pub refused: f64,
-    /// Waits that half of those that start do not exceed, 95 and 99 percent of them, and the longest, in
-    /// microseconds.
+    /// The 50th, 95th and 99th percentile of the waits of started launches, and the longest, in microseconds.
     pub waits: [u64; 4],
     /// How many slots are in use on average.
     pub used: f64,
@@ -181,9 +179,9 @@ pub fn seats_for(share: f64, range: (u32, u32), mut row: impl FnMut(u32) -> Row)
     Some(high)
 }
 
-// A world in which launches come when they came, and run as long as they ran, under a policy. Between two
-// events nothing happens: a launch comes, a program ends, a wait times out, or a time window of the policy
-// begins or ends. After each, waiting launches check in the order of the queue, as real ones do.
+// A simulated world: launches come at their times in the log, and run as long as they did, under a policy.
+// Between two events nothing happens: a launch comes, a program ends, a wait times out, or a time window of
+// the policy begins or ends. After each, waiting launches check in the order of the queue, as real ones do.
 
 pub struct World<'w, 'p, 's> {
     judge: &'w mut Judge<'p>,
@@ -192,7 +190,7 @@ pub struct World<'w, 'p, 's> {
     books: Accumulator<'w, 's>,
     store: memory::Store,
     inherited: Inherited,
-    /// Both are of the same moment, from which the world counts.
+    /// Both are the same moment, at which the simulated clock starts.
     origin: Instant,
     begin: u64,
     now: u64,
@@ -207,7 +205,7 @@ struct Waiting<'p> {
     since: u64,
     plan: Rc<Plan<'p>>,
     place: PlaceInLine,
-    /// When it looks without being woken.
+    /// When it checks without being woken.
     due: Option<u64>,
 }
 
@@ -245,7 +243,7 @@ impl<'p> World<'_, 'p, '_> {
         self.close()
     }
 
-    /// Lets happen what happens until then.
+    /// Processes all events until then.
     fn pass_until(&mut self, end: u64) {
         loop {
             let next = self.agenda.next_until(end);
@@ -262,7 +260,7 @@ impl<'p> World<'_, 'p, '_> {
         }
     }
 
-    /// Waiting launches are judged again when it becomes another time for the policy.
+    /// Waiting launches are judged again when a time window of the policy begins or ends.
     fn pass_minutes(&mut self, until: u64) {
         const MINUTE: u64 = 60_000_000;
         let mut minute = (self.now / MINUTE + 1) * MINUTE;
@@ -488,7 +486,7 @@ impl<'p> World<'_, 'p, '_> {
     }
 
     fn pass_minutes_after(&mut self, at: u64) {
-        // No launch waits for years: distant events are checked when they come.
+        // No launch waits for years, so distant events are handled when they come.
         const DAY: u64 = 86_400_000_000;
         if at.saturating_sub(self.now) < 32 * DAY {
             self.pass_minutes(at);
@@ -507,7 +505,7 @@ pub(super) enum Event {
     Look(i32),
 }
 
-/// All that will happen. Ends at a moment precede other events of that moment.
+/// All future events. Ends at a moment precede other events of that moment.
 #[derive(Default)]
 pub(super) struct Agenda {
     events: BinaryHeap<Reverse<(u64, bool, u32, Event)>>,
@@ -515,14 +513,14 @@ pub(super) struct Agenda {
 }
 
 impl Agenda {
-    /// It will happen then.
+    /// Adds an event at this time.
     pub(super) fn expect(&mut self, at: u64, event: Event) {
         self.sequence = self.sequence.wrapping_add(1);
         let is_look = matches!(event, Event::Look(_));
         self.events.push(Reverse((at, is_look, self.sequence, event)));
     }
 
-    /// When the next thing happens, where it does until then.
+    /// The time of the next event, if it is before this.
     pub(super) fn next_until(&self, end: u64) -> Option<u64> {
         self.events.peek().map(|Reverse((at, ..))| *at).filter(|at| *at <= end)
     }
@@ -543,7 +541,7 @@ pub(super) struct Running {
     pub(super) slots: Vec<(usize, u64)>,
 }
 
-/// All of them, by number.
+/// All repositories, by number.
 #[derive(Default)]
 pub(super) struct Programs {
     running: Vec<Running>,

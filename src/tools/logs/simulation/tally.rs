@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::tools::logs::statistics::{counts::Cell, distribution::Distribution, joiner::Fate};
 
-/// So long a wait is one that people complain of.
+/// Users complain about waits of this length.
 pub const LONG_WAIT: u64 = 300_000_000;
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct OfRepository {
-    /// The launches that wanted some of it, and their results; refused are those that it blocked.
+    /// The launches that needed its slots, and their results; refused ones are those that it blocked.
     pub cell: Cell,
-    /// How long those waited that started, with those that did not wait at all.
+    /// The waits of launches that started; 0 for those that did not wait.
     pub waits: Distribution,
     /// The highest limit that a launch had.
     pub limit: u64,
@@ -25,19 +25,19 @@ pub struct OfRepository {
 pub struct Tally {
     /// All launches.
     pub all: Cell,
-    /// How long those waited that started.
+    /// The waits of launches that started.
     pub waits: Distribution,
     /// By the number of the kind.
     pub kinds: Vec<Cell>,
     /// By name.
     pub repositories: BTreeMap<String, OfRepository>,
-    /// How many launches each rule refused, or had refused by what it claims.
+    /// How many launches each rule refused, by itself or by its claims.
     pub rules: BTreeMap<String, u64>,
     /// By the hour of the day.
     pub hours: [Cell; 24],
-    /// Durations that had to be drawn.
+    /// Durations that had to be sampled.
     pub drawn: u64,
-    /// Launches that went otherwise than in the log.
+    /// Launches with another result than in the log.
     pub different: u64,
 }
 
@@ -68,7 +68,7 @@ impl Tally {
         self.different += u64::from(then.is_some_and(|then| then != fate));
     }
 
-    /// Adds the kinds up by what they have in common; each may have several.
+    /// Adds the kinds up by common properties; a kind may have several.
     pub fn by<K: Ord>(&self, keys: impl Fn(usize) -> Vec<K>) -> BTreeMap<K, Cell> {
         let mut cells: BTreeMap<K, Cell> = BTreeMap::new();
         for (kind, cell) in self.kinds.iter().enumerate().filter(|(_, cell)| cell.launches > 0) {

@@ -41,7 +41,7 @@ const MILLIS: u64 = 1 << 41;
 const UNKNOWN: u64 = (1 << 42) - 1;
 
 impl Launch {
-    /// A launch that came then, and ran so long where it is known.
+    /// A launch that came then, and ran this long, if known.
     pub fn new(arrived: u64, kind: u32, fate: Fate, lasted: Option<u64>) -> Self {
         let mut launch =
             Self { arrived: (arrived.min(LATEST) << ARRIVED) | ((fate as u64) << FATE), kind, lasted: 0 };
@@ -68,7 +68,7 @@ impl Launch {
         }
     }
 
-    /// Says how long it ran, at most.
+    /// Sets how long it ran, at most.
     pub(super) fn set_lasted(&mut self, micros: u64) {
         self.set_packed(packed(micros));
     }
@@ -84,18 +84,18 @@ fn packed(micros: u64) -> u64 {
     if micros < MILLIS { micros } else { (MILLIS + micros / 1000).min(UNKNOWN - 1) }
 }
 
-/// Which try it is.
+/// The number of the run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Draw {
     /// The seed of the draws.
     pub seed: u64,
     /// How many came before.
     pub number: u64,
-    /// Whether programs whose end is unknown end at once, and not as late as they can have.
+    /// Whether programs with an unknown end end at once, instead of as late as possible.
     pub is_short: bool,
 }
 
-/// A log, as far as a policy can be tried on it.
+/// The data of a log that a simulation needs.
 #[derive(Debug, Default)]
 pub struct Traffic {
     /// In the order in which they came.
@@ -106,15 +106,15 @@ pub struct Traffic {
     pub commands: Vec<u32>,
     /// How long launches ran.
     pub durations: Durations,
-    /// How well that is known.
+    /// How well the ends are known.
     pub ends: Ends,
-    /// For launches whose end is unknown, by number, how long they ran at least.
+    /// For launches with an unknown end, by number, the minimum of how long they ran.
     pub vague: HashMap<usize, u64>,
     /// Their outcomes then.
     pub then: Tally,
     /// The last moment of the log, in microseconds since 1970.
     pub end: u64,
-    /// Launches whose circumstances are not in the log.
+    /// Launches whose facts are not in the log.
     pub untold: u64,
     /// A repository in which two hosts held one slot at the same time, each in its own lock file.
     pub of_each_host: Option<String>,
@@ -126,13 +126,13 @@ impl Traffic {
         self.launches.first().map_or(self.end, |launch| launch.arrived())
     }
 
-    /// How many days it is.
+    /// The number of days in the log.
     #[expect(clippy::cast_precision_loss, reason = "a share of a microsecond is nobody's wait")]
     pub fn days(&self) -> f64 {
         (self.end.saturating_sub(self.begin()) as f64 / 86_400e6).max(1.0 / 86_400.0)
     }
 
-    /// How long a launch runs: as it did, or as its like did. Returns whether that was drawn.
+    /// How long a launch runs: as in the log, or like a similar launch. Returns whether that was sampled.
     pub fn lasts(&self, index: usize, draw: Draw) -> (u64, bool) {
         let launch = self.launches[index];
         if let Some(lasted) = launch.lasted() {
@@ -153,7 +153,7 @@ impl Traffic {
 /// minutes.
 const NARROW: u64 = 600_000_000;
 
-/// How a log is to be read.
+/// The settings for reading a log.
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// The facts that the policy uses: others need not be distinguished.
@@ -162,8 +162,8 @@ pub struct Reading {
     pub tables: joiner::Reading,
     /// The seed of the draws.
     pub seed: u64,
-    /// More launches than these are counted, and cannot be played again; nor can more than a tenth of it of
-    /// different kinds.
+    /// The maximum number of launches that can be simulated; more are only counted. The maximum number of
+    /// kinds is a tenth of it.
     pub most: Option<usize>,
 }
 
@@ -195,7 +195,7 @@ impl Recording {
         Self::counted(reading, hours, counts)
     }
 
-    /// The same, where what is counted is wanted too.
+    /// The same, with the counts.
     pub fn counted(reading: Reading, hours: Hours, counts: Counts) -> Self {
         Self {
             joiner: Joiner::new(reading.tables.clone()),
@@ -291,7 +291,8 @@ impl Sink for Launches {
 
     fn ended(&mut self, run: &Run) {
         self.counts.ended(run);
-        // Between two sweeps it ended in the middle; without a sweep, no later than its slot was free.
+        // An end between two sweeps is assumed to be in the middle; without a sweep, at the time when its
+        // slot was known to be free.
         let is_vague = match run.end {
             End::Seen => run.to - run.from > NARROW,
             End::Missed => true,
@@ -344,9 +345,10 @@ impl Launches {
     }
 }
 
-// How long launches ran: what is drawn from for a launch that the log refused and another policy lets start.
+// The durations of launches, to sample from for a launch that was refused in the log and starts under the new
+// policy.
 
-/// How many durations are kept of one user with one command, and of one command.
+/// How many durations are stored for one user with one command, and for one command.
 const KEPT: usize = 32;
 
 /// Samples, from the most similar launches to the least.
@@ -357,7 +359,7 @@ pub struct Durations {
     all: Sample,
 }
 
-/// Some of many, each as likely as any other.
+/// A uniform random sample of many values.
 #[derive(Debug, Default)]
 struct Sample {
     seen: u64,
@@ -382,15 +384,15 @@ impl Sample {
 }
 
 impl Durations {
-    /// A launch of this user, with this command, ran so long.
+    /// A launch of this user, with this command, ran this long.
     pub fn add(&mut self, uid: u32, command: u32, micros: u64, dice: &mut Dice) {
         self.users.entry((uid, command)).or_default().add(micros, dice);
         self.commands.entry(command).or_default().add(micros, dice);
         self.all.add(micros, dice);
     }
 
-    /// How long one may run: as long as one of the same user and command did, else of the same command, else
-    /// of any. None if no end is known at all.
+    /// A possible duration: that of a launch of the same user and command, else of the same command, else of
+    /// any. None if no end is known at all.
     pub fn draw(&self, uid: u32, command: u32, dice: &mut Dice) -> Option<u64> {
         let of_user = self.users.get(&(uid, command)).and_then(|sample| sample.draw(dice));
         let of_command = || self.commands.get(&command).and_then(|sample| sample.draw(dice));
@@ -430,13 +432,13 @@ impl Dice {
         usize::try_from(self.next_u64() % (count.max(1) as u64)).unwrap_or(0)
     }
 
-    /// From 0 up to 1, which never comes.
+    /// From 0 up to 1, exclusive.
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit")]
     pub fn share(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// A time between two random arrivals that come one in `mean` on average.
+    /// A random interval between two arrivals, on average `mean`.
     pub fn exponential(&mut self, mean: f64) -> f64 {
         -mean * (1.0 - self.share()).ln()
     }
@@ -468,7 +470,7 @@ mod tests {
             }
         }
         assert_eq!(Launch::new(1, 0, Fate::Refused, None).lasted(), None);
-        // Anybody can write any time into a log.
+        // Users can write any time into a log.
         let late = Launch::new(u64::MAX, 0, Fate::Waited, Some(1));
         assert_eq!((late.arrived(), late.fate(), late.lasted()), (LATEST, Fate::Waited, Some(1)));
         assert_eq!(size_of::<Launch>(), 16);

@@ -29,13 +29,13 @@ pub type Reason = (&'static str, bool);
 pub struct Repository {
     /// The launches that it gave slots to, and those that it blocked.
     pub cell: Cell,
-    /// How long those waited that started, with those that did not wait at all.
+    /// The waits of launches that started; 0 for those that did not wait.
     pub waits: Distribution,
     /// How long programs ran whose end is known.
     pub runs: Distribution,
-    /// How long after another each of them started, if there is one table.
+    /// The interval before each start, if there is one table.
     pub gaps: Distribution,
-    /// How much of it was in use.
+    /// How many slots of it were in use.
     pub usage: Usage,
     /// How many launches it refused, or would have.
     pub refusals: BTreeMap<Reason, u64>,
@@ -60,7 +60,7 @@ impl Repository {
 pub struct Rule {
     /// Launches that started under it.
     pub started: u64,
-    /// Launches that it refused by its own word, or by a limit that it claims.
+    /// Launches that it refused, by a denial or by the limit of a claim.
     pub refused: u64,
     /// Refusals by the rule itself.
     pub denied: u64,
@@ -97,7 +97,7 @@ pub struct Counts {
     pub refused: [[u64; 24]; 7],
     /// Waits, in the same way.
     pub waited: [[u64; 24]; 7],
-    /// How long those waited that started.
+    /// The waits of launches that started.
     pub waits: Distribution,
     /// How long programs ran whose end is known.
     pub runs: Distribution,
@@ -113,7 +113,7 @@ pub struct Counts {
     pub expired: u64,
     /// Launches of which the log has only user and command.
     pub untold: u64,
-    /// The log's facts about itself.
+    /// Facts about the log itself.
     pub closing: Closing,
     would_be_refused: HashSet<(String, i32)>,
     first: Option<u64>,
@@ -121,8 +121,8 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Empty. Hours are counted as `hours` says; these repositories and rules are counted by name in any
-    /// case.
+    /// Empty. `hours` determines the hour of an event; these repositories and rules are always counted by
+    /// name.
     pub fn new<'n>(
         hours: Hours,
         repositories: impl Iterator<Item = &'n str>,
@@ -179,7 +179,7 @@ impl Counts {
         self.step
     }
 
-    /// Makes steps longer, if the log has become so.
+    /// Makes steps longer, if the log has become longer.
     fn pass(&mut self, at: u64) {
         let first = self.first.map_or(at, |first| first.min(at));
         self.first = Some(first);
@@ -303,7 +303,7 @@ impl Sink for Counts {
     fn ended(&mut self, run: &Run) {
         self.pass(run.began);
         self.ends.add(run);
-        // How long it ran is known, where the end is.
+        // The duration is known if the end is.
         let ran = run.length();
         if let Some(ran) = ran {
             self.runs.add(ran);
@@ -394,9 +394,9 @@ pub struct Cell {
     pub at_once: u64,
     /// Started after one.
     pub waited: u64,
-    /// Not started, those included that waited in vain.
+    /// Not started, including launches whose wait timed out.
     pub refused: u64,
-    /// How long those waited that did, in microseconds.
+    /// The sum of all waits, in microseconds.
     pub wait: u64,
     /// Refused, and started in the log.
     pub newly_refused: u64,
@@ -446,7 +446,7 @@ impl Cell {
 pub struct Bounded<K, V> {
     most: usize,
     named: HashMap<K, V>,
-    /// Everything whose name is not kept; none if every name is.
+    /// The value of all names that are not stored; none if all are stored.
     pub others: Option<V>,
 }
 
@@ -471,7 +471,7 @@ impl<K: Eq + Hash + Ord, V: Default> Bounded<K, V> {
         self.named.get_mut(name).unwrap_or_else(|| unreachable!("it was put there"))
     }
 
-    /// The value of a name that is kept whatever the bound is.
+    /// The value of a name that is stored even beyond the bound.
     pub fn keep(&mut self, name: K) {
         self.named.entry(name).or_default();
     }

@@ -15,7 +15,7 @@ const STEPS: u64 = 128;
 pub struct Distribution {
     /// Each value, while there are few.
     kept: Vec<u64>,
-    /// Otherwise how many there are in each class, by the longest of the class.
+    /// Otherwise the number in each class, by the longest value of the class.
     classes: BTreeMap<u64, u64>,
     /// How many there are.
     pub count: u64,
@@ -84,7 +84,7 @@ impl Distribution {
         reached.map_or(self.longest, |(class, _)| (*class).min(self.longest))
     }
 
-    /// How many there are of at least this length, to the precision of the whole.
+    /// How many have at least this length, to the precision of the distribution.
     pub fn at_least(&self, micros: u64) -> u64 {
         let kept = self.kept.iter().filter(|kept| **kept >= micros).count() as u64;
         kept + self.classes.range(micros..).map(|(_, count)| count).sum::<u64>()
@@ -107,7 +107,7 @@ impl Distribution {
     }
 }
 
-/// The longest value of the class of a value. Values below 128 have one each.
+/// The longest value of the class of a value. Values below 128 have a class each.
 fn class_of(micros: u64) -> u64 {
     if micros < STEPS {
         return micros;

@@ -1,9 +1,8 @@
 //! From the events of a log to launches and runs: starts are joined with their waits and their ends.
 //!
-//! An unseen end has bounds. A slot that is taken again was free before; a decision that saw which slots were
-//! held proves which programs had ended by then, and which had not. So no slot ever has two holders, and use
-//! above the number of slots cannot be counted. A supervisor that writes an end down late does not move the
-//! end.
+//! An unseen end has bounds. A slot that is taken again was free before. A decision that saw the held slots
+//! proves which programs had ended by then, and which had not. So no slot ever has two holders, and use above
+//! the number of slots cannot be counted. If a supervisor logs an end late, that does not move the end.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -26,7 +25,7 @@ const MOST_SLOTS: u64 = 4096;
 /// Beyond this many programs with unknown ends, the oldest are dropped.
 const MOST_RUNS: usize = 65_536;
 
-/// No event is from before 2000 or after 2200: users who may append to a log can write any time.
+/// Events before 2000 or after 2200 are ignored, because users who may append to a log can write any time.
 const POSSIBLE: std::ops::Range<u64> = 946_684_800_000_000..7_258_118_400_000_000;
 
 /// The known facts about the tables of a log before it is read.
@@ -43,7 +42,7 @@ pub struct Reading {
 pub trait Sink {
     /// A launch started or was refused.
     fn launched(&mut self, launch: &Launched<'_>);
-    /// A table has a slot free again since then at the latest.
+    /// A slot of a table has been free again since then at the latest.
     fn freed(&mut self, table: u32, repository: &str, at: u64);
     /// The known facts about a program that has ended, or still runs when the log ends.
     fn ended(&mut self, run: &Run);
@@ -80,17 +79,17 @@ impl Launched<'_> {
 /// Slots of a table that a launch has taken.
 pub struct Taken<'a> {
     pub repository: &'a str,
-    /// Which of its tables, if known.
+    /// The table of the repository, if known.
     pub table: Option<u32>,
     /// How many slots.
     pub count: u64,
     /// Its state as the launch saw it.
     pub seen: Option<&'a TableSeen>,
-    /// How many slots of it are not known to be free.
+    /// How many of its slots are not known to be free.
     pub occupied: u64,
 }
 
-/// How much is known of an end.
+/// How well an end is known.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum End {
     /// It is in the log.
@@ -112,7 +111,7 @@ pub struct Run {
     pub from: u64,
     /// It had ended by this one.
     pub to: u64,
-    /// How much that is worth.
+    /// How well its end is known.
     pub end: End,
     /// Whether each of its tables is known, so that the bounds hold.
     pub is_bounded: bool,
@@ -135,7 +134,7 @@ impl Run {
     /// How long it ran, in microseconds, if the log has its end.
     pub fn length(&self) -> Option<u64> {
         let middle = self.from.midpoint(self.to).saturating_sub(self.began);
-        // Bounds that are wide, for how long it ran, say little.
+        // Bounds that are wide in relation to the duration are not useful.
         let is_known = self.end == End::Seen && self.to - self.from <= EXACT.max(middle / 10);
         self.told.or_else(|| is_known.then_some(middle))
     }
@@ -148,7 +147,7 @@ struct Open {
     gone: Option<u64>,
     /// Whether a launch of another host took it.
     is_taken_elsewhere: bool,
-    /// Whether it was closed, and only waits for what may still correct it.
+    /// Whether it was closed, and only later events can correct it.
     is_closed: bool,
 }
 
@@ -167,7 +166,7 @@ struct Look {
     table: u32,
     /// How many slots were held at most.
     most: u64,
-    /// Whether it says which of the launches have ended: all of them.
+    /// Whether it shows which of the launches have ended.
     tells_which: bool,
     /// Their holders, one for each slot.
     holders: Vec<Holder>,
@@ -180,7 +179,7 @@ pub struct Closing {
     pub span: Option<(u64, u64)>,
     /// A repository in which two hosts held one slot at the same time, each in its own lock file.
     pub of_each_host: Option<String>,
-    /// Events whose time cannot be.
+    /// Events with an impossible time.
     pub impossible: u64,
 }
 
@@ -194,7 +193,7 @@ pub struct Joiner {
     waited: HashMap<Process, Waited>,
     tables: Tables,
     looks: VecDeque<Look>,
-    /// Runs that were closed, with when, until nothing can correct them any more.
+    /// Closed runs with their times, until no event can correct them any more.
     closed: VecDeque<(u64, usize)>,
     closing: Closing,
 }
@@ -295,7 +294,7 @@ impl Joiner {
 
     fn start(&mut self, process: Process, event: &Event, sink: &mut dyn Sink) {
         let began = event.micros();
-        // The number was given to another process: the one before has ended.
+        // Another process has got the number, so the previous one has ended.
         if let Some(before) = self.running.remove(&process) {
             self.had_ended(before, began, sink);
             self.close(before, began);
@@ -406,7 +405,7 @@ impl Joiner {
         let Some(open) = self.runs.get_mut(&number) else { return };
         let run = &mut open.run;
         if open.is_closed {
-            // The process that saw the end was late. A much later value belongs to another table.
+            // The process that saw the end was late. A much later time belongs to another table.
             if run.to > by && run.to - by <= LATE {
                 run.to = by.max(run.began);
                 run.from = run.from.min(run.to);
@@ -455,7 +454,7 @@ impl Joiner {
         }
     }
 
-    /// A launch was decided then, and saw a moment later which slots were held.
+    /// A launch was decided then, and saw the held slots a moment later.
     fn look_at(&mut self, number: u32, held: &Runs, at: u64, event: &Event) {
         let Some(table) = self.tables.get_mut(number).filter(|table| table.unexplained < MOST_UNEXPLAINED)
         else {
@@ -483,7 +482,7 @@ impl Joiner {
         }
     }
 
-    /// The most of the slots up to this one that a launch saw held.
+    /// The maximum number of held slots up to this one that a launch saw.
     fn look_for(&mut self, number: u32, most: u64, up_to: u64, at: u64) {
         let Some(table) = self.tables.get(number) else { return };
         if table.running <= most || table.unexplained >= MOST_UNEXPLAINED {
@@ -497,8 +496,8 @@ impl Joiner {
     }
 
     /// Resolves earlier decisions, now that the ends near them are known: the run with the next known end
-    /// after such a decision had ended by then. A run without an end in the log had ended as well, if the
-    /// look shows it.
+    /// after such a decision had ended by then. If the decision shows it, a run without an end in the log had
+    /// ended too.
     fn explain_looks(&mut self, before: u64, sink: &mut dyn Sink) {
         while self.looks.front().is_some_and(|look| look.at < before) {
             let Some(look) = self.looks.pop_front() else { return };
@@ -532,7 +531,7 @@ impl Joiner {
         }
     }
 
-    /// Tells the runs that were closed before then.
+    /// Reports the runs that were closed before then.
     fn tell_closed(&mut self, before: u64, sink: &mut dyn Sink) {
         while self.closed.front().is_some_and(|(at, _)| *at < before) {
             let Some((_, number)) = self.closed.pop_front() else { return };
@@ -540,7 +539,7 @@ impl Joiner {
         }
     }
 
-    /// Tells one, which lasted until `last` at most.
+    /// Reports one, which lasted until `last` at most.
     fn tell(&mut self, number: usize, last: u64, sink: &mut dyn Sink) {
         let Some(Open { mut run, process, .. }) = self.runs.remove(&number) else { return };
         if self.running.get(&process) == Some(&number) {
@@ -573,14 +572,14 @@ impl Joiner {
     }
 }
 
-/// A launch that saw all slots held that were known to be saw this run too.
+/// A launch that saw all known slots held also saw this run.
 fn was_alive(run: &mut Run, tables: &Tables) {
     let seen = run.slots.iter().filter_map(|held| tables.get(held.table)).map(|table| table.all_alive);
     run.from = seen.chain([run.from]).max().unwrap_or(run.from).min(run.to);
 }
 
-/// The repositories of a start with the slots that the launch has of its own, each with what it saw of the
-/// table. A log without replay has no tables.
+/// The repositories of a start with the launch's own slots, each with the state of the table that it saw. A
+/// log without replay has no tables.
 fn own_tables(event: &Event) -> Vec<(&str, Option<Runs>, Option<&TableSeen>)> {
     let mut before: Vec<&str> = Vec::new();
     let mut own = Vec::new();
@@ -611,13 +610,13 @@ fn micros_of(event: &Event) -> u64 {
 
 // Events in the order in which they were decided. The first to decide may be the last to log it.
 
-/// How late an event may be written after its decision, in microseconds, so that it is still waited for.
+/// How long after its decision an event may be logged, in microseconds; later ones are not waited for.
 pub(super) const LATE: u64 = 5_000_000;
 
 /// More events than these are never kept waiting.
 const MOST: usize = 4096;
 
-/// Events that may have to let others pass.
+/// Events that may have to be sorted behind later ones.
 #[derive(Default)]
 pub(super) struct InOrder {
     /// Each with the moment of its decision; among equals in the order in which they came.
@@ -632,21 +631,21 @@ impl InOrder {
         self.waiting.insert(before.map_or(0, |before| before + 1), (moment, event));
     }
 
-    /// The next one, if it lets none pass any more.
+    /// The next one, if no later one can precede it any more.
     pub(super) fn due(&mut self) -> Option<Event> {
         let ((oldest, _), (newest, _)) = (self.waiting.front()?, self.waiting.back()?);
         let is_due = newest - oldest > LATE || self.waiting.len() > MOST;
         is_due.then(|| self.waiting.pop_front()).flatten().map(|(_, event)| event)
     }
 
-    /// Everything that is left.
+    /// All remaining events.
     pub(super) fn into_rest(self) -> impl Iterator<Item = Event> {
         self.waiting.into_iter().map(|(_, event)| event)
     }
 }
 
-// The holders of a table's slots, according to the log. This is a little late, because a supervisor writes
-// an end down after it has seen it. The state that a decision saw corrects it.
+// The holders of a table's slots, according to the log. This is a little late, because a supervisor logs an
+// end after it has seen it. The state that a decision saw corrects it.
 
 /// A launch that has, or had, a slot.
 #[derive(Clone, Copy, Debug)]
@@ -669,9 +668,9 @@ pub(super) struct Table {
     holders: BTreeMap<u64, Holder>,
     /// How many of these still run, as far as is known.
     pub(super) running: u64,
-    /// When a launch last saw as many slots held as are known to be.
+    /// When a launch last saw all known slots held.
     pub(super) all_alive: u64,
-    /// How many looks in a row could not be explained.
+    /// How many decisions in a row contradicted the known state.
     pub(super) unexplained: u32,
     /// How many ends of its programs were seen.
     pub(super) seen: u64,
@@ -679,7 +678,7 @@ pub(super) struct Table {
     pub(super) missed: u64,
 }
 
-/// How many looks that cannot be explained say that the table is several.
+/// After this many contradictions, the table counts as several tables.
 pub(super) const MOST_UNEXPLAINED: u32 = 16;
 
 /// Beyond this many tables, only the data of each event are known.
@@ -723,7 +722,7 @@ impl Tables {
 }
 
 impl Table {
-    /// A slot is taken. Says who had it before.
+    /// A slot is taken. Returns its previous holder.
     pub(super) fn take(&mut self, slot: u64, holder: Holder) -> Option<Holder> {
         let before = self.holders.insert(slot, holder);
         self.running += u64::from(before.is_none_or(|before| !before.runs));

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use super::joiner::{EXACT, End, Held, Run, Taken};
 use crate::launch::log::event::TableSeen;
 
-/// A number with only this known.
+/// A number of which only this is known.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds<T> {
     /// It is not less.
@@ -28,7 +28,7 @@ pub struct Ends {
     pub exact: u64,
     /// They lie between two moments.
     pub bounded: u64,
-    /// They were not seen: the next that is known of the slot is that it was free.
+    /// They were not seen: it is only known that the slot was free later.
     pub missed: u64,
     /// The programs still ran when the log ended.
     pub running: u64,
@@ -46,10 +46,10 @@ impl Ends {
     }
 }
 
-/// How many moments at which a table was full are remembered until it is known when it was no longer.
+/// How many moments at which a table was full are remembered until its next free slot is known.
 const MOST_MARKS: usize = 4096;
 
-/// How many programs of a repository are put in order to find out how many ran at once.
+/// How many programs of a repository are sorted to determine how many ran at once.
 const MOST_INTERVALS: usize = 200_000;
 
 /// A program that had slots.
@@ -75,22 +75,22 @@ pub struct Usage {
     pub limit: Option<u64>,
     pub highest_limit: u64,
     slot_time: (u128, u128),
-    /// The most that starts saw, the most that the log leaves possible, and the most of one launch.
+    /// The maximum use that starts saw, the maximum that the log allows, and the maximum of one launch.
     observed: u64,
     possible: u64,
     largest: u64,
-    /// Starts without a count of the slots that were held then.
+    /// Starts that did not record the held slots.
     unobserved: u64,
     /// Runs whose bounds do not hold, because the table is unknown.
     unbounded: u64,
-    /// Whether several members may have been taken for one.
+    /// Whether several members may have been counted as one.
     unproved: bool,
-    /// If starts did not record the held slots: when programs had how many slots of which table.
+    /// If starts did not record the held slots: the slots of programs, with their tables and times.
     intervals: Vec<Interval>,
     swept: Option<Bounds<u64>>,
     /// Whether there were too many.
     is_overflown: bool,
-    /// For each table that is full, when launches found it so.
+    /// For each full table, when launches found it full.
     full: HashMap<u32, VecDeque<u64>>,
     full_time: u128,
 }
@@ -196,8 +196,8 @@ impl Usage {
         self.intervals = Vec::new();
     }
 
-    /// How many slots of one table were held at once, at most, and for how long all of them, if programs
-    /// ended then.
+    /// The maximum number of slots of one table that were held at once, and how long all were held, if
+    /// programs ended then.
     fn sweep(&self, end: impl Fn(&Interval) -> u64) -> (u64, u128) {
         // Ends at a moment precede starts at that moment.
         let mut changes: Vec<(u32, u64, bool, u64)> = Vec::with_capacity(2 * self.intervals.len());
@@ -222,14 +222,14 @@ impl Usage {
 
     /// How many slots were held at once, at most. Where each member has a table, of one member.
     pub fn most(&self) -> Bounds<u64> {
-        // Use grows with starts alone, so that starts that saw all slots have seen the most.
+        // Use increases only at starts, so starts that saw all slots saw the maximum.
         if self.unobserved == 0 {
             return Bounds { low: self.observed, high: self.observed };
         }
         let low = self.observed.max(self.largest);
         let high = self.possible.max(low);
         match self.swept {
-            // The sum over several members that were taken for one has no meaning.
+            // The sum over several members that were counted as one has no meaning.
             Some(swept) if !self.unproved => {
                 Bounds { low: low.max(swept.low), high: high.min(swept.high.max(low)) }
             }
@@ -276,13 +276,13 @@ impl Usage {
 /// In microseconds.
 pub const MINUTE: u64 = 60_000_000;
 
-/// How long a step may be, in minutes: each a multiple of the one before.
+/// The possible lengths of a step, in minutes: each is a multiple of the one before.
 const LADDER: [u64; 9] = [1, 5, 15, 60, 180, 360, 720, 1440, 10_080];
 
 /// More steps than this a timeline never has.
 const MOST: u64 = 360;
 
-/// How long the steps of a log are that begins and ends then, in microseconds.
+/// The length of the steps of a log with this begin and end, in microseconds.
 pub fn step_for(begin: u64, end: u64) -> u64 {
     let fits = |step: &u64| end / (step * MINUTE) - begin / (step * MINUTE) < MOST;
     let weeks = |step: u64| std::iter::successors(Some(step), |step| step.checked_mul(2)).find(fits);
@@ -377,7 +377,7 @@ impl Timeline {
         }
     }
 
-    /// Makes steps that are shorter than this as long.
+    /// Extends shorter steps to this length.
     pub fn widen(&mut self, step: u64) {
         if self.step >= step {
             return;

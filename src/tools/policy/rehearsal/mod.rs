@@ -34,12 +34,12 @@ use crate::{
     sys::descriptor::Inherited,
 };
 
-/// How one test went.
+/// The result of one test.
 #[derive(Debug)]
 pub struct Rehearsal<'p> {
     /// The test.
     pub scenario: &'p Scenario,
-    /// Whether what came out is what was expected.
+    /// Whether the result is the expected one.
     pub passed: bool,
     /// The expected result, in words.
     pub expected: String,
@@ -48,11 +48,11 @@ pub struct Rehearsal<'p> {
     /// The result of every rule.
     pub trace: Vec<TraceEntry<'p>>,
     /// The slots in use, according to the test, of tables that the launch does not need: `seats [anm]`. Often
-    /// that is meant, to show that it does not count; in a test that fails it may be misspelled.
+    /// this is intended, to show that it does not count. In a failed test, the name may be misspelled.
     pub beside: Vec<String>,
 }
 
-/// Plays every test; `now` is the time for those that do not say.
+/// Runs every test; `now` is the time for tests without one.
 pub fn rehearse(policy: &Policy, now: Timestamp) -> Vec<Rehearsal<'_>> {
     let play_one = |scenario| play(Stage { policy, scenario, now });
     policy.scenarios().iter().map(play_one).collect()
@@ -93,8 +93,7 @@ fn unmatched<'p>() -> Ending<'p> {
     Ending::Refuse(Vec::new(), "refused, because no rule matches".into())
 }
 
-/// How a launch ends that no rule refuses; and how it would end if everything were enforced, if that is
-/// something else.
+/// The result of a launch that no rule refuses, and the result if everything were enforced, if that differs.
 fn launch<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, start: &Start<'p>) -> (Ending<'p>, Option<Ending<'p>>) {
     let hold = start.hold.resolve();
     let would_refuse = start.would_refuse.first().map(|refusal| match refusal {
@@ -126,7 +125,7 @@ fn enforced(demand: Demand<'_>) -> Demand<'_> {
     })
 }
 
-/// Takes what is demanded while others hold slots and wait, as the test says.
+/// Acquires the demands, while others hold slots and wait as the test describes.
 fn acquire<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, demands: Vec<Demand<'p>>, hold: Hold) -> Ending<'p> {
     let demands: Vec<Demand<'p>> = demands.into_iter().map(|demand| in_memory(demand, cast)).collect();
     let inherited = Inherited::default();
@@ -152,17 +151,17 @@ fn acquire<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, demands: Vec<Demand<'p>>,
 
 // The result of a test, for comparison and in words.
 
-/// How a launch ends, as the policy is or as it is meant to be.
+/// The result of a launch, under the policy as it is or fully enforced.
 enum Ending<'p> {
-    /// The program starts with this, and this keeps it.
+    /// The program starts with these slots, and this hold keeps them.
     Start(Vec<Taken>, Hold),
-    /// It starts, and this rule spares it every slot.
+    /// It starts without slots, because of this exempt rule.
     Exempt(&'p Rule),
-    /// It is refused by the rules of these names, as they are shown; and why.
+    /// It is refused by the rules with these shown names, for this reason.
     Refuse(Vec<Cow<'p, str>>, String),
-    /// It waits this long because of these rules, for this; and this keeps its slots.
+    /// It waits this long for this, because of these rules; this hold keeps its slots.
     Wait(Vec<Cow<'p, str>>, String, Wait, Hold),
-    /// The test is wrong: this cannot be.
+    /// The test itself is wrong: this state is impossible.
     Impossible(String),
 }
 
@@ -211,7 +210,7 @@ struct Assertion<'p> {
 }
 
 impl Assertion<'_> {
-    /// Whether a launch that ends so, and would end so if everything were enforced, is as expected.
+    /// Whether these results, as it is and if everything were enforced, are the expected ones.
     fn is_expected(&self, actual: &Ending<'_>, intended: Option<&Ending<'_>>) -> bool {
         let intention = intended.unwrap_or(actual);
         match (self.scenario.expect, actual) {
@@ -273,7 +272,7 @@ impl Assertion<'_> {
             && expected.limit.is_none_or(|limit| u64::from(limit) == taken.limit)
     }
 
-    /// An ending in words, with what is intended where that is something else.
+    /// A result in words, with the enforced result if that differs.
     fn show(&self, actual: &Ending<'_>, intended: Option<&Ending<'_>>) -> String {
         let shown = self.show_one(actual);
         match intended.filter(|intended| intended.is_held_up()) {

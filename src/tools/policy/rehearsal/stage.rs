@@ -1,4 +1,4 @@
-//! The tables of a test, in memory, with those who hold slots and those who wait when its launch comes.
+//! The tables of a test, in memory, with the holders and the waiting launches at the time of its launch.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -41,7 +41,7 @@ use crate::{
 pub(super) struct Stage<'p> {
     pub(super) policy: &'p Policy,
     pub(super) scenario: &'p Scenario,
-    /// The time, where the test does not say.
+    /// The time for tests without one.
     pub(super) now: Timestamp,
 }
 
@@ -77,7 +77,7 @@ impl<'p> Stage<'p> {
                 names: cast,
             },
         );
-        // Users of a test are told apart by their names: most have the number of all.
+        // Users of a test are distinguished by their names, because most have the same number.
         if let Verdict::Start(start) = &mut decision.verdict {
             for claim in start.demands.iter_mut().flat_map(Demand::claims_mut) {
                 let repositories = self.policy.repositories();
@@ -91,8 +91,7 @@ impl<'p> Stage<'p> {
         decision
     }
 
-    /// Lets those in who hold slots or wait, as the test says. Says of a holder who would hold none why that
-    /// is so.
+    /// Adds the holders and waiting launches of the test. If a holder would hold no slot, returns the reason.
     pub(super) fn let_others_in(
         &self,
         demands: &[Demand<'_>],
@@ -111,8 +110,8 @@ impl<'p> Stage<'p> {
                     continue;
                 }
                 match &held.by {
-                    // They are taken to be like the one who asks: what is kept from the one is kept from the
-                    // others.
+                    // They count as users like that of the launch: slots that are kept from one are kept from
+                    // all.
                     Holders::Alike(slots) => others.hold(claim, &table, *slots, None, store),
                     Holders::These(holders) => {
                         for holder in holders {
@@ -182,7 +181,7 @@ impl<'p> Stage<'p> {
 }
 
 impl Others {
-    /// Takes free slots in the order in which a launch with this claim would; last those that are not for it.
+    /// Takes free slots in the order of a launch with this claim, and last those that are not for it.
     fn hold(&mut self, claim: &Claim<'_>, table: &str, slots: u32, group: Option<&Group>, store: &Store) {
         let table = store.table(table);
         let wanted = Terms { slots: slots.into(), group: group.cloned(), ..Terms::default() };
@@ -198,7 +197,7 @@ impl Others {
         self.holding.extend(table.take_with(&Seats { shared, free }, group));
     }
 
-    /// Waits this many times, as launches with this claim.
+    /// Adds this many waiting launches with this claim.
     fn wait(&mut self, claim: &Claim<'_>, table: &str, launches: u32, store: &Store) {
         let table = store.table(table);
         let class = Class { generation: 0, reach: claim.amount.reach() };
@@ -233,7 +232,7 @@ pub(super) struct FakeNames<'p> {
     groups: HashMap<&'p str, u32>,
 }
 
-/// Far above the groups of people and below those of containers.
+/// The numbers are far above the groups of people and below those of containers.
 const FIRST_GID: u32 = 3_000_000_000;
 
 impl<'p> FakeNames<'p> {
@@ -279,9 +278,9 @@ impl Names for FakeNames<'_> {
 }
 
 // Simulates the restart of all running programs, one after the other: which of them a policy would refuse.
-// They are real, the tables are in memory, and nothing is taken from anybody.
+// The programs are real, but the tables are in memory, so no program loses a slot.
 
-/// For each of them, in the order in which they came, why it would not start; nothing if it would.
+/// For each of them, in order of arrival, why it would not start; none if it would.
 pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>> {
     let decisions: Vec<Decision<'_>> = launches.iter().map(|launch| decide(policy, launch)).collect();
     let demands: Vec<Vec<Demand<'_>>> =
@@ -309,7 +308,7 @@ pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>>
     decisions.iter().enumerate().map(&mut play).collect()
 }
 
-/// The demands, in memory. When something was last started does not matter: they run already.
+/// The demands, in memory. The last start does not matter, because they already run.
 fn demands<'p>(decision: &Decision<'p>, names: &dyn Names) -> Vec<Demand<'p>> {
     let Verdict::Start(start) = &decision.verdict else { return Vec::new() };
     let timeless = |claim: Claim<'p>| Claim { pace: Pace::default(), ..claim };

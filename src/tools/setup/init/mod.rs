@@ -1,5 +1,5 @@
-//! `rungate init`: a first policy, for the caller or, as root, for the system, with all that it needs. It
-//! never changes existing files, and makes all of it or nothing.
+//! `rungate init`: a first policy, for the caller or, as root, for the system, with the files that it needs.
+//! It never changes existing files, and creates everything or nothing.
 
 mod repositories;
 
@@ -27,13 +27,13 @@ use crate::{
     },
 };
 
-/// Where the repositories of a system policy are that does not say otherwise.
+/// The default directory for repositories of a system policy.
 const REPOSITORIES: &str = "/run/rungate";
 
 /// The file that creates them at every boot, because `/run` is empty then.
 const TMPFILES: &str = "/etc/tmpfiles.d/rungate.conf";
 
-/// Writes the policy, and says what was made and what comes next.
+/// Writes the policy, and prints what was created and what to do next.
 pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8, Error> {
     if arguments.repositories {
         return repositories::run(arguments.dry_run, situation);
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8
     print(&answer(&format!("{made}{next}")))
 }
 
-/// A package brings a policy that limits nothing, and a newcomer has to know how to continue.
+/// The package installs a policy that limits nothing, and a new user needs advice.
 fn not_there_yet(path: &Path) -> Result<(), Error> {
     if regular_file::status_of_path(path).is_err() {
         return Ok(());
@@ -78,7 +78,7 @@ fn for_the_system(policy: &FirstPolicy) -> Result<Plan, Error> {
     let mut plan = Plan::default();
     plan.directory(Path::new(REPOSITORIES), 0o1777)?;
     for name in policy.repositories() {
-        // Those that users create belong to the first user, who may then remove them.
+        // Lock files that users create belong to the first user, who may then remove them.
         plan.file(&lock_file(name), 0o666, Content::LockFile)?;
     }
     plan.directories_of(Path::new(TMPFILES), 0o755)?;
@@ -195,7 +195,7 @@ impl FirstPolicy {
         Ok(Self { commands: repositories(place)?, limit: 1, place: Some(place) })
     }
 
-    /// Its repositories that have one lock file: one for each command, of its name.
+    /// Its repositories with one lock file: one for each command, with its name.
     fn repositories(&self) -> impl Iterator<Item = &str> {
         self.commands.iter().map(String::as_str)
     }
@@ -234,7 +234,7 @@ impl FirstPolicy {
 
 /// The content of a file.
 enum Content {
-    /// Nothing: it is there to be locked. One of root's that exists already will do.
+    /// An empty file, to be locked. An existing one of root is accepted.
     LockFile,
     Text(String),
 }
@@ -251,7 +251,7 @@ struct Plan {
 }
 
 impl Plan {
-    /// A directory with exactly this mode; one that exists must be as it would be made.
+    /// A directory with exactly this mode; an existing one must have the same owner and mode.
     fn directory(&mut self, path: &Path, mode: u32) -> Result<(), Error> {
         match status(path)? {
             None => self.steps.push(Step::Directory { path: path.to_owned(), mode }),
@@ -311,7 +311,7 @@ impl Plan {
         lines.collect()
     }
 
-    /// Does all of it, or nothing.
+    /// Makes all steps, or none.
     fn make(self) -> Result<Self, Error> {
         for (done, step) in self.steps.iter().enumerate() {
             if let Err(failure) = step.make() {
@@ -376,8 +376,8 @@ fn stands_in_the_way(text: String) -> Error {
     Error::new(ExitStatus::System, text).advise("Nothing was created or changed.".to_owned())
 }
 
-// `rungate init --for`: an example policy for a place where people are. The text is that of `policies`,
-// which tests execute; only the directory of the repositories differs for root.
+// `rungate init --for`: an example policy for a common situation. The text is that of `policies`, which tests
+// execute; only the directory of the repositories differs for root.
 
 /// The text of a policy, for a user.
 fn example(place: Place) -> &'static str {
@@ -444,7 +444,7 @@ mod places_tests {
 
     use super::*;
 
-    /// For root the repositories are those of the host.
+    /// For root the repositories are for the whole host.
     #[test]
     fn every_text_becomes_a_policy_of_the_system() {
         for place in Place::value_variants() {

@@ -1,6 +1,6 @@
-//! `rungate init --repositories`: the directories and lock files of the system's policy, owned by root, and
-//! what creates them again at the next boot. It can run again when the policy has changed: correct files are
-//! not changed, and files of other users are given to root without any holder losing a slot.
+//! `rungate init --repositories`: creates the directories and lock files of the system's policy, owned by
+//! root, and the file that creates them again at boot. It can run again when the policy has changed. Correct
+//! files are not changed. Files of other users get root as owner, and their holders keep their slots.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,7 +47,7 @@ struct Making<'a> {
     files: BTreeSet<(PathBuf, u32)>,
 }
 
-/// Makes what is missing, and says what that was.
+/// Creates what is missing, and prints it.
 pub(super) fn run(is_dry_run: bool, situation: &Situation) -> Result<u8, Error> {
     if situation.credentials.uid != 0 {
         let text = "only root can create files of root";
@@ -63,7 +63,7 @@ pub(super) fn run(is_dry_run: bool, situation: &Situation) -> Result<u8, Error> 
             && !known.base(&situation.runtime).starts_with(&situation.runtime)
     };
     let repositories: Vec<&Repository> = policy.repositories().iter().filter(is_of_system).collect();
-    // Whether users make files in it themselves, of those who have one each.
+    // Whether users create files in it themselves, because each has one.
     let mut bases: BTreeMap<PathBuf, bool> = BTreeMap::new();
     for known in &repositories {
         *bases.entry(known.base(&situation.runtime)).or_default() |=
@@ -98,8 +98,8 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// The one file of a repository, or those that there are of its members; what is for one user alone is
-    /// that user's.
+    /// The file of a repository, or the existing files of its members. Files for one user belong to that
+    /// user.
     fn files_of(&self, known: &Repository) -> Result<Vec<ListedFile>, Error> {
         if known.is_by_user() {
             return Ok(Vec::new());
@@ -130,8 +130,8 @@ impl Making<'_> {
         Ok(())
     }
 
-    /// A directory for lock files. One that exists keeps its mode, unless users could not do in it what
-    /// they need, or could do more.
+    /// A directory for lock files. An existing one keeps its mode, unless it gives users too few or too many
+    /// permissions.
     fn directory(&mut self, path: &Path, is_for_members: bool) -> Result<(), Error> {
         let before = match regular_file::status_of_target(path) {
             Ok(status) => Some(status),

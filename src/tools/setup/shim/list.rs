@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &ShimListArguments, situation: &Situation) -> Resul
     print(&if arguments.json { to_json(&shims, &ways) } else { to_text(&shims, &ways) })
 }
 
-/// Directories that are named must be there; those of `PATH` need not be.
+/// Named directories must exist; those of `PATH` need not.
 fn wanted(
     directories: &[PathBuf],
     search: &Search,
@@ -69,7 +69,7 @@ fn wanted(
     opened.map_err(|error| Error::new(ExitStatus::System, error.to_string()))
 }
 
-/// A shim, and what there is to know of it.
+/// A shim, and the facts about it.
 struct Listed {
     shim: Shim,
     program: Option<PathBuf>,
@@ -171,10 +171,10 @@ fn to_json(shims: &[Listed], ways: &[WayIn]) -> String {
 
 // Which ways in lead to the listed shims, and what the others need.
 
-/// How many shims are named that a way does not lead to.
+/// How many shims that a way misses are named.
 const NAMED: usize = 3;
 
-/// A table of the ways, and below it what is to be done about those that miss a shim.
+/// A table of the ways, and below it the fixes for those that miss a shim.
 pub(super) fn reach_to_text(shims: &[&Shim], ways: &[WayIn]) -> String {
     let mut table = Table::new(&["WAY IN", "SHIMS"]);
     let mut remedies: Vec<String> = Vec::new();

@@ -22,7 +22,7 @@ use crate::{
     },
 };
 
-/// Does what was asked for.
+/// Runs the requested subcommand.
 pub(crate) fn run(arguments: &ShimAction, situation: &Situation) -> Result<u8, Error> {
     match arguments {
         ShimAction::Install(arguments) => install(arguments, situation),
@@ -129,8 +129,8 @@ fn failed(error: &DirectoryError) -> Error {
     Error::new(ExitStatus::System, error.to_string())
 }
 
-/// Where the links lead: to the launcher as it was called, because a link of that name may lead to the next
-/// version tomorrow.
+/// The target of the links: the launcher by the name that was typed, because after an upgrade that name leads
+/// to the next version.
 fn launcher(situation: &Situation) -> Result<PathBuf, Error> {
     let called = executable::own_path().map(|path| situation.directory.join(path));
     let in_canonical_directory =

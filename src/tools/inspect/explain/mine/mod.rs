@@ -1,5 +1,5 @@
 //! `rungate explain` without a command: what the policy allows one person, what they hold, where they wait,
-//! and how long such waits took. It predicts nothing: past waits are no promise.
+//! and how long such waits took. It predicts nothing: past waits do not show how long the next one takes.
 
 mod text;
 
@@ -56,7 +56,7 @@ use crate::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-/// Shows what is the caller's, or another user's.
+/// Shows the limits, slots and places of the caller, or of another user.
 pub(super) fn run(arguments: &ExplainArguments, mut situation: Situation) -> Result<u8, Error> {
     if let Some(user) = &arguments.user {
         become_user(&mut situation, user)?;
@@ -127,7 +127,7 @@ struct Mine<'a, 'p, F: FnOnce() -> Past> {
     personal: &'a Personal<'p>,
     limits: Vec<Limit<'a>>,
     tables: &'a [Table],
-    /// Read only if there is something to say about it.
+    /// Read only if it is shown.
     past: LazyCell<Past, F>,
     clock: Clock,
     names: NameCache,
@@ -262,14 +262,14 @@ fn verdict(personal: &Personal<'_>) -> Option<(&'static str, String)> {
 
 // How long launches waited for repositories, as far as the log shows.
 
-/// How far back the log counts: what was long ago says little about today.
+/// How far back the log counts, because old waits say little about today.
 const DAYS: u32 = 30;
 
 /// The waits of the last days.
 struct Past {
     /// By repository.
     waits: BTreeMap<String, Waits>,
-    /// Why the log tells nothing.
+    /// Why the log cannot be used.
     failure: Option<String>,
 }
 
