@@ -294,7 +294,7 @@ fn open<'c>(
     })
 }
 
-/// What the slots of a claim are called.
+/// The names of a claim's slots.
 pub(super) fn names_of(claim: &Claim<'_>, slots: &Runs) -> Vec<String> {
     if claim.names.is_empty() {
         return Vec::new();

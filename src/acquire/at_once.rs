@@ -40,7 +40,7 @@ pub struct Standing<'c> {
 }
 
 impl<'c> Standing<'c> {
-    /// Holders that are to be ended for it, and how.
+    /// Holders that must be ended for it, and how.
     pub fn to_end(&self, known: &Known<'_>) -> Result<Vec<Eviction<'c>>, KeeperError> {
         if !self.is_first {
             return Ok(Vec::new());
@@ -177,7 +177,7 @@ impl Refusal<'_> {
 }
 
 impl Grant<'_> {
-    /// What is held, for a keeper that keeps it for others.
+    /// The held slots, for a keeper that keeps them for others.
     pub fn into_held(self) -> Vec<Held> {
         self.held
     }

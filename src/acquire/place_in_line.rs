@@ -43,7 +43,7 @@ pub struct PlaceInLine {
     pub(super) is_ahead_of_time: bool,
     /// When it first waited.
     pub(super) since: Option<SystemTime>,
-    /// One in each of the tables.
+    /// A position in each of the tables.
     pub(super) places: Vec<Place>,
     /// Open while the launch waits: closing one would give up the position in it.
     pub(super) tables: Vec<Table>,

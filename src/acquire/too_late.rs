@@ -21,7 +21,7 @@ use crate::{
     },
 };
 
-/// Holders of a claim's table that are to be ended, and how.
+/// Holders of a claim's table that must be ended, and how.
 pub struct Eviction<'c> {
     /// What they block.
     pub claim: &'c Claim<'c>,

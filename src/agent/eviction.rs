@@ -37,7 +37,7 @@ use crate::{
     },
 };
 
-/// Holders of one table that are to be ended.
+/// Holders of one table that must be ended.
 pub(super) struct Eviction {
     pub(super) table: String,
     pub(super) id: TableId,

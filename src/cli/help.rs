@@ -6,7 +6,7 @@ use clap::{Arg, ArgMatches, Command, CommandFactory, error::ErrorKind};
 
 use crate::cli::CommandLine;
 
-/// What a group is called, its subcommands, and an example.
+/// The title of a group, its subcommands, and an example.
 type Group = (&'static str, &'static [&'static str], &'static str);
 
 /// All subcommands, in the order in which a person meets them.

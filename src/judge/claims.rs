@@ -27,7 +27,7 @@ pub(super) struct Demands<'p, 'm> {
     list: Vec<Vec<Vec<Draft<'p>>>>,
     /// Ceilings of rules for what other rules claim.
     lowered: Vec<(&'p Rule, &'p ClaimTerms)>,
-    /// What the rule that is being added captured.
+    /// The captures of the rule that is being added.
     captured: Vec<Captured>,
     /// The rules behind them.
     pub(super) rules: Vec<&'p Rule>,

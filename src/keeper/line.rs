@@ -65,7 +65,7 @@ pub struct WaitingProcess {
     /// Its host, if that is another one.
     pub host: Option<Arc<str>>,
     pub user: Option<u32>,
-    /// The command that it is to start.
+    /// The command that it will start.
     pub command: Option<Arc<str>>,
     /// When it began to wait.
     pub since: Option<SystemTime>,

@@ -1,5 +1,5 @@
-//! Which processes get signals when a job is to be ended, for every keeper: the process, its descendants, or
-//! groups of them. Each process is opened first and checked last.
+//! Which processes get signals to end a job, for every keeper: the process, its descendants, or groups of
+//! them. Each process is opened first and checked last.
 
 use crate::{
     judge::terms::{keyword::Hold, pace::ExpireKill},
@@ -34,7 +34,7 @@ pub struct Whom<'w> {
     pub spares_others: bool,
     /// The group of the launch for which the job is ended; it never gets a signal.
     pub own_group: Option<i32>,
-    /// Whether a process with these users, the real and the saved one, is to be signalled.
+    /// Whether a process with this real and this saved user gets signals.
     pub may_signal: &'w dyn Fn(&PidFd, [u32; 2]) -> bool,
 }
 

@@ -226,7 +226,7 @@ impl ProgramError {
         matches!(self, Self::CannotExecute { .. } | Self::OutOfSight { .. } | Self::IsRungate { .. })
     }
 
-    /// What to do about it, if that is not plain.
+    /// What to do about it, if that is not obvious.
     pub fn advice(&self) -> Option<String> {
         match self {
             Self::NotBehind { shim, is_copy: true, .. } => Some(format!(

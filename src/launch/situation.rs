@@ -91,8 +91,8 @@ impl Situation {
         self.policy.as_deref()
     }
 
-    /// The policy in force for the caller: the system's, the named one, and their own. The caller is told
-    /// which delegated files are missing because of faults.
+    /// The policy in force for the caller: the system's, the named one, and their own. The caller gets a
+    /// message about delegated files that are missing because of faults.
     pub(crate) fn load_policy(&self) -> Result<Policy, Error> {
         let policy = self.load_silently()?;
         for (delegation, faults) in policy.withheld() {

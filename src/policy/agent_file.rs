@@ -87,7 +87,7 @@ const LEAST: u32 = 1;
 const MOST: u32 = 10_000_000;
 const COUNT: Shape = Shape::Number { least: LEAST as i64, most: MOST as i64 };
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct AgentFile {
     pub limits: AgentLimits,
@@ -232,7 +232,7 @@ const KEYS: &[Key] = &[
 /// A shorter time could not be distinguished from a slow network.
 const LEAST_TTL: Duration = Duration::from_secs(2);
 
-/// What the table says.
+/// The content of the table.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SiteSettings {
     /// The members.

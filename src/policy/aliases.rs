@@ -216,7 +216,7 @@ impl<'w> Definitions<'w> {
         }
     }
 
-    /// What a name means in a file.
+    /// The meaning of a name in a file.
     pub(super) fn meaning(&self, name: &str, file: usize) -> Meaning<'_> {
         let definitions = self.names.get(name).map_or(&[][..], Vec::as_slice);
         if let Some(own) = definitions.iter().find(|definition| definition.at.file == file) {

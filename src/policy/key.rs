@@ -1,5 +1,5 @@
-//! What is known of a key of the language: its name, the shape of its value, what it means, and who needs it.
-//! The tables of all keys are in [`keys`](super::keys).
+//! A key of the language: its name, the shape of its value, its meaning, and who needs it. The tables of all
+//! keys are in [`keys`](super::keys).
 
 use super::tape::{Item, mark};
 
@@ -38,7 +38,7 @@ pub(super) enum Together {
     Either(&'static str, &'static str),
     /// At least one of them.
     Some(&'static str, &'static str),
-    /// One of them, and not both.
+    /// Exactly one of them.
     One(&'static str, &'static str),
     /// This one is required; the table shares it with others in which it is optional.
     Must(&'static str),

@@ -123,7 +123,7 @@ pub(super) static DEFAULTS: Keys = Keys {
             "contact",
             Shape::Text,
             "Person or address that refusals name in their last line.",
-            "Sites where a refused user should ask somebody.",
+            "Sites whose users should ask a person about refusals.",
         ),
         key(
             "time_zone",
@@ -154,7 +154,7 @@ const RULE_KEYS: &[Key] = &[
         "first_of",
         Shape::Text,
         "Name of a family of rules; only the first that matches counts.",
-        "Tiers: staff 5, students 2, everybody else 1.",
+        "Tiers: staff 5, students 2, all others 1.",
     ),
     key(
         "order",
@@ -231,7 +231,7 @@ const CLAIM_KEYS: &[Key] = &[
     key(
         "ceiling",
         COUNT_OR_SHARE,
-        "Start only while the use by everybody stays at or below this number, or share of the limit: \"60%\".",
+        "Start only while the use by all users stays at or below this number, or share of the limit: \"60%\".",
         "Students may fill the pool to 60%, and the rest stays free for staff.",
     ),
     key(
@@ -295,7 +295,7 @@ pub(super) static SLOTS_FROM: Keys = Keys {
             "unclear",
             Shape::OneOf(IfUnclear::words),
             "An argument without a number: \"refuse\", the default with a table, or \"absent\".",
-            "Licences of which too few would be counted.",
+            "Licences that must not be counted too low.",
         ),
     ]],
     together: &[],
@@ -320,7 +320,7 @@ pub(super) static LOG: Keys = Keys {
             "replay",
             Shape::Flag,
             "Log every event, with the facts that decisions used.",
-            "Admins who try a new policy on the past with policy check --from or simulate.",
+            "Admins who test a new policy with past launches, by policy check --from or simulate.",
         ),
     ]],
     together: &[],

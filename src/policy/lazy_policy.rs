@@ -163,7 +163,7 @@ impl ParsedFiles {
         ParsedFiles { kinds, layer_of_file, files, nodes, findings, stamps: found.stamps }
     }
 
-    /// The programs behind commands, the last of which counts.
+    /// The programs behind commands; the last one counts.
     fn programs(&self) -> HashMap<String, PathBuf> {
         let mut programs = HashMap::new();
         for (source, nodes) in self.files.iter().zip(&self.nodes) {

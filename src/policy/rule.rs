@@ -14,7 +14,7 @@ use super::{
 use crate::judge::terms::provenance::{Origin, rule_title};
 pub(super) use crate::judge::terms::slots_wanted::Slots;
 
-/// What a rule that counts does with the launch.
+/// The effect of a counting rule on the launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Action {
     /// It acquires its claims.
@@ -100,7 +100,7 @@ impl Rule {
         &self.shown_name
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub fn title(&self) -> String {
         rule_title(&self.shown_name)
     }

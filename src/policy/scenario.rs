@@ -14,7 +14,7 @@ use super::{
 /// One `[[test]]`.
 #[derive(Debug)]
 pub struct Scenario {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Where it is.
     pub place: Place,

@@ -27,13 +27,14 @@ use nix::{
 /// The owner and the permissions of a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Attributes {
-    /// Those of the previous file; else those of a new file of this process in its directory.
+    /// The attributes of the previous file; without one, those of a new file of this process in its
+    /// directory.
     pub(crate) before: Option<Before>,
     /// Permission bits.
     pub(crate) mode: u32,
 }
 
-/// Those of the replaced file.
+/// The attributes of the replaced file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Before {
     /// Its owner.

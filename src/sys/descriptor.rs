@@ -80,7 +80,7 @@ impl Inherited {
         Self { files, carriers: Vec::new() }
     }
 
-    /// The same, where the caller's descriptor with this number is to keep slots.
+    /// The same, if the caller's descriptor with this number must keep slots.
     pub fn carried_by(mut self, number: RawFd) -> Result<Self, Unfit> {
         let open = unsafe_calls::inherited(number);
         let flags = fcntl(open, FcntlArg::F_GETFL).map_err(|_| Unfit::Closed)?;
@@ -94,18 +94,18 @@ impl Inherited {
         Ok(self)
     }
 
-    /// Whether descriptors of the caller are to keep the slots, and none of ours.
+    /// Whether descriptors of the caller must keep the slots, and none of ours.
     pub fn has_carriers(&self) -> bool {
         !self.carriers.is_empty()
     }
 
-    /// The descriptor of the caller that is to keep the slots of `file`.
+    /// The descriptor of the caller that must keep the slots of `file`.
     pub fn carrier(&self, file: FileId) -> Option<BorrowedFd<'static>> {
         let is_of = |number: &&RawFd| self.files.contains(&(**number, file));
         self.carriers.iter().find(is_of).map(|number| unsafe_calls::inherited(*number))
     }
 
-    /// The numbers and files of the descriptors that are to keep slots.
+    /// The numbers and files of the descriptors that must keep slots.
     pub fn carriers(&self) -> impl Iterator<Item = (RawFd, FileId)> {
         self.files.iter().filter(|(number, _)| self.carriers.contains(number)).copied()
     }
@@ -261,7 +261,7 @@ pub fn stat(descriptor: impl AsFd) -> Result<FileStat, Errno> {
 // end. So it shows whether a program, or a process that inherited from it, is still alive, and it outlives
 // the process that reads it.
 
-/// The ending of their names.
+/// The suffix of the names of these FIFOs.
 const ENDING: &[u8] = b".fifo";
 
 /// The lowest descriptors of a process, which are checked for FIFOs: what it inherits is there.

@@ -70,7 +70,7 @@ impl EditLock {
         }
     }
 
-    /// What was being edited when an earlier lock was lost, if it is still there.
+    /// The copy that was being edited when an earlier lock was lost, if it still exists.
     pub(crate) fn left(&self) -> Option<&Path> {
         self.left.as_deref()
     }

@@ -63,7 +63,7 @@ impl ServiceManager {
     }
 }
 
-/// An address as the variable has it: a path, or a name in the abstract namespace after an `@`.
+/// The address in the variable: a path, or a name in the abstract namespace after an `@`.
 fn address(text: &OsStr) -> Option<SocketAddr> {
     let address = match text.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name),

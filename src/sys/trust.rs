@@ -199,7 +199,7 @@ impl fmt::Display for Reason {
                 write!(f, "its group can write to it (mode {mode:04o}); chmod g-w fixes that")
             }
             Reason::WorldWritable(mode) => {
-                write!(f, "everybody can write to it (mode {mode:04o}); chmod o-w fixes that")
+                write!(f, "all users can write to it (mode {mode:04o}); chmod o-w fixes that")
             }
             Reason::ForOthers(mode) => {
                 write!(

@@ -49,7 +49,7 @@ pub fn visible(text: impl AsRef<OsStr>) -> String {
     text.shown().to_string()
 }
 
-/// One word of a command line that people are to paste: escaped, and quoted as a shell takes it.
+/// One word of a command line to paste: escaped, and quoted for a shell.
 pub fn word(text: impl AsRef<OsStr>) -> String {
     let text = visible(text);
     let is_plain = |character: char| character.is_alphanumeric() || "%+,-./:=@_".contains(character);

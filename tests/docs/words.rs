@@ -206,7 +206,7 @@ fn a_changed_policy_counts_at_once() {
     assert_eq!(second(), Ending::Status(0));
 }
 
-/// `sudo -l`: "`rungate policy show` prints the policy for everybody".
+/// `sudo -l`: "`rungate policy show` prints the policy for all users".
 #[test]
 fn the_policy_is_shown_as_a_whole() {
     let site = seat("[[rule]]\nname = \"for others\"\nusers = [\"nobody\"]\nacquire = [\"idle\"]\n");

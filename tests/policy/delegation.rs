@@ -227,12 +227,12 @@ fn whatever_the_owner_makes_of_the_file_stops_its_own_people_alone() {
         ("truncate -s 1G rungate.toml", "is longer than 8 MiB"),
         ("yes '[[rule]]' | head -c 12M > rungate.toml", "is longer than 8 MiB"),
         ("touch rungate.toml; chmod 0 rungate.toml", "open: Permission denied"),
-        ("touch rungate.toml; chmod 666 rungate.toml", "everybody can write to it"),
+        ("touch rungate.toml; chmod 666 rungate.toml", "all users can write to it"),
         ("ln -s $DIR/work/dans.toml rungate.toml", "belongs to dan [..]; it is delegated to cadadm"),
         ("ln -s /etc/passwd rungate.toml", "20-cad.toml:1:"),
         ("printf '\\377' > rungate.toml", "is not UTF-8"),
         ("ln -s /proc/self/environ rungate.toml", "it is delegated to cadadm"),
-        ("chmod 777 .; touch rungate.toml", "everybody can write to it"),
+        ("chmod 777 .; touch rungate.toml", "all users can write to it"),
     ] {
         let line = site.expand(&format!("rm -rf rungate.toml; chmod 755 .; {what}"));
         site.test().user("cadadm").program("/bin/sh").directory("cadadm").args(["-c", &line]).status(0);

@@ -300,7 +300,7 @@ fn a_drop_in_that_is_not_roots_starts_nothing() {
         chown(&path, Some(0), None).expect("take it back");
     }
     set_mode(&site.path("etc/rungate/policy.d"), 0o1777);
-    refused(": cannot be trusted: everybody can write to it (mode 1777); chmod o-w fixes that");
+    refused(": cannot be trusted: all users can write to it (mode 1777); chmod o-w fixes that");
     set_mode(&site.path("etc/rungate/policy.d"), 0o755);
     matlab(&site).status(0);
 }

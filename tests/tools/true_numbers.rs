@@ -402,7 +402,7 @@ fn rotated_files_are_read_in_order() {
     assert_eq!(damaged.ending, Ending::Status(0));
     let said = "log.jsonl.2.gz cannot be read: it is compressed, and damaged or cut off\n";
     assert!(damaged.stderr.ends_with(said), "{}", damaged.stderr);
-    assert!(damaged.stdout.contains("2 rotated files, 1 of which cannot be read"), "{}", damaged.stdout);
+    assert!(damaged.stdout.contains("2 rotated files, 1 unreadable"), "{}", damaged.stdout);
 }
 
 /// Ends that are written after the rotation, of launches that are in the rotated file.

@@ -146,7 +146,7 @@ impl Local {
         }
     }
 
-    /// The slots of a holding are free: the caller that ended it is told.
+    /// The slots of a holding are free: the caller that ended it is notified.
     pub(super) fn has_let_go(&mut self, holding: u64) {
         for number in self.sessions.evicting() {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
@@ -160,7 +160,7 @@ impl Local {
 }
 
 impl Session {
-    /// The holders that may be ended on its behalf; it is told about the others.
+    /// The holders that may be ended on its behalf; it is notified about the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
         let lineage: Vec<i32> = process::lineage(self.peer.pid).collect();
         let is_above =

@@ -169,8 +169,8 @@ impl Local {
         }
     }
 
-    /// Saves that a launch has slots, and then tells it. A launch that gets nothing is told why, and its
-    /// slots are released.
+    /// Saves that a launch has slots, and then tells it. A launch that gets nothing receives the reason, and
+    /// its slots are released.
     pub(in crate::agent) fn grant(&mut self, session: u64, mut holding: Holding) -> Result<(), Box<Holding>> {
         if let Err(quota) = self.connections.quotas().may_have(&holding) {
             holding.withdraw_stamps();
@@ -213,7 +213,7 @@ impl Local {
 /// How long the agent works before it reads its sockets again.
 pub(super) const LONGEST_ROUND: Duration = Duration::from_millis(20);
 
-/// What is still to be done.
+/// The pending work.
 #[derive(Debug, Default)]
 pub(super) struct Worklist {
     /// Tables whose slots or queues have changed.

@@ -323,8 +323,8 @@ impl Site {
         late
     }
 
-    /// A launch has rested for too long: it is told so, started without slots if the policy allows it, or
-    /// continues to wait.
+    /// A launch has rested for too long: it gets that answer, starts without slots if the policy allows it,
+    /// or continues to wait.
     fn lose_patience(&self, local: &mut Local, number: u64, order: AcquireRequest) {
         let Some(session) = local.session_mut(number) else { return };
         session.place.resting = None;
@@ -338,7 +338,8 @@ impl Site {
     }
 }
 
-/// A launch continues to wait while the state of the site is unknown. It is told so, if it has a request.
+/// A launch continues to wait while the state of the site is unknown. It gets that answer, if it has a
+/// request.
 fn waits_on(local: &mut Local, number: u64, order: AcquireRequest) {
     let names: Vec<String> = order.tables_of_site().map(table_of_site).collect();
     let known =

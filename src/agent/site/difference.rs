@@ -1,4 +1,4 @@
-//! What to change of the keys of this host: the wanted keys compared with the present ones. Pure: it knows
+//! The necessary changes of this host's keys: compares the wanted keys with the present ones. Pure: it knows
 //! neither etcd nor the agent.
 
 use super::{
@@ -7,7 +7,7 @@ use super::{
 };
 use crate::agent::ledger::state::SavedStamps;
 
-/// What a key of this host says.
+/// The value of a key of this host.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Value {
     Slot(SlotRecord),
@@ -45,7 +45,7 @@ pub(super) struct Difference {
     pub(super) taken: Vec<Key>,
 }
 
-/// What has to change of these keys.
+/// The necessary changes of these keys.
 pub(super) fn diff<'a>(
     keys: impl IntoIterator<Item = &'a Key>,
     wanted: impl Fn(&Key) -> Option<Value>,
@@ -143,7 +143,7 @@ mod tests {
         diff(&keys, |key| wanted.get(key).cloned(), |key| table.get(key).cloned())
     }
 
-    /// As etcd does it, all or nothing.
+    /// Like etcd, all or nothing.
     fn carry_out(table: &mut Table, changes: &[Change], revision: i64) -> bool {
         let at = |key: &Key| table.get(key).map_or(0, |there| there.revision);
         if !changes.iter().all(|change| at(&change.key) == change.at) {

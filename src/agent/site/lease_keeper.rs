@@ -208,7 +208,7 @@ impl LeaseKeeper {
             None => self.client.grant_lease(seconds)?,
         };
         *lease = Some(current);
-        // What outlives the host tells only that it was there.
+        // The key without a lease remains after the host is gone, and only shows that it existed.
         let lasting = HostRecord { repositories: BTreeMap::new(), ..self.record.clone() };
         let transaction = registration(&self.keys, &self.host, bytes(&self.record), bytes(&lasting), current);
         let sent = process::since_boot().unwrap_or_default();

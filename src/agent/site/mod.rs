@@ -91,7 +91,7 @@ pub(super) struct Site {
     absences: Absences,
     /// Holdings that are being ended because the site is lost, and when they were killed last.
     ended: BTreeMap<u64, Option<Instant>>,
-    /// Holdings of which other hosts have given notice, each with the table.
+    /// Holdings for which other hosts have left a notice, each with the table.
     received: BTreeMap<(u64, String), ReceivedNotice>,
     /// Slots with unreadable values, and since when there are some.
     unreadable: (Instant, BTreeSet<(String, u64)>),

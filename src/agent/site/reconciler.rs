@@ -405,7 +405,7 @@ impl OwnKeys {
         self.used.get(table)?.1
     }
 
-    /// It was written, or is to be forgotten.
+    /// It was written, or must be forgotten.
     pub(super) fn is_use_written(&mut self, table: &str) {
         self.used.remove(table);
     }

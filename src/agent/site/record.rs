@@ -83,7 +83,7 @@ impl SlotRecord {
         }
     }
 
-    /// For a launch that is to get slots, by this rule. Its host has its name at the site, even if it was
+    /// For a launch that will get slots, by this rule. Its host has its name at the site, even if it was
     /// renamed.
     pub(super) fn of(saved: &SavedHolding, rule: &str, host: &str, agent: &AgentId, launch: u64) -> Self {
         Self {
@@ -232,7 +232,7 @@ pub(super) struct HostRecord {
     pub(super) version: String,
     /// How long it may be silent, in milliseconds.
     pub(super) ttl: u64,
-    /// What its policy says of each repository of the site, a line for each key.
+    /// The settings of its policy for each repository of the site, a line for each key.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) repositories: BTreeMap<String, String>,
     /// The revision of the key, which its value does not contain.

@@ -173,8 +173,8 @@ pub struct Terms {
     pub limit: u64,
     /// How many are wanted.
     pub slots: u64,
-    /// Where they may be taken, in order of preference; anywhere within the limit where nothing is kept for
-    /// anybody.
+    /// Where they may be taken, in order of preference; anywhere within the limit if there are no
+    /// reservations.
     pub zones: Option<Vec<RangeInclusive<u64>>>,
     /// The strictest.
     pub admit: Admit,
@@ -243,8 +243,8 @@ impl Terms {
     }
 }
 
-/// The slots that both of two claims on one table may take, in the order of the first. Where nothing is kept
-/// for anybody, all may be taken.
+/// The slots that both of two claims on one table may take, in the order of the first. Without reservations,
+/// all may be taken.
 pub fn common(
     first: Option<&[RangeInclusive<u64>]>,
     second: Option<&[RangeInclusive<u64>]>,
@@ -328,7 +328,7 @@ pub(crate) fn settle<T: Copy>(
     setting
 }
 
-// A launch, as the keepers of slots see it: the requesting process, and what is to keep the slots.
+// A launch, as the keepers of slots see it: the requesting process, and what must keep the slots.
 
 /// The process that requests slots.
 #[derive(Clone, Copy, Debug)]
@@ -339,7 +339,7 @@ pub struct Launch<'a> {
     pub host: &'a str,
     /// The real user.
     pub uid: u32,
-    /// What the environment says of slots that ancestors hold: a hint, proved by nothing.
+    /// The environment's hint about slots that ancestors hold, which proves nothing.
     pub ancestors: &'a [NamedSlots],
     /// What has to keep the slots.
     pub hold: Hold,

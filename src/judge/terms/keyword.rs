@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A type whose values have names in the policy.
 pub(crate) trait Keyword: Copy + PartialEq + 'static {
-    /// Every word with its value, in the order in which they are to be listed.
+    /// Every word with its value, in the order of listings.
     const WORDS: &'static [(&'static str, Self)];
 
     /// The value of a word.

@@ -49,7 +49,7 @@ pub struct AgentLocation {
 /// The prefix of the names of the site's tables. No name of another table has a slash.
 const OF_SITE: &str = "site/";
 
-/// What the agent calls a table that all agents keep together.
+/// The agent's name of a table that all agents keep together.
 pub fn table_of_site(name: &str) -> String {
     format!("{OF_SITE}{name}")
 }

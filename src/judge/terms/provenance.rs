@@ -27,7 +27,7 @@ impl<'p> Origin<'p> {
     }
 }
 
-/// What a rule is called in a sentence: `rule "students"`, and `rule 2` where it has no name.
+/// The name of a rule in a sentence: `rule "students"`, or `rule 2` without a name.
 pub fn rule_title(name: &str) -> String {
     if is_number(name) { name.to_owned() } else { format!("rule \"{}\"", visible(name)) }
 }

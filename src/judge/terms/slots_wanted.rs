@@ -19,7 +19,7 @@ pub struct Amount {
     pub zones: Vec<RangeInclusive<u64>>,
     /// What happens to the claim when the limit is reached.
     pub admit: Admit,
-    /// Whose slots count as its own.
+    /// The group whose slots count as its own.
     pub group: Option<Group>,
     /// How long they stay taken after the end of the program.
     pub linger: Option<Duration>,
@@ -153,7 +153,7 @@ pub struct NamedSlots {
     pub name: String,
     /// Counted from 1.
     pub slots: Runs,
-    /// What they are called, in the same order; nothing if slots have no names.
+    /// Their names, in the same order; empty if slots have no names.
     pub called: Vec<String>,
 }
 

@@ -71,7 +71,7 @@ wire! {
         host: String,
         /// The members of etcd.
         endpoints: Vec<String>,
-        /// What all keys begin with.
+        /// The prefix of all keys.
         prefix: String,
         /// How long a host may be silent.
         ttl: Duration,
@@ -148,7 +148,7 @@ wire! {
         waiting: u64,
         /// How many slots it has of each table.
         held: Vec<(String, u64)>,
-        /// What its policy says of each repository of the site, a line for each key.
+        /// The settings of its policy for each repository of the site, a line for each key.
         repositories: Vec<(String, String)>,
     }
 }

@@ -62,9 +62,9 @@ wire! {
         arguments: Vec<OsString>,
         /// The environment variables that the launch's own judgement used, set or not.
         environment: Vec<(String, Option<OsString>)>,
-        /// What the environment says of slots that ancestors hold.
+        /// The environment's hint about slots that ancestors hold.
         held: OsString,
-        /// What is to keep the slots, as far as the policy lets it.
+        /// What must keep the slots, if the policy allows it.
         hold: Hold,
         /// How long it may wait, if the command line says so.
         wait: Option<Wait>,
@@ -175,7 +175,7 @@ wire! {
 }
 
 wire! {
-    /// Which holders of one table are to be ended, and how.
+    /// Which holders of one table must be ended, and how.
     struct Evict {
         table: String,
         which: Which,
@@ -215,7 +215,7 @@ wire! {
     struct Granted {
         /// Each repository's name and its slots, as `RUNGATE_HELD` writes them.
         slots: Vec<(String, String)>,
-        /// The tables of which nothing was acquired, because their limits are not enforced.
+        /// The tables in which no slots were acquired, because their limits are not enforced.
         without: Vec<String>,
         /// What keeps the slots. More than the process itself keeps them by a descriptor, which comes with
         /// this answer.

@@ -37,7 +37,7 @@ use crate::{
     text::escape::Show,
 };
 
-/// A holder that is to be ended.
+/// A holder that must be ended.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Overdue {
     /// The holder of the first of its slots, for people.
@@ -187,14 +187,14 @@ fn to_end(
     Ok(overdue)
 }
 
-/// What is known of the groups of a file.
+/// The known facts about the groups of a file.
 struct Grouped<'f> {
     file: &'f LockFile,
     locks: &'f [Conflict],
     lineage: &'f [i32],
 }
 
-/// As many processes at most are asked whether they are members.
+/// The maximum number of processes that are checked for membership.
 const MOST_MEMBERS: usize = 256;
 
 impl Grouped<'_> {

@@ -36,7 +36,7 @@ const PATIENCE: usize = 100;
 pub struct Opening<'a> {
     /// The descriptors that the caller left open.
     pub inherited: &'a Inherited,
-    /// What is to keep the slots.
+    /// What must keep the slots.
     pub hold: Hold,
     /// The directories that were opened for other files of the launch.
     pub bases: &'a BaseDirectories,
@@ -246,7 +246,7 @@ impl LockFile {
             .map_err(|errno| call("keep", &self.path, "fcntl(F_SETFD)", errno))
     }
 
-    /// A lock within `bytes` that anybody holds, this process included.
+    /// A lock of any process within `bytes`, this process included.
     pub fn conflict(&self, bytes: &Bytes) -> Result<Option<Conflict>, RepositoryError> {
         record_lock::conflict(self.as_fd(), bytes)
             .map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))

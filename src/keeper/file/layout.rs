@@ -131,7 +131,7 @@ pub fn place_of(bytes: &Bytes) -> Option<u64> {
     number(bytes.start()).filter(|first| number(bytes.end()) == Some(*first))
 }
 
-/// What waiters want begins here, by number: far above the guardians of slots.
+/// The numbers of wanted slots begin here, by waiter: far above the guardians of slots.
 const WANTS: u64 = (1 << 62) + (1 << 61);
 
 /// The byte whose lock says how many slots the waiter with this number wants.

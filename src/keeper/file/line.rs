@@ -266,7 +266,7 @@ fn waiter(lock: &Conflict) -> Option<Waiter> {
 const MEANINGLESS: usize = 16;
 
 /// A meaningful lock among these bytes. A lock that covers more may be one of the whole file, but is not a
-/// position in a queue; no two processes can have locked a waiter's bytes.
+/// position in a queue. Two processes cannot both have locked a waiter's bytes.
 fn within<T>(
     file: &LockFile,
     bytes: Bytes,

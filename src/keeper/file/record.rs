@@ -36,7 +36,7 @@ pub struct Record {
     /// The same in milliseconds since boot: that clock is never set.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken: Option<u64>,
-    /// How many neighbouring slots were taken together, of which this is the last.
+    /// How many neighbouring slots were taken together; this is the last of them.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub slots: u64,
     /// What keeps it.
@@ -134,7 +134,7 @@ impl Record {
         }
     }
 
-    /// What a slot's record says; none for an empty place or garbage.
+    /// The record of a slot; none for an empty place or garbage.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         serde_json::from_slice(bytes).ok()
     }

@@ -11,7 +11,7 @@ use crate::{
     sys::regular_file::{self, Status},
 };
 
-/// What a lock file was like before it became root's.
+/// The state of a lock file before it was given to root.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Before {
     /// It did not exist.
@@ -27,7 +27,7 @@ pub enum Before {
     Same,
 }
 
-/// What the lock file is like now.
+/// The present state of the lock file.
 pub fn look(place: &LockPath<'_>, mode: u32) -> Result<Before, RepositoryError> {
     Ok(place.look()?.map_or(Before::Missing, |status| judge(&status, mode)))
 }

@@ -450,7 +450,7 @@ impl Table {
         self.state.borrow().places.keys().next_back().copied()
     }
 
-    /// The highest number that anybody has had here.
+    /// The highest number that any launch has had here.
     pub fn highest_number(&self) -> Option<Number> {
         self.state.borrow().highest
     }
@@ -555,9 +555,9 @@ impl Table {
     }
 }
 
-// Which holders of a table in memory are to be ended. Its keeper knows its holders, so no proof is needed
-// here. It knows the records of holders on other hosts, by their clocks. That is enough to give notice of
-// them, and their own host decides.
+// Which holders of a table in memory must be ended. Its keeper knows its holders, so no proof is needed here.
+// It knows the records of holders on other hosts, by their clocks. That is enough to give notice of them, and
+// their own host decides.
 
 /// The overdue among holders, each process once, the longest overdue first.
 pub fn overdue(holders: &[Holder], expiry: &Expiry) -> Vec<Overdue> {
@@ -571,8 +571,7 @@ pub fn chosen(holders: &[Holder]) -> Vec<Overdue> {
     to_end(holders, |_| Some(None))
 }
 
-/// The holders that are to be ended, each process once: by their age, which gives by how much they are
-/// overdue.
+/// The holders to end, each process once, by their age; it determines by how much they are overdue.
 fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>) -> Vec<Overdue> {
     let Some(now) = process::since_boot() else { return Vec::new() };
     let one = |holder: &Holder| {

@@ -95,7 +95,7 @@ pub struct Event {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holder_uid: Option<u32>,
     /// When it was decided, in microseconds since 1970: while the tables were locked, so that no two
-    /// decisions on one table have the same. Like all that follows, only in a log that is to be replayed.
+    /// decisions on one table have the same. Like all following fields, only in a log with `replay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<u64>,
     /// When it began to wait.
@@ -292,8 +292,8 @@ fn beginning(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-// What a log keeps so that its launches can be judged again: all that a decision used, and nothing else.
-// Only arguments and variables that a rule names are logged; the others are null.
+// The facts in a log from which its launches can be judged again: everything that a decision used, and
+// nothing else. Only arguments and variables that a rule names are logged; the others are null.
 
 /// A launch, as judgement sees it.
 #[derive(Clone, Debug, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]

@@ -39,7 +39,7 @@ impl Line {
     }
 }
 
-/// What our lines in syslog's file have before the number of the process.
+/// The text before the process id in our lines of syslog's file.
 const TAG: &str = " rungate[";
 
 /// Reads a line, without its newline.

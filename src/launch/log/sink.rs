@@ -41,7 +41,7 @@ pub(crate) struct Sink {
     pub(crate) target: Target,
     /// Whether events without a refusal are written.
     pub(crate) everything: bool,
-    /// Whether they are to be replayed.
+    /// Whether they can be replayed.
     pub(crate) replay: bool,
 }
 

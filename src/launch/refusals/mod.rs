@@ -110,8 +110,8 @@ pub(crate) fn nothing_to_show() -> Error {
     )
 }
 
-/// The policy has faults: where, since when, and who can correct it. A user who cannot correct any of them is
-/// told the first. `words` are the files that `policy check` must name, because they are not in force.
+/// The policy has faults: where, since when, and who can correct it. A user who cannot correct any of them
+/// gets the first. `words` are the files that `policy check` must name, because they are not in force.
 pub(crate) fn faulty(caller: u32, faults: &Faults, words: &str) -> Error {
     let check = format!("rungate policy check{words}");
     let count = match faults.count() {
@@ -272,7 +272,7 @@ impl Hints {
         format!("rungate run --limit 1{} -- {}", self.options, self.words)
     }
 
-    /// What the policy says of the launch.
+    /// The command that explains the launch.
     fn explain(&self) -> String {
         format!("rungate explain{} -- {}", self.named, self.words)
     }

@@ -362,7 +362,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What the environment says of slots that ancestors hold.
+/// The environment's hint about slots that ancestors hold.
 pub(crate) fn ancestors() -> Vec<NamedSlots> {
     env::var(HELD).map_or_else(|_| Vec::new(), |text| parse_held(&text))
 }
@@ -465,7 +465,7 @@ pub(crate) fn find<'p>(
     found.map_err(|error| refusals::no_program(&error))
 }
 
-/// What the policy says of a launch.
+/// The decision of the policy on a launch.
 #[must_use]
 enum Judged<'p> {
     Start(Start<'p>),

@@ -24,7 +24,7 @@ pub(crate) struct SlotNames {
 /// Slots that no launch gets.
 #[derive(Debug)]
 struct OutOfOrder {
-    /// The hosts of which that is true; all if none is named.
+    /// The hosts for which that is true; all if none is named.
     host: Option<HostEntry>,
     /// Counted from 1.
     slots: Vec<u32>,

@@ -1,5 +1,5 @@
-//! From files as written to a consistent policy. It reports every fault that it finds and continues with a
-//! harmless substitute, so its result is a policy only if nothing was reported.
+//! Validates the written files, and returns a consistent policy. It reports every fault that it finds and
+//! continues with a harmless substitute, so its result is a policy only if nothing was reported.
 
 mod delegations;
 mod layers;

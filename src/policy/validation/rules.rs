@@ -40,7 +40,7 @@ pub(super) struct Rules<'w> {
     names: Vec<RuleNames<'w>>,
 }
 
-/// What the rules of a file are called, and which of them were left out.
+/// The names of the rules of a file, and which of them were left out.
 #[derive(Default)]
 struct RuleNames<'w> {
     names: HashMap<&'w str, (At, bool), QuickHash>,
@@ -80,7 +80,7 @@ impl Rules<'_> {
     }
 }
 
-/// What a rule is called that has no name.
+/// The name of a rule without a name.
 fn by_number(number: usize) -> String {
     format!("rule {}", number + 1)
 }

@@ -77,7 +77,7 @@ struct Row<'f> {
     holder: Holder,
 }
 
-/// The holders of one table that are to be ended, each process once.
+/// The holders of one table that must be ended, each process once.
 struct ToEnd<'f> {
     file: &'f ListedFile,
     /// None if the agent keeps the table.
@@ -304,7 +304,7 @@ impl End<'_> {
         Overdue { may_be_signalled, with, ..overdue }
     }
 
-    /// Lists the holders and asks whether they are to be ended.
+    /// Lists the holders and asks whether to end them.
     fn ask(&self, title: &str, all: &[ToEnd<'_>], count: usize) -> Result<(), Error> {
         let holders = if count == 1 { "1 holder".to_owned() } else { format!("{count} holders") };
         if !question::is_there_anybody() {

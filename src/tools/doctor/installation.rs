@@ -59,14 +59,14 @@ fn of_launcher(launcher: &Path, is_root: bool) -> Vec<Finding> {
     }
     if status.mode() & 0o022 != 0 {
         let text = format!(
-            "{shown} has mode {:04o}: others can replace what everybody starts",
+            "{shown} has mode {:04o}: others can replace the program that all users start",
             status.mode() & 0o7777
         );
         findings.push(Finding::warning("launcher-writable", text).mend(command("chmod go-w", launcher)));
     }
     if is_root && status.uid() != 0 {
         let text = format!(
-            "{shown} belongs to {}, who can replace what everybody starts",
+            "{shown} belongs to {}, who can replace the program that all users start",
             accounts::shown(status.uid())
         );
         findings.push(Finding::note("launcher-owner", text).mend(command("chown root:root", launcher)));
@@ -76,7 +76,7 @@ fn of_launcher(launcher: &Path, is_root: bool) -> Vec<Finding> {
         findings.push(Finding::fault("launcher-closed", text).mend(barrier.mend()));
     }
     if findings.is_empty() {
-        findings.push(Finding::fine("launcher", format!("{shown}: everybody can start it")));
+        findings.push(Finding::fine("launcher", format!("{shown}: all users can start it")));
     }
     findings
 }
@@ -153,7 +153,7 @@ fn missing(name: &str, policy: &Policy, examination: &Context) -> Option<Finding
     let program = policy.executable(OsStr::new(name))?;
     let key = format!("[command.{}] exec = \"{}\"", name.shown(), program.shown());
     if let Err(errno) = executable::check(program) {
-        let text = format!("{key}: {}: nobody can start {}", errno.desc(), name.shown());
+        let text = format!("{key}: {}: no user can start {}", errno.desc(), name.shown());
         return Some(
             Finding::fault("program-missing", text)
                 .mend("Name the path of the program, or remove the lines."),

@@ -138,7 +138,7 @@ fn of_everybody(path: &Path) -> Finding {
         }
         Ok(_) => match barrier(path, Want::Write) {
             None => full(path).unwrap_or_else(|| {
-                Finding::fine("log", format!("{}: everybody can append to it", path.shown()))
+                Finding::fine("log", format!("{}: all users can append to it", path.shown()))
             }),
             Some(barrier) => {
                 let text =

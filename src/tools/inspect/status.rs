@@ -98,7 +98,7 @@ fn to_text(repositories: &[Surveyed], is_named: bool, clock: &Clock) -> String {
     if repositories.is_empty() {
         return NONE.to_owned();
     }
-    // If nothing is kept for anybody, there is no column for it.
+    // Without kept slots, there is no column for them.
     let mut files = repositories.iter().flat_map(|repository| &repository.files);
     let keeps = files.any(|seen| seen.file.keeps() || seen.free.is_some_and(|free| free.for_queue > 0));
     let titles = ["REPOSITORY", ">USED", ">LIMIT", ">FREE", ">KEPT", ">WAIT", ">OLDEST", "NOTE"];

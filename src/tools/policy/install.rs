@@ -137,7 +137,7 @@ fn steps(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Ve
     }
 }
 
-/// Each file with its place: for root by its name, for anybody else one file as their own policy.
+/// Each file with its place: for root by its name, for other users one file as their own policy.
 fn files(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Vec<Step>, Error> {
     let InstallPolicyArguments { files, name, .. } = arguments;
     let sources: Vec<PathBuf> =

@@ -1,4 +1,4 @@
-//! A file of a policy that is to be edited or put in place: where it is, its present text, and its owner.
+//! A file of a policy to edit or to put in place: its location, its present text, and its owner.
 
 use std::{
     ffi::OsStr,

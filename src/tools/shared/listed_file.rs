@@ -234,12 +234,12 @@ impl ListedFile {
         self.terms.as_ref().ok()?.limit_note.as_deref()
     }
 
-    /// What its slots are called, if they have names.
+    /// The names of its slots, if they have any.
     pub(crate) fn names(&self) -> &[String] {
         self.terms.as_ref().map_or(&[], |terms| &terms.names)
     }
 
-    /// What the slots of a holder are called.
+    /// The names of a holder's slots.
     pub(crate) fn names_of(&self, (first, last): (u64, u64)) -> Vec<&str> {
         let called = |slot: u64| self.names().get(usize::try_from(slot).ok()?.checked_sub(1)?);
         let last = last.min(self.names().len() as u64);
@@ -312,7 +312,7 @@ pub(super) struct Terms {
     pub(super) limit: Option<u64>,
     /// `limit of %power`
     pub(super) limit_note: Option<String>,
-    /// What its slots are called, from the first on.
+    /// The names of its slots, from the first on.
     pub(super) names: Vec<String>,
     /// Which of them no launch gets.
     pub(super) out_of_order: Vec<String>,

@@ -80,7 +80,7 @@ fn a_file_that_others_can_write_to_is_not_believed() {
     site.mode("policy.d", 0o777);
     site.says(
         &site.sources(),
-        "policy.d: cannot be trusted: everybody can write to it (mode 0777); chmod o-w fixes that [untrusted-file]",
+        "policy.d: cannot be trusted: all users can write to it (mode 0777); chmod o-w fixes that [untrusted-file]",
     );
 }
 
@@ -94,7 +94,7 @@ fn a_file_below_a_directory_that_others_can_write_to_is_not_believed_and_the_dir
     let open = site.path().join("open");
     let said = Policy::load(&sources).expect_err("no trust").to_string();
     let expected = format!(
-        "{0}/policy.toml: cannot be trusted: {0}: everybody can write to it (mode 0777); chmod o-w fixes that \
+        "{0}/policy.toml: cannot be trusted: {0}: all users can write to it (mode 0777); chmod o-w fixes that \
          [untrusted-file]",
         open.display()
     );

@@ -43,7 +43,7 @@ use crate::{
 /// The interval between two snapshots.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Shows the requested repositories, until it is told to end.
+/// Shows the requested repositories until the user ends it.
 pub(crate) fn run(arguments: &ListingArguments, situation: Situation) -> Result<u8, Error> {
     if !Screen::is_possible() {
         let text = "status --watch needs a terminal on standard input and standard output";
@@ -230,7 +230,8 @@ fn draw_nothing(frame: &mut Frame, area: Rect, view: &View, has_faults: bool) {
     frame.render_widget(Paragraph::new(text).wrap(Wrap::default()), area);
 }
 
-/// The repositories above, the chosen one below. It gets the rest of the screen, and half of it if necessary.
+/// The repositories above, the chosen one below. It gets the remaining rows, but at least half of the screen
+/// if it needs them.
 fn draw_overview(
     frame: &mut Frame,
     area: Rect,

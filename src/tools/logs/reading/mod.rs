@@ -36,7 +36,7 @@ use crate::{
     },
 };
 
-/// Logs that are to be read: for each host its files, the oldest first.
+/// The logs to read: for each host its files, the oldest first.
 pub(crate) struct Logs(Vec<VecDeque<Source>>);
 
 /// What was read.
@@ -59,7 +59,7 @@ impl Covered {
         };
         let without = match unreadable.len() {
             0 => String::new(),
-            missing => format!(", {} of which cannot be read", count(missing as u64)),
+            missing => format!(", {} unreadable", count(missing as u64)),
         };
         Some(format!("the log and {files}{without}"))
     }

@@ -30,7 +30,7 @@ pub enum Outcome {
     Unknown,
 }
 
-/// The share of launches that is to start at once.
+/// The share of launches that should start at once.
 pub const GOOD: f64 = 0.99;
 
 /// One row.

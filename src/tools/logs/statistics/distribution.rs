@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 /// How many values are kept one by one.
 const KEPT: usize = 4096;
 
-/// Classes within one doubling.
+/// The number of classes between a value and its double.
 const STEPS: u64 = 128;
 
 /// Lengths of time, in microseconds.
