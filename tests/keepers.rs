@@ -51,6 +51,14 @@ over_the_agent! {
         }
     }
     slots {
+        outside {
+            what_is_used_outside_takes_room_and_our_own_counts_once,
+            more_than_is_left_is_full_and_not_never,
+            a_slot_that_is_used_outside_is_not_given,
+            a_group_that_has_a_seat_outside_needs_no_room,
+            a_waiting_launch_starts_with_the_sample_that_leaves_room,
+            a_sample_that_cannot_be_believed_refuses,
+        }
         several_repositories {
             lock_files_that_are_not_there_yet_are_not_one_table,
         }

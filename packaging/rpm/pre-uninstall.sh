@@ -1,5 +1,5 @@
 #!/bin/sh
 # $1 is how many versions will be left: none, when it is removed and not replaced.
 if [ "$1" -eq 0 ] && [ -d /run/systemd/system ]; then
-  systemctl --no-reload disable --now rungate-overdue.timer rungate-metrics.timer rungate-agent.socket || true
+  systemctl --no-reload disable --now rungate-overdue.timer rungate-metrics.timer rungate-measure.service rungate-agent.socket || true
 fi

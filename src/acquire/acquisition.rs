@@ -195,7 +195,8 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         for (id, table) in &self.wants.tables {
             if !joined.contains_key(id) {
                 let generation = self.wants.generation_on(*id, standpoint.generation);
-                sights.insert(*id, TableView::of(table, QueuePosition { generation, ..standpoint })?);
+                let standpoint = QueuePosition { generation, ..standpoint };
+                sights.insert(*id, TableView::of(table, standpoint, self.wants.all_on(*id))?);
             }
         }
         let now = self.asker.clock.now();
@@ -249,9 +250,9 @@ impl<'c, 'a> Acquisition<'c, 'a> {
                 // without its slots.
                 _ => return Ok(Err(Disturbance::Taken(table.clone()))),
             };
-            let can_expire =
-                picked.iter().any(|choice| choice.table == *id && choice.claim.pace.expiry.is_some());
-            match table.take(&seats, terms.group.as_ref(), launch, can_expire)? {
+            let is_guarded = |claim: &Claim<'_>| claim.pace.expiry.is_some() || claim.outside.is_some();
+            let is_guarded = picked.iter().any(|choice| choice.table == *id && is_guarded(choice.claim));
+            match table.take(&seats, terms.group.as_ref(), launch, is_guarded)? {
                 Some(taken) => held.insert(*id, taken),
                 None => return Ok(Err(Disturbance::Taken(table.clone()))),
             };

@@ -238,8 +238,11 @@ impl<'c> Wants<'c> {
             Room::TooSoon(last) => Reason::TooSoon { last: *last, uid: table.who_started(*last)? },
             Room::Behind => Reason::Full(Full::of(table, None, true)),
             Room::Free(_) | Room::Closed | Room::Full | Room::Kept => {
-                let look = sights.get(&choice.table).and_then(|sight| sight.view.look());
-                Reason::Full(Full::of(table, look.cloned(), false))
+                let sight = sights.get(&choice.table);
+                let look = sight.and_then(|sight| sight.view.look());
+                let mut full = Full::of(table, look.cloned(), false);
+                full.outside = sight.map_or(0, |sight| sight.outside);
+                Reason::Full(full)
             }
         };
         let is_behind = *room == Room::Behind;

@@ -63,12 +63,14 @@ pub struct Found {
     pub occupancy: Occupancy,
     /// All waiting launches, oldest first.
     pub waiting: Vec<Waiter>,
+    /// How many slots are in use outside rungate, where that leaves no room.
+    pub outside: u64,
 }
 
 impl Found {
-    fn of(table: &Table, room: Option<Room>) -> Result<Self, KeeperError> {
+    fn of(table: &Table, room: Option<Room>, outside: u64) -> Result<Self, KeeperError> {
         let (occupancy, _) = table.occupancy(None, Means::All)?;
-        Ok(Self { table: table.clone(), room, occupancy, waiting: table.waiters()? })
+        Ok(Self { table: table.clone(), room, occupancy, waiting: table.waiters()?, outside })
     }
 
     /// Whether the claim could be met.
@@ -92,7 +94,7 @@ pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Dry
 /// Whether a launch with these terms that comes now would be refused because others wait. Every launch asks
 /// this of a table; here it is for listings.
 pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<bool, KeeperError> {
-    let mut sight = TableView::of(table, QueuePosition::newcomer(generation, None))?;
+    let mut sight = TableView::of(table, QueuePosition::newcomer(generation, None), std::iter::empty())?;
     Ok(sight.room(terms)? == Room::Behind)
 }
 
@@ -105,14 +107,16 @@ fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Loo
         let AcquireContext { launch, keepers, .. } = asker;
         if launch.ancestors.is_empty() || !table.could_join(&wants.claims_on(*id), launch, keepers)? {
             let generation = wants.generation_on(*id, asker.generation);
-            sights.insert(*id, TableView::of(table, QueuePosition::newcomer(generation, None))?);
+            let newcomer = QueuePosition::newcomer(generation, None);
+            sights.insert(*id, TableView::of(table, newcomer, wants.all_on(*id))?);
         }
     }
     let now = SystemTime::now();
     let mut prospects = Vec::new();
     for choice in wants.choices() {
         let room = wants.room_for(choice, &mut sights, now)?.map(|(room, _)| room);
-        let found = Found::of(wants.table(choice.table), room)?;
+        let outside = sights.get(&choice.table).map_or(0, |sight| sight.outside);
+        let found = Found::of(wants.table(choice.table), room, outside)?;
         prospects.push(Prospect { claim: choice.claim, found: Ok(found) });
     }
     let refusal = match wants.deliberate(&mut sights, now)? {
@@ -136,13 +140,10 @@ fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Loo
 fn alone<'c>(claim: &'c Claim<'c>, asker: &AcquireContext<'_>) -> Prospect<'c> {
     let found = asker.keepers.look(claim).and_then(|table| {
         let terms = Terms::merge([&claim.amount]).unwrap_or_default();
-        let room = room(
-            claim,
-            &terms,
-            &mut TableView::of(&table, QueuePosition::newcomer(asker.generation, None))?,
-            SystemTime::now(),
-        )?;
-        Found::of(&table, Some(room))
+        let newcomer = QueuePosition::newcomer(asker.generation, None);
+        let mut sight = TableView::of(&table, newcomer, std::iter::once(claim))?;
+        let room = room(claim, &terms, &mut sight, SystemTime::now())?;
+        Found::of(&table, Some(room), sight.outside)
     });
     Prospect { claim, found: found.map_err(|error| error.to_string()) }
 }

@@ -64,7 +64,10 @@ pub(super) fn refusal<'c>(
         let store = &asker.keepers.memory;
         let table = Table::Memory(seen.map_or_else(|| store.unused(), |seen| seen.to_memory(store)));
         let is_behind = matches!(obstacle.reason, message::Reason::Behind);
-        let reason = reason(&obstacle.reason, &table);
+        let mut reason = reason(&obstacle.reason, &table);
+        if let Reason::Full(full) = &mut reason {
+            full.outside = obstacle.outside.unwrap_or(0);
+        }
         let reach = claim.amount.reach();
         let line = matches!(reason, Reason::Full(_)).then(|| Line { table: table.id(), reach, is_behind });
         let unwaited = obstacle.unwaited.as_ref().map(Into::into);

@@ -174,7 +174,8 @@ impl<'c> Unmet<'c> {
         for refused in self.claims_mut() {
             if let Reason::Full(full) = &mut refused.reason {
                 // The agent has found out by itself.
-                full.only_ancestors = full.only_ancestors || full.is_held_by_ancestors(keepers)?;
+                full.only_ancestors =
+                    full.only_ancestors || full.outside == 0 && full.is_held_by_ancestors(keepers)?;
             }
         }
         Ok(())
@@ -231,6 +232,8 @@ pub struct Full {
     counted: OnceCell<Counted>,
     holders: OnceCell<Vec<Holder>>,
     known: OnceCell<Known>,
+    /// How many slots are in use outside rungate.
+    pub outside: u64,
     /// Whether there may be room, and older launches wait for it.
     pub is_behind: bool,
     /// Whether only this process and its ancestors block the launch: it would wait forever.
@@ -247,6 +250,7 @@ impl Full {
             counted: OnceCell::new(),
             holders: OnceCell::new(),
             known: OnceCell::new(),
+            outside: 0,
             is_behind,
             only_ancestors: false,
             overdue: Vec::new(),

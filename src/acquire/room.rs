@@ -9,10 +9,13 @@ use crate::{
         claim::{Claim, Terms},
         group::Seats,
         keyword::Admit,
+        outside::{Counts, Outside, WhenStale},
     },
     keeper::{
+        Means,
         error::KeeperError,
         occupancy::Vacancy,
+        outside::{Names, NoSample, Sample, Used},
         table::{Table, TableId},
         view::View,
     },
@@ -71,15 +74,29 @@ pub struct TableView<'t> {
     /// launch can respond again at any moment, and then it is not passed over. So an answer that was given
     /// once is kept.
     promised: Vec<(Terms, Seats)>,
+    /// A claim on the table that takes room for what rungate did not start, and the sample of that, once it
+    /// was needed: all questions get the same.
+    beside: Option<(&'t Claim<'t>, &'t Outside)>,
+    sample: Option<Result<Sample, NoSample>>,
+    /// How many slots that is, as far as it has refused a claim.
+    pub outside: u64,
 }
 
 /// The tables that a launch needs and does not share with an ancestor.
 pub type Sights<'t> = BTreeMap<TableId, TableView<'t>>;
 
 impl<'t> TableView<'t> {
-    /// Looks at a table. Older launches in its queue come first.
-    pub fn of(table: &'t Table, standpoint: QueuePosition<'t>) -> Result<Self, KeeperError> {
-        Ok(Self { view: table.view()?, table, standpoint, promised: Vec::new() })
+    /// Looks at a table for these claims. Older launches in its queue come first.
+    pub fn of(
+        table: &'t Table,
+        standpoint: QueuePosition<'t>,
+        claims: impl Iterator<Item = &'t Claim<'t>>,
+    ) -> Result<Self, KeeperError> {
+        let measured = claims.filter_map(|claim| Some((claim, claim.outside.as_ref()?)));
+        // What root has measured comes before what a user has.
+        let beside = measured.min_by_key(|(_, outside)| outside.owner);
+        let (promised, sample) = (Vec::new(), None);
+        Ok(Self { view: table.view()?, table, standpoint, promised, beside, sample, outside: 0 })
     }
 
     /// Whether these terms can be met now. Once they could, the answer stays the same.
@@ -120,10 +137,81 @@ impl<'t> TableView<'t> {
                 return Ok(Err(Room::Behind));
             }
         }
-        Ok(match self.view.vacancy(missing)? {
+        let vacancy = match self.beside {
+            Some((claim, outside)) if terms.admit != Admit::Always => {
+                self.vacancy_beside(missing, claim, outside)?
+            }
+            _ => self.view.vacancy(missing)?,
+        };
+        Ok(match vacancy {
             Vacancy::Slots(slots) => Ok(slots),
             Vacancy::Kept => Err(Room::Kept),
             Vacancy::Full => Err(Room::Full),
         })
+    }
+
+    /// What there is beside what is in use outside. While that is unknown, a launch in the queue waits, and
+    /// others fail.
+    fn vacancy_beside(
+        &mut self,
+        terms: &Terms,
+        claim: &Claim<'_>,
+        outside: &Outside,
+    ) -> Result<Vacancy, KeeperError> {
+        let unknown = match self.vacancy_by_sample(terms, claim, outside)? {
+            Ok(vacancy) => return Ok(vacancy),
+            Err(unknown) => unknown,
+        };
+        if outside.when_stale == WhenStale::Ignore || terms.admit == Admit::Unenforced {
+            return self.view.vacancy(terms);
+        }
+        if self.standpoint.number.is_some() {
+            return Ok(Vacancy::Full);
+        }
+        Err(KeeperError::Outside(unknown.to_string()))
+    }
+
+    fn vacancy_by_sample(
+        &mut self,
+        terms: &Terms,
+        claim: &Claim<'_>,
+        outside: &Outside,
+    ) -> Result<Result<Vacancy, NoSample>, KeeperError> {
+        let sample = match self.sample.get_or_insert_with(|| Sample::read(outside)) {
+            Ok(sample) => sample,
+            Err(unknown) => return Ok(Err(unknown.clone())),
+        };
+        // If everything fits without taking off our own, neither lines nor holders are looked at.
+        if sample.total == 0 || claim.names.is_empty() && terms.zones.is_none() {
+            let beside = Terms { limit: terms.limit.saturating_sub(sample.total), ..terms.clone() };
+            let vacancy = self.view.vacancy(&beside)?;
+            if sample.total == 0 || matches!(vacancy, Vacancy::Slots(_)) {
+                return Ok(Ok(vacancy));
+            }
+        }
+        let lines = match sample.lines(outside) {
+            Ok(lines) => lines,
+            Err(unknown) => return Ok(Err(unknown)),
+        };
+        let (held, is_whole) = self.table.occupancy(None, Means::All)?;
+        if !is_whole {
+            return Ok(Ok(Vacancy::Full));
+        }
+        let vouched = match outside.counts {
+            Counts::Others if outside.shared_by.is_none() => Vec::new(),
+            _ => self.table.vouched(&held)?,
+        };
+        let reserved = claim.reserved.kept.iter().chain(&claim.reserved.lent);
+        let is_out_of_order = |slot| {
+            let is_reserved = reserved.clone().any(|slots| slots.contains(&slot));
+            claim.out_of_order > 0 && !terms.allows(slot) && !is_reserved
+        };
+        let names = Names { all: claim.names, is_out_of_order: &is_out_of_order };
+        let used = Used::of(sample, &lines, outside, (&held, &vouched), &names, terms.slots);
+        if used.is_seated {
+            return Ok(Ok(self.view.vacancy(terms)?));
+        }
+        self.outside = used.slots();
+        Ok(Ok(used.vacancy(&held, terms)))
     }
 }

@@ -76,7 +76,12 @@ impl<'c> Wants<'c> {
     }
 
     pub fn claims_on(&self, table: TableId) -> Vec<&'c Claim<'c>> {
-        self.choices().filter(|choice| choice.table == table).map(|choice| choice.claim).collect()
+        self.all_on(table).collect()
+    }
+
+    /// The same one after the other.
+    pub fn all_on(&self, table: TableId) -> impl Iterator<Item = &'c Claim<'c>> {
+        self.choices().filter(move |choice| choice.table == table).map(|choice| choice.claim)
     }
 
     /// The policy that gave the limits on one table, if `generation` is the one in force; none if no rule

@@ -9,6 +9,7 @@ use crate::{
         claim::{Claim, Demand, Launch, Reserved, Setting, Terms},
         keyword::{Admit, Hold, Nested, OnLost, Queue, Unreachable},
         location::{AgentLocation, Location, name_on_site},
+        outside::Outside,
         pace::Pace,
         provenance::{Origin, Place},
         slots_wanted::{Amount, NamedSlots},
@@ -55,6 +56,8 @@ pub(super) struct Wanted {
     queue: Queue,
     names: Vec<String>,
     out_of_order: usize,
+    reserved: Reserved,
+    outside: Option<Outside>,
     unreachable: Unreachable,
     /// None if the agent keeps the table alone.
     on_lost: Option<OnLost>,
@@ -200,6 +203,8 @@ impl Wanted {
             queue: claim.queue,
             names: claim.names.to_vec(),
             out_of_order: claim.out_of_order,
+            reserved: claim.reserved.clone(),
+            outside: claim.outside.clone(),
             unreachable: *unreachable,
             on_lost: *on_lost,
         })
@@ -228,6 +233,8 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
         queue,
         names,
         out_of_order,
+        reserved,
+        outside,
         unreachable: _,
         on_lost: _,
     } = wanted;
@@ -242,9 +249,10 @@ fn claim(wanted: &Wanted) -> Claim<'_> {
         wait: *wait,
         queue: *queue,
         unclear: None,
+        outside: outside.clone(),
         limit_of: None,
         kept: Vec::new(),
-        reserved: Reserved::default(),
+        reserved: reserved.clone(),
         names,
         out_of_order: *out_of_order,
     }

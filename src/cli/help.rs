@@ -17,7 +17,7 @@ const GROUPS: [Group; 6] = [
         "rungate run --wait 30m -- matlab -batch sim",
     ),
     ("Look", &["status", "list", "history", "metrics"], "rungate status --watch"),
-    ("Act", &["end", "reset", "prune"], "rungate end --yes matlab ann"),
+    ("Act", &["end", "reset", "prune", "measure"], "rungate end --yes matlab ann"),
     (
         "Policy",
         &[
@@ -37,7 +37,7 @@ const GROUPS: [Group; 6] = [
 ];
 
 /// Two examples for each subcommand.
-const EXAMPLES: [(&str, [&str; 2]); 29] = [
+const EXAMPLES: [(&str, [&str; 2]); 30] = [
     ("run", ["rungate run --wait 30m -- matlab -batch sim", "rungate run --limit 2 -- make all"]),
     ("acquire", ["rungate acquire --path matlab", "rungate acquire --fd 9 --wait 10m matlab"]),
     ("explain", ["rungate explain", "rungate explain --user ann --at 14:02 -- matlab"]),
@@ -53,6 +53,7 @@ const EXAMPLES: [(&str, [&str; 2]); 29] = [
     ),
     ("metrics", ["rungate metrics", "rungate metrics --output rungate.prom"]),
     ("end", ["rungate end --yes matlab ann", "rungate end --overdue --dry-run"]),
+    ("measure", ["rungate measure", "rungate measure --every"]),
     ("reset", ["rungate reset matlab", "rungate reset /run/rungate/matlab.lock"]),
     ("prune", ["rungate prune --dry-run", "rungate prune"]),
     ("policy", ["rungate policy check --strict policy.toml", "rungate policy edit"]),

@@ -66,6 +66,8 @@ pub enum Action {
     Simulate(SimulateArguments),
     /// Print use, limits and refusals as Prometheus metrics
     Metrics(MetricsArguments),
+    /// Measure use that rungate did not start, as the policy says
+    Measure(MeasureArguments),
     /// Start programs through links to rungate
     #[command(subcommand)]
     Shim(ShimAction),
@@ -357,6 +359,18 @@ pub struct MetricsArguments {
     /// Write to this file instead of standard output, and replace it in one step
     #[arg(long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// `rungate measure`.
+#[derive(Args, Debug)]
+pub struct MeasureArguments {
+    /// Measure again and again, each repository as often as its `every` says
+    #[arg(long)]
+    pub every: bool,
+
+    /// Print the programs that need a slot of this repository and run without one
+    #[arg(long, value_name = "REPOSITORY", conflicts_with = "every")]
+    pub processes: Option<OsString>,
 }
 
 /// `rungate completions`.

@@ -313,6 +313,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             reserved: zones.reserved,
             names: repository.names.all(),
             out_of_order: out_of_order.len(),
+            outside: locations::outside(self.policy, repository, request),
             pace: repository.pace(),
             nested: repository.nested(),
             wait: Setting { bound: repository.settings.max_wait, default: wait.or(default_wait) },

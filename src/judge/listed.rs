@@ -3,7 +3,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::terms::{names::LookupError, provenance::Provenance};
+use super::locations;
+use super::terms::{names::LookupError, outside::Outside, provenance::Provenance};
 use super::zones::kept_now;
 use crate::policy::{FileOf, Policy, Repository, Request, Reservation};
 
@@ -20,6 +21,8 @@ pub struct Listed<'p> {
     pub out_of_order: Vec<&'p String>,
     /// The slots that only some may use, each range with the users that it is kept for.
     pub kept: Vec<(RangeInclusive<u64>, Provenance<'p>)>,
+    /// How use is known that rungate did not start, where it takes room.
+    pub outside: Option<Outside>,
 }
 
 /// The limit of the members of a repository that are not named.
@@ -49,5 +52,6 @@ pub fn listed<'p>(
         .collect();
     let names = repository.names.all();
     let out_of_order = out_of_order.iter().filter_map(|slot| names.get(*slot as usize - 1)).collect();
-    Ok(Listed { limit: u64::from(limit), limit_of, names, out_of_order, kept })
+    let outside = locations::outside(policy, repository, request);
+    Ok(Listed { limit: u64::from(limit), limit_of, names, out_of_order, kept, outside })
 }

@@ -8,8 +8,9 @@ use std::{
 use super::terms::{
     location::{Creation, FileLocation},
     names::{LookupError, Member},
+    outside::{Outside, SAMPLES},
 };
-use crate::policy::{Captured, EvalContext, Layer, Placeholder, Repository, Request};
+use crate::policy::{Captured, EvalContext, Layer, Placeholder, Policy, Repository, Request};
 
 /// A lock file, and how it is created.
 pub(super) fn file_location(
@@ -29,6 +30,33 @@ pub(super) fn file_location(
         by_hand: false,
     };
     FileLocation { path, owner, creation }
+}
+
+/// Where the last sample of a repository is: root's for the policy of the system, otherwise the caller's.
+pub(super) fn outside(policy: &Policy, repository: &Repository, request: &Request<'_>) -> Option<Outside> {
+    let measuring = repository.outside.as_ref()?;
+    let layer = &policy.layers()[repository.layer];
+    let (sample, owner) = sample_of(repository, layer, request.runtime, request.uid);
+    Some(Outside {
+        sample,
+        owner,
+        counts: measuring.counts,
+        stale_after: measuring.stale_after,
+        when_stale: measuring.when_stale,
+        settle: measuring.settle,
+        uid: request.uid,
+        is_by_user: repository.is_by_user(),
+        host: request.host.to_string_lossy().into_owned(),
+        is_by_host: repository.path.placeholders().any(|placeholder| *placeholder == Placeholder::Host),
+        shared_by: repository.sharing.of_seats(),
+    })
+}
+
+/// The file of a repository's samples, and who may write it besides root.
+pub fn sample_of(repository: &Repository, layer: &Layer, runtime: &Path, uid: u32) -> (PathBuf, u32) {
+    let (directory, owner) =
+        if layer.is_of_system() { (PathBuf::from(SAMPLES), 0) } else { (runtime.join("outside"), uid) };
+    (directory.join(format!("{}.jsonl", repository.name())), owner)
 }
 
 /// The agent's table is called as the lock file would be, without its ending.

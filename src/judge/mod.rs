@@ -15,6 +15,7 @@ mod zones;
 pub use self::verdict::{Outcome, TraceEntry};
 pub use evaluation::{decide, decide_within};
 pub use listed::{Listed, limit_of_most, listed};
+pub use locations::sample_of;
 pub use personal::{Personal, personal};
 pub use verdict::{Decision, Start, Unenforced, Verdict};
 

@@ -11,6 +11,8 @@ pub enum KeeperError {
     /// A lock file.
     File(RepositoryError),
     Agent(AgentError),
+    /// It is unknown what is in use outside rungate.
+    Outside(String),
     /// Waiting is impossible.
     Wait(Failure),
 }
@@ -58,6 +60,10 @@ impl KeeperError {
         match self {
             Self::File(error) => error.advice(),
             Self::Agent(error) => error.advice(),
+            Self::Outside(_) => Some(
+                "Your administrator can see why: rungate measure; systemctl status rungate-measure"
+                    .to_owned(),
+            ),
             Self::Wait(_) => None,
         }
     }
@@ -68,6 +74,7 @@ impl fmt::Display for KeeperError {
         match self {
             Self::File(error) => error.fmt(formatter),
             Self::Agent(error) => error.fmt(formatter),
+            Self::Outside(why) => formatter.write_str(why),
             Self::Wait(failure) => write!(formatter, "cannot wait for the holders of its slots: {failure}"),
         }
     }
@@ -78,6 +85,7 @@ impl Error for KeeperError {
         match self {
             Self::File(error) => error.source(),
             Self::Agent(error) => error.source(),
+            Self::Outside(_) => None,
             Self::Wait(failure) => Some(failure),
         }
     }

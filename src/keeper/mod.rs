@@ -12,6 +12,7 @@ mod hint;
 pub mod line;
 pub mod memory;
 pub mod occupancy;
+pub mod outside;
 pub mod place;
 pub mod signalling;
 pub mod table;

@@ -83,6 +83,15 @@ impl Occupancy {
         self.spans.iter().any(|span| span.slots.contains(&slot))
     }
 
+    /// How many slots among `slots` are held.
+    pub fn held_among(&self, slots: RangeInclusive<u64>) -> u64 {
+        let within = |span: &Span| {
+            let (first, last) = (span.slots.start().max(slots.start()), span.slots.end().min(slots.end()));
+            last.saturating_add(1).saturating_sub(*first)
+        };
+        self.spans.iter().map(within).sum()
+    }
+
     /// The free slots among `slots`, ascending.
     pub fn free_among(&self, slots: RangeInclusive<u64>) -> impl Iterator<Item = u64> {
         let mut spans = self.spans.iter().peekable();

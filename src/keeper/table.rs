@@ -28,6 +28,7 @@ use super::{
     line::{Heartbeat, Number, Waiter, Woken},
     memory,
     occupancy::{Occupancy, Span},
+    outside::Vouched,
     place::Place,
     view::View,
 };
@@ -167,14 +168,14 @@ impl Table {
     }
 
     /// Holds slots that were proved to be free, and shares those of its group; none if another program has
-    /// taken one of them nevertheless. If their holder can become overdue, or a supervisor keeps them, it is
-    /// proved from now on that this process is the one.
+    /// taken one of them nevertheless. If their holder can become overdue, is taken off a sample, or a
+    /// supervisor keeps them, it is proved from now on that this process is the one.
     pub fn take(
         &self,
         seats: &Seats,
         group: Option<&Group>,
         launch: &Launch<'_>,
-        can_expire: bool,
+        is_guarded: bool,
     ) -> Result<Option<Held>, KeeperError> {
         Ok(match self {
             Self::File(file) => {
@@ -183,7 +184,7 @@ impl Table {
                     return Ok(None);
                 }
                 // A supervisor holds its slots by a description, which proves nothing.
-                if can_expire || launch.hold >= Hold::Supervisor {
+                if is_guarded || launch.hold >= Hold::Supervisor {
                     held.guard()?;
                 }
                 Some(Held::File(held))
@@ -235,6 +236,14 @@ impl Table {
         Ok(match self {
             Self::File(file) => holder::holders(file, occupancy)?,
             Self::Memory(table) => table.holders(occupancy),
+        })
+    }
+
+    /// The holders whose user and age the kernel, or the agent, vouches for.
+    pub fn vouched(&self, occupancy: &Occupancy) -> Result<Vec<Vouched>, KeeperError> {
+        Ok(match self {
+            Self::File(file) => expiry::vouched(file, occupancy)?,
+            Self::Memory(table) => table.vouched(occupancy),
         })
     }
 

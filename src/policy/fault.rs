@@ -31,6 +31,8 @@ coded! {
         TooManyForSite { most: u32 } = "too-many-for-site",
         TableTooGreatForSite { most: u32 } = "table-too-great-for-site",
         NotANumber { text: String } = "not-a-number",
+        OutsideOfDelegation = "outside-of-delegation",
+        OutsideOfWhom = "outside-of-whom",
         BadMode { text: String } = "bad-mode",
         BadContact { text: String } = "bad-contact",
         BadShare { key: String, text: String } = "bad-share",
@@ -211,6 +213,16 @@ impl fmt::Display for Fault {
                 f,
                 "with keeper = \"site\" a launch can take at most {most} slots at once: divide limit and table by \
                  the same number"
+            ),
+            Fault::OutsideOfWhom => write!(
+                f,
+                "a sample knows users and hosts only: with \"outside\", \"per\" and \"shared_by\" must be \"user\", \
+                 \"host\", or both"
+            ),
+            Fault::OutsideOfDelegation => write!(
+                f,
+                "a delegated drop-in cannot have \"outside\", because root would run its command; ask the administrator \
+                 to define this repository in the system's policy"
             ),
             Fault::NotANumber { text } => {
                 write!(f, "{} is not a number from 1 on: a table has the slots for each number", quoted(text))

@@ -67,6 +67,7 @@ pub use limit::{HIGHEST_LIMIT, Limit};
 pub use log::{Log, LogFile, LogTarget};
 pub(crate) use pattern::{Pattern, Subject};
 pub use printed::PartKind;
+pub(crate) use repository::outside::Measuring;
 pub use repository::{Charge, Repository, Reservation};
 pub use rule::{Action, Rule};
 pub use scenario::{Expectation, Scenario};

@@ -344,6 +344,13 @@ impl PidFd {
     }
 }
 
+/// Kills the process group of a child that was not waited for yet, so that its number is nobody else's.
+pub fn kill_group_of_child(pid: i32) {
+    if pid > 1 {
+        let _ = killpg(nix::unistd::Pid::from_raw(pid), Signal::SIGKILL);
+    }
+}
+
 impl AsFd for PidFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.descriptor.as_fd()

@@ -6,7 +6,7 @@ use std::{ffi::OsString, path::Path};
 use clap::FromArgMatches;
 
 use super::{
-    act::{end, prune, reset},
+    act::{end, measure, prune, reset},
     doctor,
     inspect::{explain, list, metrics, status},
     logs::{history, report, simulate},
@@ -76,6 +76,7 @@ fn act(CommandLine { policy, action }: CommandLine) -> Result<u8, Error> {
         Action::Report(arguments) => report::run(arguments, &here()?),
         Action::Simulate(arguments) => simulate::run(arguments, &here()?),
         Action::Metrics(arguments) => metrics::run(arguments, &here()?),
+        Action::Measure(arguments) => measure::run(arguments, &here()?),
         Action::Shim(arguments) => shim::run(arguments, &here()?),
         Action::Init(arguments) => init::run(arguments, &here()?),
         Action::Doctor(arguments) => doctor::run(arguments, here()?),

@@ -110,7 +110,8 @@ fn what_was_given_for_an_earlier_question_starts_nothing() {
     assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));
     let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
     site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 2"));
-    let obstacle = Obstacle { table: "seats".to_owned(), reason: Reason::Full, unwaited: None };
+    let obstacle =
+        Obstacle { table: "seats".to_owned(), reason: Reason::Full, unwaited: None, outside: None };
     let refused = Refused { obstacles: vec![obstacle], tables: Vec::new(), has_waited: true };
     let slots = vec![("seats".to_owned(), "1".to_owned())];
     let granted = Granted { slots, without: Vec::new(), hold: Hold::Process, has_waited: true };

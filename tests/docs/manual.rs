@@ -119,8 +119,9 @@ fn every_option_in_the_manual_exists() {
         })
         .chain(["help", "version"].map(str::to_owned))
         .collect();
-    // The agent is another program, and recipes name options of many.
-    let is_ours = |name: &String| !["rungate-agent.8", "rungate-recipes.7"].contains(&name.as_str());
+    // The agent and the measuring commands are other programs, and recipes name options of many.
+    let others = ["rungate-agent.8", "rungate-measure.1", "rungate-recipes.7"];
+    let is_ours = |name: &String| !others.contains(&name.as_str());
     for name in pages().into_iter().filter(is_ours) {
         let page = page(&name);
         let is_option = |word: &&str| word.len() > 2 && word.starts_with("--") && !word.starts_with("---");

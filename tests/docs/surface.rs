@@ -12,10 +12,10 @@ use crate::support::tell;
 
 /// How many subcommands there are on the first level, options, each as often as a subcommand has it, options
 /// that mean different things, and JSON documents.
-const COUNTS: [usize; 4] = [18, 75, OPTIONS.len(), 9];
+const COUNTS: [usize; 4] = [19, 77, OPTIONS.len(), 9];
 
 /// An option that means the same wherever it is, or one of a subcommand; and who needs it when.
-const OPTIONS: [(&str, &str); 61] = [
+const OPTIONS: [(&str, &str); 63] = [
     ("--policy", "a user without a system policy, or an author who tries a file before root installs it"),
     ("--json", "a script, which must not read tables for people"),
     ("--since", "an administrator who asks about last week, in a log of years"),
@@ -59,6 +59,11 @@ const OPTIONS: [(&str, &str); 61] = [
     ("history --follow", "somebody who changes a policy and watches what it does"),
     ("metrics --output", "node_exporter's textfile collector, which must never meet half a file"),
     ("prune --dry-run", "an administrator who looks which files would go"),
+    ("measure --every", "the service that measures, and hosts without systemd"),
+    (
+        "measure --processes",
+        "the measuring command of that name, and an administrator who looks who goes around",
+    ),
     ("end --overdue", "the timer that ends what has run for too long, whether somebody waits or not"),
     ("end --dry-run", "an administrator who looks whom it would end"),
     ("end --yes", "a script that frees seats without a terminal"),

@@ -26,6 +26,7 @@ fn systemd_understands_the_units() {
         "rungate-overdue.timer",
         METRICS,
         "rungate-metrics.timer",
+        "rungate-measure.service",
         "rungate-agent.socket",
         "rungate-agent.service",
     ];
@@ -58,7 +59,9 @@ fn the_services_are_confined() {
     if !Path::new("/usr/bin/systemd-analyze").exists() {
         return skip("systemd-analyze(1) is not installed");
     }
-    for (name, most) in [("rungate-agent.service", "20"), (METRICS, "40"), (SERVICE, "40")] {
+    for (name, most) in
+        [("rungate-agent.service", "20"), (METRICS, "40"), (SERVICE, "40"), ("rungate-measure.service", "40")]
+    {
         let site = Site::new();
         site.write(Path::new("work").join(name), &packaged(name));
         let threshold = format!("--threshold={most}");

@@ -10,6 +10,7 @@ pub(crate) mod member_limits;
 pub(crate) mod named_slots;
 pub(crate) mod nested;
 mod nested_forks;
+pub(crate) mod outside;
 pub(crate) mod pace;
 mod posix_traps;
 mod prune;

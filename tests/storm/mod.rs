@@ -14,6 +14,7 @@
 mod climate;
 mod deliberate_faults;
 mod hostility;
+mod licences;
 mod referee;
 mod weather;
 

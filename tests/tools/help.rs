@@ -109,7 +109,8 @@ acquire  = ["matlab"]
 "#;
 
 /// Examples that do not come to an end by themselves.
-const ENDLESS: [&str; 2] = ["rungate status --watch", "rungate history --follow --repository matlab"];
+const ENDLESS: [&str; 3] =
+    ["rungate status --watch", "rungate history --follow --repository matlab", "rungate measure --every"];
 
 /// Each example is a command line of rungate's, and does what it says on a host with that policy and those
 /// files.

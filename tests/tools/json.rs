@@ -9,11 +9,12 @@ use serde_json::{Value, json};
 use crate::support::{Ending, Site};
 
 /// Commands that show nothing of their own, or what is read by machines anyway.
-const OTHERS: [&str; 19] = [
+const OTHERS: [&str; 20] = [
     "run",
     "acquire",
     "reset",
     "prune",
+    "measure",
     "metrics",
     "init",
     "completions",

@@ -12,6 +12,7 @@ mod json;
 pub(crate) mod listings;
 mod log;
 mod looking;
+mod measuring;
 mod metrics;
 mod report;
 mod simulate;

@@ -223,6 +223,7 @@ pub(super) fn claim(name: &'static str, limit: u64) -> Claim<'static> {
         wait: Setting { bound: None, default: Some(Wait::Forever) },
         queue: Queue::default(),
         unclear: None,
+        outside: None,
     }
 }
 

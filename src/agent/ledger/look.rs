@@ -237,7 +237,11 @@ fn refused(refusal: &Refusal<'_>, has_waited: bool, user: u32) -> Refused {
         {
             tables.push(Table::of(name, table, DESCRIBED, DESCRIBED, user));
         }
-        obstacles.push(Obstacle { table: name.clone(), reason, unwaited });
+        let outside = match &refused.reason {
+            refusal::Reason::Full(full) if full.outside > 0 => Some(full.outside),
+            _ => None,
+        };
+        obstacles.push(Obstacle { table: name.clone(), reason, unwaited, outside });
     }
     Refused { obstacles, tables, has_waited }
 }

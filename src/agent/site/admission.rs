@@ -345,7 +345,7 @@ fn waits_on(local: &mut Local, number: u64, order: AcquireRequest) {
     let known =
         |name: &String| Some(Table::of(name, &local.ledger().store().known(name)?, 16, 16, order.uid));
     let tables = names.iter().filter_map(known).collect();
-    let behind = |table| Obstacle { table, reason: Reason::Behind, unwaited: None };
+    let behind = |table| Obstacle { table, reason: Reason::Behind, unwaited: None, outside: None };
     let obstacles = names.into_iter().map(behind).collect();
     let refused = Refused { tables, obstacles, has_waited: true };
     local.on(number, Event::WaitsOn(order, Waits { refused, ahead: 0 }));

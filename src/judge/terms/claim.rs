@@ -8,6 +8,7 @@ use super::{
     keyword::{Admit, Hold, Nested, Queue},
     location::{FileLocation, Location},
     names::{self, Member, Names},
+    outside::Outside,
     pace::{Pace, Pause},
     provenance::{self, Kept, Origin, Provenance},
     slots_wanted::{Amount, NamedSlots, Unclear, reach},
@@ -37,6 +38,8 @@ pub struct Claim<'p> {
     pub names: &'p [String],
     /// How many slots no launch gets.
     pub out_of_order: usize,
+    /// How use is known that rungate did not start, where it takes room.
+    pub outside: Option<Outside>,
     /// When.
     pub pace: Pace,
     /// What a launch below a holder does.
@@ -73,6 +76,7 @@ impl<'p> Claim<'p> {
             reserved: Reserved::default(),
             names: &[],
             out_of_order: 0,
+            outside: None,
             pace: Pace::default(),
             nested: Nested::Take,
             wait: Setting::default(),

@@ -7,6 +7,7 @@ pub mod group;
 pub mod keyword;
 pub mod location;
 pub mod names;
+pub mod outside;
 pub mod pace;
 pub mod provenance;
 pub mod runs;

@@ -256,6 +256,8 @@ wire! {
         reason: Reason,
         /// Why it is not waited for, if that is so.
         unwaited: Option<Unwaited>,
+        /// How many slots are in use outside rungate, if any.
+        outside: Option<u64>,
     }
 }
 

@@ -8,6 +8,7 @@
 
 use std::{
     cmp::Reverse,
+    collections::BTreeMap,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -15,8 +16,8 @@ use super::{
     error::RepositoryError,
     file::LockFile,
     holder::Holder,
-    job::{Guardian, Job, UnverifiedTarget},
-    layout::{guardians, slot_bytes},
+    job::{Guardian, Job, MOMENT, UnverifiedTarget},
+    layout::{LAST_SLOT, guardians, slot_bytes},
     members::{self, Membership},
     scan::locks_within,
 };
@@ -24,6 +25,8 @@ use crate::{
     judge::terms::{keyword::Hold, pace::Expiry, span_of_time::show_duration},
     keeper::{
         eviction_outcome::EvictionOutcome,
+        occupancy::{Occupancy, Span},
+        outside::Vouched,
         signalling::{Reach, SIGNALS},
     },
     sys::{
@@ -135,10 +138,7 @@ fn to_end(
     overdue_by: Option<(&Expiry, SystemTime)>,
 ) -> Result<Vec<Overdue>, RepositoryError> {
     let lineage: Vec<i32> = process::own_lineage().collect();
-    let guardians: Vec<(Guardian, i32)> = locks_within(file, &guardians())?
-        .into_iter()
-        .filter_map(|lock| Some((Guardian::of(&lock.bytes)?, lock.pid?)))
-        .collect();
+    let guardians = all_guardians(file)?;
     let mut overdue: Vec<Overdue> = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();
     let locks = members::locks(file)?;
@@ -253,6 +253,40 @@ impl Grouped<'_> {
         };
         members.iter().all(|member| are_all(member.byte)).then_some(jobs)
     }
+}
+
+/// Those of the holders whom the kernel vouches for. A process that has locked a slot itself is its holder,
+/// and its guardian says since when: every user sees that. Any other holder is proved like a job.
+pub fn vouched(file: &LockFile, held: &Occupancy) -> Result<Vec<Vouched>, RepositoryError> {
+    let guardians = all_guardians(file)?;
+    let now = process::since_boot_of_host().unwrap_or_default();
+    let mut known: BTreeMap<i32, Option<(u32, Duration)>> = BTreeMap::new();
+    let mut vouched = Vec::new();
+    for Span { slots, pid } in held.spans().iter().filter(|span| *span.slots.end() <= LAST_SLOT) {
+        for slot in slots.clone() {
+            let of_slot = |(guardian, by): &&(Guardian, i32)| {
+                (*slots.start()..=slot).contains(&guardian.slot) && pid.is_none_or(|pid| pid == *by)
+            };
+            let last = guardians.iter().filter(of_slot).max_by_key(|(guardian, _)| guardian.slot);
+            let Some((guardian, by)) = last else { continue };
+            if pid.is_none() && Job::prove(*by, file.id(), slot, true).is_err() {
+                continue;
+            }
+            let process = known.entry(*by).or_insert_with(|| {
+                Some((process::users(*by).map(|[real, _]| real)?, Process::find(*by)?.age()?))
+            });
+            let Some(((uid, lived), age)) = (*process).zip(guardian.age()) else { continue };
+            // A guardian rounds down, to a moment.
+            let since = now.saturating_sub(age.min(lived)).saturating_add(MOMENT);
+            vouched.push(Vouched { uid, since, slots: 1 });
+        }
+    }
+    Ok(vouched)
+}
+
+fn all_guardians(file: &LockFile) -> Result<Vec<(Guardian, i32)>, RepositoryError> {
+    let locks = locks_within(file, &guardians())?;
+    Ok(locks.into_iter().filter_map(|lock| Some((Guardian::of(&lock.bytes)?, lock.pid?))).collect())
 }
 
 /// The processes that may be the job behind a slot, the likeliest first.

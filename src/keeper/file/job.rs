@@ -173,6 +173,9 @@ fn guardian_of(shown: &[(Ownership, Bytes)], slot: u64) -> Result<Guardian, Unve
 /// Moments in a second.
 const MOMENTS: u64 = 16;
 
+/// How long one is.
+pub(super) const MOMENT: Duration = Duration::from_nanos(1_000_000_000 / MOMENTS);
+
 /// The guardian of a slot and of those that were taken right behind it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Guardian {

@@ -21,6 +21,7 @@ use crate::{
         hint::slots_to_join,
         line::{Class, Heartbeat, Number, Waiter},
         occupancy::{Occupancy, Span, Vacancy},
+        outside::Vouched,
     },
     sys::process,
 };
@@ -266,6 +267,15 @@ impl Table {
             _ => Holder::unknown(slots.clone()),
         };
         occupancy.spans().iter().map(of).collect()
+    }
+
+    /// Those whose user and age are known.
+    pub fn vouched(&self, occupancy: &Occupancy) -> Vec<Vouched> {
+        let known = |holder: Holder| {
+            let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
+            Some(Vouched { uid: holder.uid?, since: holder.taken?, slots })
+        };
+        self.holders(occupancy).into_iter().filter_map(known).collect()
     }
 
     /// The slots that a launch with these terms would take, or why there are none.

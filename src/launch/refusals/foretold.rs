@@ -154,7 +154,8 @@ fn never(claim: &Claim<'_>) -> String {
 fn reasons(claim: &Claim<'_>, found: &Found) -> Vec<String> {
     let is_about_others = matches!(found.room, Some(Room::Full | Room::Behind)) && !claim.kept.is_empty();
     let kept = is_about_others.then(|| provenance::list(&claim.kept));
-    kept.into_iter().chain(claim.reason_of_limit()).collect()
+    let outside = (found.outside > 0).then(|| format!("{} in use outside rungate", found.outside));
+    outside.into_iter().chain(kept).chain(claim.reason_of_limit()).collect()
 }
 
 fn is_full(claim: &Claim<'_>, found: &Found) -> bool {

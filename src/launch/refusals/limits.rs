@@ -104,7 +104,7 @@ fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
 /// Whether there is room, and only earlier waiters block the launch.
 fn is_behind_others(refused: &Refused<'_>) -> bool {
     let amount = &refused.claim.amount;
-    let has_room = |full: &Full| full.used() + amount.wanted() <= amount.reach();
+    let has_room = |full: &Full| full.used() + full.outside + amount.wanted() <= amount.reach();
     matches!(&refused.reason, Reason::Full(full) if has_room(full) && full.waiting() > 0)
 }
 
@@ -158,7 +158,11 @@ impl Message<'_> {
                     waiting => format!(", {} waiting", claim.queue.show(waiting)),
                 });
                 let least = if full.is_more_used() { "at least " } else { "" };
-                format!("{least}{} of {limit} used{why}{more}{line}", full.used())
+                let outside = match full.outside {
+                    0 => String::new(),
+                    slots => format!(", {slots} in use outside rungate"),
+                };
+                format!("{least}{} of {limit} used{outside}{why}{more}{line}", full.used())
             }
         };
         self.lines.push(format!("  {}  {numbers}", visible(claim.title(&SystemNames))));

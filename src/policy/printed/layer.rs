@@ -14,7 +14,7 @@ use crate::{
         layer::{Layer, LayerKind},
         log::{Log, LogTarget},
         place::Place,
-        repository::{Repository, Reservation, limits, pace},
+        repository::{Repository, Reservation, limits, outside::Measuring, pace},
         rule::{Acquisition, Action, ClaimTerms, Rule, Slots, SlotsFrom},
         toml_text::{Table, inline_table, key, list, string},
     },
@@ -206,6 +206,7 @@ fn print_repository(repository: &Repository) -> Table {
         limits,
         reservations,
         names,
+        outside,
         settings,
         keeping,
         pace,
@@ -231,6 +232,7 @@ fn print_repository(repository: &Repository) -> Table {
     }
     names.print(&mut text);
     sharing.print(&mut text);
+    text.set_some("outside", outside.as_ref().map(Measuring::printed));
     settings.print(&mut text);
     keeping.print(&mut text);
     pace::print(pace, &mut text);

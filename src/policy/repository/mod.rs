@@ -4,6 +4,7 @@
 pub(super) mod keeping;
 pub(super) mod limits;
 pub(super) mod names;
+pub(crate) mod outside;
 pub(super) mod pace;
 pub(super) mod reservation;
 pub(super) mod settings;
@@ -13,7 +14,12 @@ use std::path::{Path, PathBuf};
 
 pub(super) use self::limits::Whom;
 use self::{
-    keeping::Keeping, limits::LIMITS, names::SlotNames, reservation::RESERVE, settings::Settings,
+    keeping::Keeping,
+    limits::LIMITS,
+    names::SlotNames,
+    outside::{Measuring, OUTSIDE},
+    reservation::RESERVE,
+    settings::Settings,
     sharing::Sharing,
 };
 pub(crate) use self::{
@@ -81,6 +87,12 @@ pub(super) static REPOSITORY: Keys = Keys {
                 "Names of slots that no launch gets, everywhere or by host.",
                 "A broken GPU.",
             ),
+            key(
+                "outside",
+                Shape::Table(&OUTSIDE),
+                "How use is measured that rungate did not start, and that takes room.",
+                "Licences that other clients use too, GPUs that others log in to.",
+            ),
         ],
         sharing::KEYS,
         settings::KEYS,
@@ -110,6 +122,7 @@ pub struct Repository {
     pub(crate) limits: Vec<OtherLimit>,
     pub(super) reservations: Vec<Reservation>,
     pub(crate) names: SlotNames,
+    pub(crate) outside: Option<Measuring>,
     pub(crate) settings: Settings,
     pub(crate) keeping: Keeping,
     pub(super) pace: Pace,
@@ -206,6 +219,7 @@ impl Repository {
             limits,
             reservations,
             names,
+            outside,
             settings,
             keeping,
             pace,
@@ -215,6 +229,7 @@ impl Repository {
             && *limits == other.limits
             && *reservations == other.reservations
             && *names == other.names
+            && *outside == other.outside
             && *settings == other.settings
             && *keeping == other.keeping
             && *pace == other.pace

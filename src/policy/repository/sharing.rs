@@ -7,6 +7,7 @@ use crate::{
     judge::terms::{
         group::Group,
         keyword::{Keeper, Keyword, Nested},
+        outside::SharedBy,
     },
     policy::{
         fault::Fault,
@@ -123,6 +124,14 @@ impl Sharing {
     pub(crate) fn is_by_user(&self) -> bool {
         let heirs = self.by.is_none() && self.linger.is_some();
         heirs || self.placeholders().any(|by| *by == Placeholder::Uid)
+    }
+
+    /// The same as a sample of use tells groups apart: by users and hosts.
+    pub(crate) fn of_seats(&self) -> Option<SharedBy> {
+        self.by.as_ref().map(|_| SharedBy {
+            user: self.placeholders().any(|by| *by == Placeholder::Uid),
+            host: self.placeholders().any(|by| *by == Placeholder::Host),
+        })
     }
 
     /// What the groups depend on.

@@ -85,6 +85,7 @@ impl Reading<'_, '_> {
             limits,
             reserve,
             names,
+            outside,
             settings,
             enforce_at,
             keeping,
@@ -117,6 +118,7 @@ impl Reading<'_, '_> {
             written_path,
             self.book.findings,
         );
+        let sharing = sharing.validate(keeping.keeper, settings.nested, self.book.findings);
         let others = limits.iter().flat_map(|(_, limits)| limits.limits());
         let all_limits = others.map(|other| other.value).chain([limit]);
         let repository = Repository {
@@ -130,9 +132,13 @@ impl Reading<'_, '_> {
                 .map_or_else(Vec::new, |(at, limits)| limits.validate(*at, path.placeholders(), aliases)),
             reservations: WrittenReservation::validate_all(reserve, all_limits, aliases),
             names: names.validate(aliases),
+            outside: outside.as_ref().map(|outside| {
+                let told_apart = path.placeholders().chain(sharing.placeholders());
+                outside.validate(keeping.keeper, self.book.layers[layer].kind, told_apart, self.book.findings)
+            }),
             settings: *settings,
             keeping,
-            sharing: sharing.validate(keeping.keeper, settings.nested, self.book.findings),
+            sharing,
             pace: pace.validate(settings.hold, aliases),
             path,
         };

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use super::finding::{Context, Finding, Section, command};
+use super::finding::{Context, Finding, Health, Section, command};
 use crate::{
     cli::Topic,
     judge::terms::{keyword::Keeper, location::Creation},
@@ -47,6 +47,7 @@ pub(super) fn look(examination: &Context) -> Section {
     if let Ok(all) = repositories::wanted(policy, &examination.situation, &[]) {
         for (known, files) in policy.repositories().iter().zip(all) {
             findings.extend(of_files(known, &files.files, policy, examination));
+            findings.extend(of_use_outside(known, &files.files));
         }
     }
     let names: Vec<String> = directories.keys().map(|path| path.shown().to_string()).collect();
@@ -176,6 +177,39 @@ fn tried(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Pat
         None => error.advice().unwrap_or_else(|| command("ls -ld", directory)),
     };
     Some(Finding::fault("directory-unusable", text).mend(mend))
+}
+
+/// The samples of use that rungate did not start, and the programs that they name.
+fn of_use_outside(known: &Repository, files: &[ListedFile]) -> Vec<Finding> {
+    let name = known.shown_name().shown();
+    // All members have one sample.
+    let Some((file, outside)) = files.iter().find_map(|file| Some((file, file.outside()?))) else {
+        return Vec::new();
+    };
+    match outside {
+        Ok(outside) => {
+            let age = outside.age.as_secs();
+            let fine = Finding::fine("outside", format!("{name}: use outside was measured {age} s ago"));
+            let past = outside.programs.iter().map(|program| {
+                let (user, command) = (program.user.shown(), program.command.as_deref().unwrap_or_default());
+                let pid = program.pid.unwrap_or_default();
+                let text = format!("{name}: {} (PID {pid}) of {user} runs without a slot", command.shown());
+                Finding::warning("past-rungate", text).mend("rungate shim list")
+            });
+            std::iter::once(fine).chain(past).collect()
+        }
+        Err(unknown) => {
+            let text = format!("{name}: {unknown}");
+            let (health, effect) = if file.needs_sample() {
+                (Health::Fault, "launches are refused (74)")
+            } else {
+                (Health::Warning, "nothing counts as used outside")
+            };
+            let finding = Finding { health, ..Finding::fine("outside-unknown", format!("{text}: {effect}")) };
+            let start = "systemctl enable --now rungate-measure.service";
+            vec![finding.mend("rungate measure").mend(start)]
+        }
+    }
 }
 
 fn of_files(

@@ -154,7 +154,11 @@ impl View {
         if let Some(failure) = file.failure() {
             let _ = write!(text, ", limit unknown: {failure}");
         }
-        let kept = [file.kept_note(survey), file.free(survey, self.generation).and_then(Free::note)];
+        let kept = [
+            file.outside_note(),
+            file.kept_note(survey),
+            file.free(survey, self.generation).and_then(Free::note),
+        ];
         for note in kept.into_iter().flatten() {
             let _ = write!(text, ", {note}");
         }

@@ -124,7 +124,7 @@ struct Gauge {
     value: fn(&ListedFile, &TableSnapshot, Option<Free>) -> Option<f64>,
 }
 
-const GAUGES: [Gauge; 11] = [
+const GAUGES: [Gauge; 14] = [
     Gauge {
         name: "rungate_slots_limit",
         help: "Limit of the repository, in slots.",
@@ -139,6 +139,22 @@ const GAUGES: [Gauge; 11] = [
         name: "rungate_slots_used",
         help: "Number of slots in use. It exceeds the limit if that was lowered.",
         value: |_, survey, _| Some(number(survey.used)),
+    },
+    Gauge {
+        name: "rungate_slots_used_outside",
+        help: "Number of slots that are in use outside rungate, by a sample that counts. Missing without one.",
+        value: |file, _, _| Some(number(file.outside()?.ok()?.slots)),
+    },
+    Gauge {
+        name: "rungate_outside_sample_age_seconds",
+        help: "Seconds since use outside rungate was measured. Missing if no sample counts.",
+        value: |file, _, _| Some(file.outside()?.ok()?.age.as_secs_f64()),
+    },
+    Gauge {
+        name: "rungate_programs_past_rungate",
+        help: "Number of programs on this host that need a slot and run without one, as far as they are \
+            measured.",
+        value: |file, _, _| Some(number(file.outside()?.ok()?.programs.len() as u64)),
     },
     Gauge {
         name: "rungate_slots_kept",

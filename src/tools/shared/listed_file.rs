@@ -6,6 +6,7 @@ use std::{
     ops::RangeInclusive,
     path::{Path, PathBuf},
     rc::Rc,
+    time::Duration,
 };
 
 use crate::{
@@ -16,12 +17,13 @@ use crate::{
             claim,
             keyword::Queue,
             names::{LookupError, Member, Names},
+            outside::{Outside, WhenStale},
             pace::Pause,
             provenance,
         },
     },
     keeper::{
-        Holder, Waiter, WaitingProcess,
+        Holder, Means, Waiter, WaitingProcess,
         agent::{self, about::UnreadableSlot, client::Client},
         error::KeeperError,
         file::{
@@ -31,6 +33,7 @@ use crate::{
             reset::reset,
             table_snapshot::TableSnapshot,
         },
+        outside::{self, Line, NoSample, Sample, Used},
         table::Table,
     },
     launch::situation::{Situation, SystemNames, failed},
@@ -81,6 +84,20 @@ impl Free {
     pub(crate) fn note(self) -> Option<String> {
         (self.for_queue > 0).then(|| format!("{} kept for the queue", self.for_queue))
     }
+}
+
+/// What a sample has of a repository.
+pub(crate) struct UseOutside {
+    /// How many slots are in use outside rungate.
+    pub(crate) slots: u64,
+    /// How long ago it was measured.
+    pub(crate) age: Duration,
+    /// The programs on this host that need a slot and have none.
+    pub(crate) programs: Vec<Line>,
+}
+
+fn program(line: &Line) -> Value {
+    json!({ "pid": line.pid, "user": line.user, "command": line.command })
 }
 
 /// How its file is reached.
@@ -159,18 +176,63 @@ impl ListedFile {
     /// How many slots every launch may have, and how many more only waiting launches, judged as for a new
     /// launch. None if the limit is not known.
     pub(crate) fn free(&self, survey: &TableSnapshot, generation: u16) -> Option<Free> {
-        let idle = self.limit()?.saturating_sub(survey.used + self.kept_idle(survey));
+        let outside = match self.outside() {
+            Some(Ok(outside)) => outside.slots,
+            Some(Err(_)) if self.needs_sample() => u64::MAX,
+            Some(Err(_)) | None => 0,
+        };
+        let taken = survey.used.saturating_add(self.kept_idle(survey)).saturating_add(outside);
+        let idle = self.limit()?.saturating_sub(taken);
         let is_for_queue = idle > 0 && !survey.waiting.is_empty() && self.is_for_queue(generation);
         Some(if is_for_queue { Free { now: 0, for_queue: idle } } else { Free { now: idle, for_queue: 0 } })
     }
 
-    /// If it cannot be read again, the state of a moment ago counts: free slots are free.
-    fn is_for_queue(&self, generation: u16) -> bool {
-        let table = match (self.place(), &self.kept_at) {
+    fn open(&self) -> Option<Table> {
+        match (self.place(), &self.kept_at) {
             (Some(place), _) => LockFile::open_to_read(&place).ok().flatten().map(Rc::new).map(Table::File),
             (None, KeptAt::Agent(table)) => agent::look(table).ok().flatten().map(Table::Memory),
             (None, _) => None,
+        }
+    }
+
+    /// What is in use outside rungate, if the policy has it measured.
+    pub(crate) fn outside(&self) -> Option<Result<UseOutside, NoSample>> {
+        let outside = self.terms.as_ref().ok()?.outside.as_ref()?;
+        let (sample, lines) = match Sample::read(outside).and_then(|it| it.lines(outside).map(|of| (it, of)))
+        {
+            Ok(known) => known,
+            Err(unknown) => return Some(Err(unknown)),
         };
+        let table = self.open();
+        let held = table.as_ref().and_then(|table| table.occupancy(None, Means::All).ok());
+        let (held, _) = held.unwrap_or_default();
+        let vouched = table.and_then(|table| table.vouched(&held).ok()).unwrap_or_default();
+        let name = |slot: u64| self.names().get(usize::try_from(slot).ok()?.checked_sub(1)?);
+        let is_out_of_order = |slot| name(slot).is_some_and(|name| self.out_of_order().contains(name));
+        let names = outside::Names { all: self.names(), is_out_of_order: &is_out_of_order };
+        let slots = Used::of(&sample, &lines, outside, (&held, &vouched), &names, 0).slots();
+        let programs = lines.into_iter().filter(|line| line.command.is_some()).collect();
+        Some(Ok(UseOutside { slots, age: sample.age(), programs }))
+    }
+
+    /// The same for people: `2 in use outside rungate`, or why that is not known.
+    pub(crate) fn outside_note(&self) -> Option<String> {
+        match self.outside()? {
+            Ok(UseOutside { slots: 0, .. }) => None,
+            Ok(UseOutside { slots, .. }) => Some(format!("{slots} in use outside rungate")),
+            Err(unknown) => Some(unknown.to_string()),
+        }
+    }
+
+    /// Whether launches are refused while use outside is unknown.
+    pub(crate) fn needs_sample(&self) -> bool {
+        let outside = self.terms.as_ref().ok().and_then(|terms| terms.outside.as_ref());
+        outside.is_some_and(|outside| outside.when_stale == WhenStale::Refuse)
+    }
+
+    /// If it cannot be read again, the state of a moment ago counts: free slots are free.
+    fn is_for_queue(&self, generation: u16) -> bool {
+        let table = self.open();
         // The limit of a file that was named by its path comes from no policy.
         let generation = if matches!(self.kept_at, KeptAt::Named(_)) { 0 } else { generation };
         let terms = claim::Terms { slots: 1, limit: self.limit().unwrap_or(0), ..claim::Terms::default() };
@@ -299,6 +361,20 @@ impl ListedFile {
             "out_of_order": self.out_of_order(),
             "queue": self.queue.most,
             "queue_per_user": self.queue.per_user,
+            "outside": self.outside().map(|outside| match outside {
+                Ok(outside) => json!({
+                    "slots": outside.slots,
+                    "age": outside.age.as_secs(),
+                    "programs": outside.programs.iter().map(program).collect::<Vec<_>>(),
+                    "error": null,
+                }),
+                Err(unknown) => json!({
+                    "slots": null,
+                    "age": null,
+                    "programs": [],
+                    "error": unknown.to_string(),
+                }),
+            }),
         })
     }
 }
@@ -318,6 +394,8 @@ pub(super) struct Terms {
     pub(super) out_of_order: Vec<String>,
     /// The slots that only some may use, each range with the users that it is kept for.
     pub(super) kept: Vec<(RangeInclusive<u64>, String)>,
+    /// How use is known that rungate did not start.
+    pub(super) outside: Option<Outside>,
 }
 
 /// The owner of files of a repository.
@@ -348,7 +426,8 @@ impl Owner<'_> {
         let mut host = self.situation.host.as_os_str();
         let (mut command, mut directory) = (OsStr::new(""), Path::new("/"));
         // If all have one limit, no look-up is needed.
-        let members = if self.known.limits.is_empty() { &[] } else { members };
+        let is_same = self.known.limits.is_empty() && self.known.outside.is_none();
+        let members = if is_same { &[] } else { members };
         for (placeholder, member) in self.known.placeholders().zip(members) {
             let text = member.text();
             match placeholder {
@@ -386,6 +465,11 @@ impl Owner<'_> {
             names: listed.names.to_vec(),
             out_of_order: listed.out_of_order.into_iter().cloned().collect(),
             kept: listed.kept.into_iter().map(|(slots, whom)| (slots, whom.to_string())).collect(),
+            outside: listed.outside.map(|outside| {
+                // A sample that is not root's is the caller's, whoever owns the file.
+                let owner = outside.owner.min(self.situation.credentials.uid);
+                Outside { owner, ..outside }
+            }),
         })
     }
 

@@ -8,6 +8,7 @@ use crate::support::{Ending, Running, Site, Test, needs_root};
 mod hosts;
 mod licences;
 mod maintenance;
+mod measured;
 mod people;
 mod projects;
 mod roll_out;

@@ -222,7 +222,8 @@ impl<'p> Judge<'p> {
             if self.terms.is_enforced && amount.admit == Admit::Unenforced {
                 amount.admit = Admit::WithinLimit;
             }
-            Claim { location: Location::Memory(name), amount, wait: claim.wait.with(wait), ..claim }
+            let (location, wait) = (Location::Memory(name), claim.wait.with(wait));
+            Claim { location, amount, wait, outside: None, ..claim }
         });
         for claim in demand.claims() {
             let Location::Memory(name) = &claim.location else { continue };

@@ -212,7 +212,8 @@ impl Others {
 
 /// The same demand with tables in memory, a table for each member.
 pub(super) fn in_memory<'p>(demand: Demand<'p>, names: &dyn Names) -> Demand<'p> {
-    demand.map(|claim| Claim { location: Location::Memory(name(&claim, names)), ..claim })
+    // What is used outside is part of the test's `use`.
+    demand.map(|claim| Claim { location: Location::Memory(name(&claim, names)), outside: None, ..claim })
 }
 
 /// The name of a table: `matlab`, `matlab-per-user [ann]`.

@@ -383,7 +383,7 @@ fn stands_in_the_way(text: String) -> Error {
 fn example(place: Place) -> &'static str {
     match place {
         Place::Agents => include_str!("../../../../policies/coding-agents.toml"),
-        Place::Gpu => include_str!("../../../../policies/gpus.toml"),
+        Place::Gpu => include_str!("../../../../policies/gpu-lab.toml"),
         Place::Licences => include_str!("../../../../policies/licence-seats.toml"),
         Place::Cron => include_str!("../../../../policies/nightly-sync.toml"),
         Place::Ci => include_str!("../../../../policies/ci-host.toml"),

@@ -1,0 +1,160 @@
+//! `[repository.NAME.outside]`: how use is measured that rungate did not start.
+
+use std::time::Duration;
+
+use crate::{
+    judge::terms::{
+        keyword::{Keeper, Keyword},
+        outside::{Counts, Of, WhenStale},
+    },
+    policy::{
+        fault::Fault,
+        findings::Findings,
+        key::{Keys, Shape, key},
+        layer::LayerKind,
+        place::{At, Written},
+        reader::{Section, Value},
+        span_of_time::show_duration,
+        template::Placeholder,
+        toml_text::{inline_table, list, string},
+    },
+};
+
+pub(in crate::policy) static OUTSIDE: Keys = Keys {
+    what: "outside",
+    groups: &[&[
+        key(
+            "command",
+            Shape::Texts,
+            "The program that measures, with its arguments: one line of JSON for each user and host.",
+            "Every outside: rungate measure runs it.",
+        )
+        .required()
+        .filled(),
+        key(
+            "counts",
+            Shape::OneOf(Counts::words),
+            "Whether the command counts our own programs too (\"all\") or only \"others\".",
+            "Commands that see the programs of this host, and leave out those with a slot.",
+        ),
+        key(
+            "of",
+            Shape::OneOf(Of::words),
+            "Whether the command answers for all hosts (\"site\") or only for its own (\"host\").",
+            "GPUs and programs of this host: lines without a host are about it.",
+        ),
+        key(
+            "every",
+            Shape::Duration,
+            "How often rungate measure runs it; default: \"15s\".",
+            "Slow servers.",
+        ),
+        key(
+            "stale_after",
+            Shape::Duration,
+            "The age at which a sample no longer counts; default: \"2m\".",
+            "Commands that run seldom.",
+        ),
+        key(
+            "when_stale",
+            Shape::OneOf(WhenStale::words),
+            "What happens to launches without a fresh sample: \"refuse\" or \"ignore\".",
+            "Programs that must start even if nobody knows what else runs.",
+        ),
+        key(
+            "settle",
+            Shape::Duration,
+            "How long a program may take to fetch its licence; default: \"30s\".",
+            "Programs that check out their licence late.",
+        ),
+    ]],
+    together: &[],
+};
+
+const EVERY: Duration = Duration::from_secs(15);
+const STALE_AFTER: Duration = Duration::from_secs(120);
+const SETTLE: Duration = Duration::from_secs(30);
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Measuring {
+    pub(crate) command: Vec<String>,
+    pub(crate) counts: Counts,
+    pub(crate) of: Of,
+    pub(crate) every: Duration,
+    pub(crate) stale_after: Duration,
+    pub(crate) when_stale: WhenStale,
+    pub(crate) settle: Duration,
+}
+
+/// The same as written, and where.
+pub(in crate::policy) struct WrittenMeasuring(At, Measuring);
+
+impl WrittenMeasuring {
+    pub(in crate::policy) fn read(section: &Section<'_>) -> Option<Self> {
+        let outside = section.section("outside", &OUTSIDE)?;
+        let words = outside.require("command")?;
+        let command = words.list("a list of strings")?.value;
+        let command = words.filled(command.iter().filter_map(Value::text).collect(), "name the program")?;
+        if let Some(program) = command.value.first().filter(|program| !program.value.starts_with('/')) {
+            outside.fault(program.at, Fault::RelativePath { key: "command" });
+        }
+        let duration = |key, otherwise| outside.duration(key).map_or(otherwise, |written| written.value);
+        let measuring = Measuring {
+            command: command.value.into_iter().map(|word| word.value.to_owned()).collect(),
+            counts: value(outside.choice("counts")),
+            of: value(outside.choice("of")),
+            every: duration("every", EVERY).max(Duration::from_secs(1)),
+            stale_after: duration("stale_after", STALE_AFTER),
+            when_stale: value(outside.choice("when_stale")),
+            settle: duration("settle", SETTLE),
+        };
+        Some(Self(outside.at, measuring))
+    }
+
+    /// `placeholders` are those of the repository's path and of its groups.
+    pub(in crate::policy) fn validate<'p>(
+        &self,
+        keeper: Keeper,
+        layer: LayerKind,
+        mut placeholders: impl Iterator<Item = &'p Placeholder>,
+        findings: &Findings,
+    ) -> Measuring {
+        let Self(at, measuring) = self;
+        if keeper == Keeper::Site {
+            findings.fault(*at, Fault::Contradiction { key: "outside", other: "keeper = \"site\"" });
+        }
+        if layer == LayerKind::Delegated {
+            findings.fault(*at, Fault::OutsideOfDelegation);
+        }
+        let is_measured = |placeholder: &Placeholder| {
+            matches!(placeholder, Placeholder::User | Placeholder::Uid | Placeholder::Host)
+        };
+        if placeholders.any(|placeholder| !is_measured(placeholder)) {
+            findings.fault(*at, Fault::OutsideOfWhom);
+        }
+        measuring.clone()
+    }
+}
+
+fn value<T: Default>(written: Option<Written<T>>) -> T {
+    written.map(|written| written.value).unwrap_or_default()
+}
+
+impl Measuring {
+    /// As an inline table, without what is the default.
+    pub(in crate::policy) fn printed(&self) -> String {
+        let Self { command, counts, of, every, stale_after, when_stale, settle } = self;
+        let mut keys = vec![("command", list(command.iter().map(|word| string(word))))];
+        keys.extend(counts.unless_default().map(|word| ("counts", string(word))));
+        keys.extend(of.unless_default().map(|word| ("of", string(word))));
+        for (name, duration, default) in
+            [("every", every, EVERY), ("stale_after", stale_after, STALE_AFTER), ("settle", settle, SETTLE)]
+        {
+            if *duration != default {
+                keys.push((name, string(&show_duration(*duration))));
+            }
+        }
+        keys.extend(when_stale.unless_default().map(|word| ("when_stale", string(word))));
+        inline_table(keys)
+    }
+}

@@ -1,0 +1,197 @@
+//! `rungate measure`: run the commands that count use outside rungate, and put their samples in place. As
+//! root the commands run as `nobody`. One that fails leaves the last sample, which grows stale.
+
+use std::{
+    io::Read,
+    os::unix::process::CommandExt,
+    path::Path,
+    process::{Command, Stdio},
+    sync::mpsc,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde::Serialize;
+
+use super::past_rungate;
+use crate::{
+    cli::MeasureArguments,
+    judge::sample_of,
+    judge::terms::outside::Of,
+    keeper::outside::{Head, Line, parse_lines},
+    launch::situation::Situation,
+    policy::{Measuring, Policy, Repository},
+    sys::{
+        accounts, credentials,
+        process::{self, PidFd},
+        regular_file, replaced_file,
+    },
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+        stream::{self, print},
+    },
+};
+
+/// Everybody reads it.
+const MODE: u32 = 0o644;
+const LONGEST_OUTPUT: u64 = 1 << 20;
+const LONGEST_RUN: Duration = Duration::from_secs(60);
+/// How often the policy is read again.
+const TURN: Duration = Duration::from_secs(1);
+
+/// Measures once, or again and again.
+pub(crate) fn run(arguments: &MeasureArguments, situation: &Situation) -> Result<u8, Error> {
+    if let Some(repository) = &arguments.processes {
+        let lines = past_rungate::lines(repository, situation)?;
+        let text = lines.iter().map(json).collect::<Result<String, String>>();
+        return print(&text.map_err(|why| Error::new(ExitStatus::Repository, why))?);
+    }
+    if !arguments.every {
+        let policy = situation.load_policy()?;
+        let failed =
+            measured(&policy).filter(|(repository, of)| !measure(repository, of, &policy, situation));
+        let is_well = failed.count() == 0;
+        return Ok(if is_well { ExitStatus::Success } else { ExitStatus::Repository } as u8);
+    }
+    let mut last: Vec<(String, Instant)> = Vec::new();
+    loop {
+        // A policy that is being edited is read again soon.
+        if let Ok(policy) = situation.load_policy() {
+            for (repository, of) in measured(&policy) {
+                let known = last.iter().position(|(name, _)| name == repository.name());
+                if known.is_some_and(|index| last[index].1.elapsed() < of.every) {
+                    continue;
+                }
+                if let Some(index) = known {
+                    last.swap_remove(index);
+                }
+                last.push((repository.name().to_owned(), Instant::now()));
+                measure(repository, of, &policy, situation);
+            }
+        }
+        thread::sleep(TURN);
+    }
+}
+
+/// The repositories that this user measures: root also those of the system.
+fn measured(policy: &Policy) -> impl Iterator<Item = (&Repository, &Measuring)> {
+    // Root starts nothing that the admins of departments name.
+    let is_own = |repository: &&Repository| {
+        let layer = &policy.layers()[repository.layer];
+        !layer.is_of_system() || credentials::is_root() && layer.delegation().is_none()
+    };
+    let repositories = policy.repositories().iter().filter(is_own);
+    repositories.filter_map(|repository| Some((repository, repository.outside.as_ref()?)))
+}
+
+/// Measures one repository. Says what went wrong.
+fn measure(repository: &Repository, of: &Measuring, policy: &Policy, situation: &Situation) -> bool {
+    let layer = &policy.layers()[repository.layer];
+    let uid = situation.credentials.uid;
+    let (path, _) = sample_of(repository, layer, &situation.runtime, uid);
+    let put = || -> Result<(), String> {
+        let (Some(boot), Some(began)) = (process::boot_id(), process::since_boot_of_host()) else {
+            return Err("the time since boot is unknown".to_owned());
+        };
+        let printed = output_of(&of.command, LONGEST_RUN.min(of.stale_after))?;
+        let printed = String::from_utf8(printed).map_err(|_| "it printed what is not UTF-8".to_owned())?;
+        let numbered = printed.lines().enumerate().map(|(index, line)| (index + 1, line));
+        let lines: Vec<Line> =
+            parse_lines(numbered)?.into_iter().map(|line| completed(line, of, situation)).collect();
+        let began = u64::try_from(began.as_millis()).unwrap_or(u64::MAX);
+        let total = lines.iter().map(|line| u64::from(line.amount)).sum();
+        let mut content = json(&Head { boot: boot.to_owned(), began, total })?;
+        for line in &lines {
+            content.push_str(&json(line)?);
+        }
+        let directory = path.parent().unwrap_or(Path::new("/"));
+        make(directory, &situation.runtime).map_err(|error| format!("{}: {error}", visible(directory)))?;
+        replaced_file::replace(&path, content.as_bytes(), MODE)
+            .map_err(|error| format!("{}: {error}", visible(&path)))
+    };
+    let done = put();
+    if let Err(why) = &done {
+        let (name, program) =
+            (visible(repository.name()), visible(of.command.first().map_or("", |word| word)));
+        stream::complain(&format!("rungate: {name}: not measured: {program}: {}", visible(why)));
+    }
+    done.is_ok()
+}
+
+/// A line with what this host knows, so that no launch has to look it up.
+fn completed(line: Line, of: &Measuring, situation: &Situation) -> Line {
+    let is_here = of.of == Of::Host && line.host.is_empty();
+    let here = || situation.host.to_string_lossy().into_owned();
+    let known = |name: &str| accounts::account_of_name(name).ok().flatten().map(|account| account.uid);
+    let lower = line.user.to_lowercase();
+    let uid = line.uid.or_else(|| known(&line.user)).or_else(|| known(&lower));
+    Line { uid, host: if is_here { here() } else { line.host }, ..line }
+}
+
+fn json(value: &impl Serialize) -> Result<String, String> {
+    serde_json::to_string(value).map(|text| text + "\n").map_err(|error| error.to_string())
+}
+
+/// Makes the directory of the samples, and that of the caller where it is below it.
+fn make(directory: &Path, runtime: &Path) -> Result<(), String> {
+    if directory.starts_with(runtime) && !runtime.exists() {
+        regular_file::create_directory(runtime, 0o700).map_err(|error| error.to_string())?;
+    }
+    match regular_file::create_directory(directory, 0o755) {
+        Err(error) if !directory.is_dir() => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// What a command prints, in a process group of its own, of which nothing remains.
+fn output_of(words: &[String], longest: Duration) -> Result<Vec<u8>, String> {
+    let (program, arguments) = words.split_first().ok_or("there is no command")?;
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir("/").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
+    if credentials::is_root() {
+        let nobody = accounts::account_of_name("nobody").ok().flatten().ok_or("there is no user nobody")?;
+        command.uid(nobody.uid).gid(nobody.gid);
+    }
+    let mut child = command.spawn().map_err(|error| error.to_string())?;
+    let until = Instant::now() + longest;
+    let output = child.stdout.take();
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || {
+        let mut content = Vec::new();
+        let read = output.map(|output| output.take(LONGEST_OUTPUT + 1).read_to_end(&mut content));
+        // Nobody listens once the time is over.
+        let _ = sender.send(read.map(|_| content));
+    });
+    let pid = i32::try_from(child.id()).unwrap_or_default();
+    let mut content = None;
+    let ended = PidFd::open(pid).map_err(|error| error.to_string()).map(|process| {
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if process::wait_for_any([&process], left.min(Duration::from_millis(50))) == Ok(true) {
+                return true;
+            }
+            content = content.take().or_else(|| receiver.try_recv().ok().flatten());
+            let is_too_long = |content: &Vec<u8>| content.len() as u64 > LONGEST_OUTPUT;
+            if left.is_zero() || content.as_ref().is_some_and(is_too_long) {
+                return false;
+            }
+        }
+    });
+    // It is not waited for yet, so that its number is nobody else's.
+    process::kill_group_of_child(pid);
+    let status = child.wait().map_err(|error| error.to_string())?;
+    let content = content.or_else(|| receiver.recv_timeout(Duration::from_secs(1)).ok().flatten());
+    let content = content.ok_or("it left its output open")?;
+    if content.len() as u64 > LONGEST_OUTPUT {
+        return Err("it printed more than 1 MiB".to_owned());
+    }
+    if !ended? {
+        Err(format!("it took longer than {} seconds", longest.as_secs()))
+    } else if status.success() {
+        Ok(content)
+    } else {
+        Err(format!("it ended with {status}"))
+    }
+}

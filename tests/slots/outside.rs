@@ -1,0 +1,306 @@
+//! Use that rungate did not start: room is what the limit leaves of slots that are held and of what a sample
+//! says is used outside. Samples come from `rungate measure`, or are made up to be wrong.
+
+use std::{fs, path::PathBuf};
+
+use crate::support::{Ending, Running, Site, Test, eventually, is_over_the_agent, needs_root};
+
+const POLICY: &str = r#"
+    [repository.seats]
+    limit = 3
+    REPOSITORY
+    [repository.seats.outside]
+    command = ["/bin/cat", "$DIR/work/used"]
+    settle  = "0s"
+    KEYS
+    [[rule]]
+    commands = ["tool"]
+    acquire  = ["seats"]
+"#;
+
+fn policy(keys: &str) -> String {
+    POLICY.replace("REPOSITORY", "").replace("KEYS", keys)
+}
+
+/// A site with a policy of the system's, whose samples say what is written into the file `used`.
+fn site(policy: &str) -> Site {
+    let site = Site::new();
+    for user in ["ann", "bob"] {
+        site.account(user, &[]);
+    }
+    if !is_over_the_agent() {
+        site.directory_over_run();
+    }
+    site.system_policy(policy);
+    site.script("tool", "#!/bin/sh\necho \"$RUNGATE_NAME_SEATS\"\nexec cat\n");
+    site
+}
+
+fn used(site: &Site, lines: &str) {
+    site.write("work/used", &lines.replace("HERE", &here()));
+    measure(site).status(0);
+}
+
+fn measure(site: &Site) -> Test {
+    site.test().args(["measure"])
+}
+
+/// This host, with a domain and in capitals.
+fn here() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").expect("a host name");
+    format!("{}.EXAMPLE", name.trim().split('.').next().unwrap_or_default().to_uppercase())
+}
+
+fn tool(site: &Site, user: &str) -> Test {
+    site.test().user(user).args(["run", "--", "tool"])
+}
+
+fn start(site: &Site, user: &str) -> Running {
+    let mut running = tool(site, user).background();
+    running.read_line();
+    running.wait_for_echo();
+    running
+}
+
+fn starts(site: &Site) {
+    let outcome = tool(site, "bob").stdin("").outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+}
+
+#[track_caller]
+fn full(site: &Site, numbers: &str) {
+    let outcome = tool(site, "bob").outcome();
+    assert!(outcome.stderr.contains(&format!("  seats  {numbers}\n")), "{}", outcome.stderr);
+    assert_eq!(outcome.ending, Ending::Status(75), "{}", outcome.stderr);
+}
+
+/// A sample knows who was there a moment before it began.
+#[track_caller]
+fn full_in_time(site: &Site, lines: &str, numbers: &str) {
+    eventually("the sample knows the holders", || {
+        used(site, lines);
+        tool(site, "bob").outcome().stderr.contains(&format!("  seats  {numbers}\n")).then_some(())
+    });
+    full(site, numbers);
+}
+
+fn sample(site: &Site) -> PathBuf {
+    site.path("system-run/rungate-outside/seats.jsonl")
+}
+
+const BOB_ELSEWHERE: &str = "{\"user\":\"bob\",\"host\":\"lab1\"}\n";
+
+/// Bob on another host, and ann here: both take room, and ann's counts once, also for bob, who may not look
+/// into her process.
+#[test]
+pub(crate) fn what_is_used_outside_takes_room_and_our_own_counts_once() {
+    needs_root!();
+    let site = site(&policy(""));
+    used(&site, BOB_ELSEWHERE);
+    let first = start(&site, "ann");
+    let both = format!("{BOB_ELSEWHERE}{{\"user\":\"ANN\",\"host\":\"HERE\",\"amount\":1}}\n");
+    // Two of three are used, and one of these is ours.
+    let second = eventually("the sample knows ann", || {
+        used(&site, &both);
+        let mut second = tool(&site, "ann").background();
+        (second.read_line() == "\n" && second.answers()).then_some(second)
+    });
+    full(&site, "2 of 3 used, 1 in use outside rungate");
+    full_in_time(&site, &both.replace(":1}", ":2}"), "2 of 3 used, 1 in use outside rungate");
+    // One past rungate, beside the two that have a slot.
+    full_in_time(
+        &site,
+        "{\"user\":\"ann\",\"host\":\"HERE\",\"amount\":3}\n",
+        "2 of 3 used, 1 in use outside rungate",
+    );
+    let explained = site.test().user("bob").args(["explain", "--", "tool"]).outcome().stdout;
+    assert!(explained.contains("1 in use outside rungate"), "{explained}");
+    first.kill();
+    second.kill();
+    // What ended counts until the next sample.
+    eventually("the slots are free", || {
+        let refused = tool(&site, "bob").outcome().stderr;
+        refused.contains("0 of 3 used, 3 in use outside rungate").then_some(())
+    });
+    used(&site, "");
+    starts(&site);
+}
+
+/// Full, and not never: it may be free again.
+#[test]
+pub(crate) fn more_than_is_left_is_full_and_not_never() {
+    needs_root!();
+    let site = site(&policy(""));
+    used(&site, "{\"user\":\"bob\",\"host\":\"lab1\",\"amount\":900}\n");
+    full(&site, "0 of 3 used, 900 in use outside rungate");
+}
+
+/// Nor is one counted that is out of order: the limit is without it.
+#[test]
+pub(crate) fn a_slot_that_is_used_outside_is_not_given() {
+    needs_root!();
+    let site = site(&policy("").replace("limit = 3", "names = [\"0\", \"1\", \"2\"]"));
+    used(&site, "{\"name\":\"0\",\"user\":\"bob\"}\n{\"name\":\"2\",\"user\":\"bob\"}\n");
+    let mut running = tool(&site, "ann").background();
+    assert_eq!(running.read_line().trim(), "1");
+    running.wait_for_echo();
+    full(&site, "1 of 3 used, 2 in use outside rungate");
+    // Ours is on the GPU that we were given.
+    used(&site, "{\"name\":\"1\",\"user\":\"ann\"}\n{\"name\":\"2\",\"user\":\"bob\"}\n");
+    let mut second = tool(&site, "ann").background();
+    assert_eq!(second.read_line().trim(), "0");
+}
+
+/// With `shared_by` the windows of one user on one host are one seat, in the sample too. A group in both
+/// counts once, and who has a seat outside needs no room.
+#[test]
+pub(crate) fn a_group_that_has_a_seat_outside_needs_no_room() {
+    needs_root!();
+    let shared = POLICY.replace("REPOSITORY", "shared_by = [\"user\", \"host\"]").replace("KEYS", "");
+    let site = site(&shared.replace("settle  = \"0s\"", "settle = \"1h\""));
+    let bobs = "{\"user\":\"bob\",\"host\":\"lab1\"}\n{\"user\":\"bob\",\"host\":\"LAB1.example\"}\n";
+    used(&site, &format!("{bobs}{{\"user\":\"cid\",\"host\":\"lab2\",\"amount\":2}}\n"));
+    full(&site, "0 of 3 used, 3 in use outside rungate");
+    let anns = "{\"user\":\"ann\",\"host\":\"HERE\"}\n{\"user\":\"ann\",\"host\":\"HERE\"}\n";
+    used(&site, &format!("{bobs}{{\"user\":\"cid\",\"host\":\"lab2\"}}\n{anns}"));
+    full(&site, "0 of 3 used, 3 in use outside rungate");
+    let _first = start(&site, "ann");
+    let _second = start(&site, "ann");
+    full(&site, "1 of 3 used, 2 in use outside rungate");
+    used(&site, &format!("{bobs}{anns}"));
+    starts(&site);
+}
+
+/// Who waits behind use outside starts when a sample no longer has it; behind a stale sample he waits on.
+#[test]
+pub(crate) fn a_waiting_launch_starts_with_the_sample_that_leaves_room() {
+    needs_root!();
+    let site = site(&policy(""));
+    used(&site, &BOB_ELSEWHERE.replace('}', ",\"amount\":3}"));
+    let waits = |site: &Site| site.test().user("ann").args(["run", "-w", "10m", "--", "tool"]).background();
+    let is_waiting = |site: &Site| {
+        eventually("it waits", || (site.line("seats.lock").len() == 1).then_some(()));
+    };
+    let mut waiting = waits(&site);
+    is_waiting(&site);
+    let good = fs::read_to_string(sample(&site)).expect("a sample");
+    fs::write(sample(&site), good.replace("\"boot\":\"", "\"boot\":\"x")).expect("a sample");
+    // It looks several times.
+    let sleeps = || sleeps_of(waiting.pid());
+    let before = sleeps();
+    eventually("the waiter has looked", || (is_over_the_agent() || sleeps() > before + 5).then_some(()));
+    used(&site, &BOB_ELSEWHERE.replace('}', ",\"amount\":3}"));
+    is_waiting(&site);
+    used(&site, "");
+    assert_eq!(waiting.read_line(), "\n");
+    assert!(waiting.answers(), "it has started");
+}
+
+/// The total of the head is believed, for nobody else can have written it: if it fits, the lines are not
+/// read.
+#[test]
+fn lines_are_read_only_if_the_total_does_not_fit() {
+    needs_root!();
+    let site = site(&policy(""));
+    used(&site, BOB_ELSEWHERE);
+    let good = fs::read_to_string(sample(&site)).expect("a sample");
+    fs::write(sample(&site), format!("{good}garbage\n")).expect("a sample");
+    starts(&site);
+    fs::write(sample(&site), format!("{}garbage\n", good.replace("\"total\":1", "\"total\":3")))
+        .expect("a sample");
+    let outcome = tool(&site, "bob").outcome();
+    assert!(outcome.stderr.contains("line 3"), "{}", outcome.stderr);
+    assert_eq!(outcome.ending, Ending::Status(74), "{}", outcome.stderr);
+}
+
+/// A sample that cannot be believed refuses (74), unless the policy does without.
+#[test]
+pub(crate) fn a_sample_that_cannot_be_believed_refuses() {
+    needs_root!();
+    let site = site(&policy(""));
+    let refused = |why: &str| {
+        let outcome = tool(&site, "bob").outcome();
+        assert!(outcome.stderr.contains(why), "{why}: {}", outcome.stderr);
+        assert_eq!(outcome.ending, Ending::Status(74), "{}", outcome.stderr);
+    };
+    refused("there is no sample");
+    used(&site, "");
+    starts(&site);
+    let path = sample(&site);
+    let good = fs::read_to_string(&path).expect("a sample");
+    let head: serde_json::Value = serde_json::from_str(good.trim()).expect("a head");
+    let with = |key: &str, value: serde_json::Value| {
+        let mut head = head.clone();
+        head[key] = value;
+        fs::write(&path, format!("{head}\n")).expect("a sample");
+    };
+    with("boot", "00000000-0000-0000-0000-000000000000".into());
+    refused("the sample is from before the boot");
+    with("began", u64::MAX.into());
+    refused("the sample is from the future");
+    with("began", (head["began"].as_u64().expect("a number").saturating_sub(121_000)).into());
+    refused(" seconds old");
+    let full = good.replace("\"total\":0", "\"total\":9");
+    for wrong in
+        ["{\"user\":\"ann\",\"amount\":-1}", "{\"user\":\"ann\",\"amount\":4294967296}", "ann 1", "\u{0}"]
+    {
+        fs::write(&path, format!("{full}{wrong}\n")).expect("a sample");
+        refused("line 2");
+    }
+    fs::write(&path, [full.as_bytes(), b"\xff\n"].concat()).expect("a sample");
+    refused("not UTF-8");
+    fs::remove_file(&path).expect("gone");
+    fs::create_dir(&path).expect("a directory");
+    refused("seats.jsonl");
+    fs::remove_dir(&path).expect("gone");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo").success());
+    refused("seats.jsonl");
+    fs::remove_file(&path).expect("gone");
+    fs::write(&path, &good).expect("a sample");
+    std::os::unix::fs::chown(&path, Some(65_534), None).expect("chown");
+    refused("seats.jsonl");
+    site.system_policy(&policy("when_stale = \"ignore\""));
+    starts(&site);
+}
+
+/// Commands that fail, hang, print for ever or leave children: the last sample stays, and none of them does.
+#[test]
+fn a_command_that_misbehaves_leaves_the_last_sample() {
+    needs_root!();
+    let site = site(&policy(""));
+    used(&site, BOB_ELSEWHERE);
+    let before = fs::read(sample(&site)).expect("a sample");
+    for (script, why) in [
+        ("exit 3", "it ended with exit status: 3"),
+        ("yes '{\"user\":\"ann\"}'", "more than 1 MiB"),
+        ("sleep 1000 & sleep 1000", "it took longer than 1 seconds"),
+        ("echo '{\"user\":\"ann\",\"amount\":-1}'", "line 1"),
+        ("printf '\\377'", "not UTF-8"),
+    ] {
+        let command =
+            format!("command = [\"/bin/sh\", \"-c\", {}]\n    stale_after = \"1s\"", toml_text(script));
+        let policy = policy("").replace("command = [\"/bin/cat\", \"$DIR/work/used\"]", &command);
+        site.system_policy(&policy);
+        let outcome = measure(&site).outcome();
+        assert!(outcome.stderr.contains(why), "{script}: {}", outcome.stderr);
+        assert_eq!(outcome.ending, Ending::Status(74), "{script}");
+        assert_eq!(fs::read(sample(&site)).expect("a sample"), before, "{script}");
+    }
+    // As root it has no rights.
+    let command = "command = [\"/bin/sh\", \"-c\", \"echo \\\"{\\\\\\\"user\\\\\\\":\\\\\\\"$(id -un)$(id -G)\\\\\\\"}\\\"\"]";
+    site.system_policy(&policy("").replace("command = [\"/bin/cat\", \"$DIR/work/used\"]", command));
+    measure(&site).status(0);
+    let text = fs::read_to_string(sample(&site)).expect("a sample");
+    assert!(text.contains("\"user\":\"nobody65534\""), "{text}");
+}
+
+/// How often a process has gone to sleep.
+fn sleeps_of(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).expect("a number")
+}
+
+fn toml_text(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}

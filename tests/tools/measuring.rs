@@ -1,0 +1,208 @@
+//! The measuring commands: what licence servers and GPUs print becomes lines of a sample, and whoever goes
+//! around rungate is named. The listings are made up by the manual of `FlexNet`, for three of its versions.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Ending, Outcome, Site, eventually, needs_root, set_mode};
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn packaged(command: &str) -> String {
+    fs::read_to_string(root().join("packaging/outside").join(command)).expect("a measuring command")
+}
+
+/// A site with the command, and a stand-in for the program that it asks.
+fn site(command: &str, asked: &str, script: &str) -> Site {
+    let site = Site::new();
+    put(&site, command);
+    site.script(asked, script);
+    site
+}
+
+/// Puts a measuring command where it is installed, beside `bin`.
+fn put(site: &Site, command: &str) -> PathBuf {
+    let directory = site.path("lib/rungate/outside");
+    fs::create_dir_all(&directory).expect("a new directory");
+    let path = directory.join(command);
+    fs::write(&path, packaged(command)).expect("there is room");
+    set_mode(&path, 0o755);
+    path
+}
+
+fn lmstat(listing: &str, feature: &str) -> Outcome {
+    let site = site(
+        "lmstat",
+        "lmutil",
+        "#!/bin/sh\n[ \"$*\" = \"lmstat -c 27000@lic1 -f $FEATURE\" ] && cat listing\n",
+    );
+    let listing = fs::read_to_string(root().join("tests/tools/outside").join(listing)).expect("a listing");
+    site.write("work/listing", &listing);
+    let lmstat = site.test().program(site.path("lib/rungate/outside/lmstat")).env("FEATURE", feature);
+    lmstat.args(["--lmutil", "$DIR/bin/lmutil", "--server", "27000@lic1", feature]).outcome()
+}
+
+/// User, host and amount of each line.
+#[track_caller]
+fn used(outcome: &Outcome) -> Vec<(String, String, i64)> {
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let line = |line: &str| {
+        let line: Value = serde_json::from_str(line).expect("JSON");
+        (text(&line["user"]), text(&line["host"]), line["amount"].as_i64().expect("a number"))
+    };
+    outcome.stdout.lines().map(line).collect()
+}
+
+fn line(user: &str, host: &str, amount: i64) -> (String, String, i64) {
+    (user.to_owned(), host.to_owned(), amount)
+}
+
+/// "also borrowed ones, not reserved ones"; a user's name may have blanks.
+#[test]
+fn the_licences_in_use_are_counted() {
+    assert_eq!(used(&lmstat("lmstat-7.txt", "f1")), [line("ann", "ws17", 1), line("bob", "lab1", 2)]);
+    assert_eq!(
+        used(&lmstat("lmstat-11.txt", "MATLAB")),
+        [
+            line("ann", "ws17.example.org", 1),
+            line("bob", "lab1", 3),
+            line("Eve Ng", "PC-0042", 1),
+            line("cid", "nb3", 1)
+        ]
+    );
+    assert_eq!(used(&lmstat("lmstat-11.txt", "MATLAB_Distrib_Comp_Engine")), []);
+    assert_eq!(used(&lmstat("lmstat-11.txt", "node")), [], "uncounted");
+}
+
+/// "never more than the total that the server gives": the listing has a hundred of 88.
+#[test]
+fn the_total_of_the_server_is_the_most() {
+    assert_eq!(
+        used(&lmstat("lmstat-11.19.txt", "abaqus")),
+        [line("o'neil", "node001.cluster", 50), line("ann", "node002.cluster", 38)]
+    );
+}
+
+/// "fails if the server does not answer", and for a feature that it does not have.
+#[test]
+fn a_server_that_does_not_answer_is_no_use_of_zero() {
+    for (listing, feature, why) in [
+        ("lmstat-down.txt", "MATLAB", "Error getting status"),
+        ("lmstat-11.txt", "MATLA", "does not list MATLA"),
+        ("lmstat-11.txt", "MATLAB.*", "does not list"),
+    ] {
+        let outcome = lmstat(listing, feature);
+        assert_eq!((outcome.ending, outcome.stdout.as_str()), (Ending::Status(1), ""), "{listing} {feature}");
+        assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
+    }
+}
+
+/// Names are those of the server's clients: whatever they are, a line is one of JSON.
+#[test]
+fn a_name_cannot_break_out_of_its_line() {
+    let site = site("lmstat", "lmutil", "#!/bin/sh\ncat listing\n");
+    let head = "Users of f: (Total of 9 licenses issued;  Total of 9 licenses in use)\n";
+    let client = r#"    a"b\c{é h" h (v1) (s/1 1), start Fri 1/1 1:01"#;
+    site.write("work/listing", &format!("{head}{client}\n"));
+    let lmstat = site.test().program(site.path("lib/rungate/outside/lmstat"));
+    let outcome = lmstat.args(["--lmutil", "$DIR/bin/lmutil", "--server", "x", "f"]).outcome();
+    assert_eq!(used(&outcome), [line("a\"b\\c{??", "h\"", 1)]);
+}
+
+/// A line for each GPU with a program, by its index or its UUID.
+#[test]
+fn the_gpus_in_use_are_named() {
+    let site = site(
+        "nvidia-smi",
+        "smi",
+        r#"
+        #!/bin/sh
+        case $* in
+          *--query-gpu=index,uuid*) printf '0, GPU-aa\n1, GPU-bb\n2, GPU-cc\n' ;;
+          *--query-compute-apps=gpu_uuid,pid*) printf "GPU-cc, $PPID\nGPU-cc, 999999999\nGPU-aa, [N/A]\n" ;;
+        esac
+        "#,
+    );
+    let smi = site
+        .test()
+        .program(site.path("lib/rungate/outside/nvidia-smi"))
+        .args(["--nvidia-smi", "$DIR/bin/smi"]);
+    let names = |text: &str| -> Vec<String> {
+        let name = |line: &str| {
+            serde_json::from_str::<Value>(line).expect("JSON")["name"].as_str().map(str::to_owned)
+        };
+        text.lines().filter_map(name).collect()
+    };
+    let outcome = smi.clone().outcome();
+    assert_eq!(names(&outcome.stdout), ["2", "0"], "{outcome:?}");
+    assert_eq!(names(&smi.clone().args(["--uuid"]).outcome().stdout), ["GPU-cc", "GPU-aa"]);
+    // Use that is not understood is not overlooked.
+    site.script("smi", "#!/bin/sh\necho GPU-x, 1\n");
+    assert_eq!(smi.clone().outcome().ending, Ending::Status(1));
+    site.script("smi", "#!/bin/sh\necho 'Unable to determine the device handle'; exit 255\n");
+    assert_eq!(smi.outcome().ending, Ending::Status(1));
+}
+
+const PROCESSES: &str = r#"
+    [repository.matlab]
+    limit = 2
+
+    [repository.matlab.outside]
+    command = ["$DIR/lib/rungate/outside/processes", "matlab"]
+    counts  = "others"
+    of      = "host"
+
+    [[rule]]
+    commands = ["$DIR/bin/matlab", "$DIR/bin/wrapper"]
+    acquire  = ["matlab"]
+"#;
+
+/// Who starts a limited program past rungate takes a seat all the same, and is named by doctor, status, list
+/// and metrics. Who has a slot is not, nor is a program that he started.
+#[test]
+fn who_goes_around_is_seen() {
+    needs_root!();
+    let site = Site::of_system(PROCESSES);
+    site.rungate_in_bin();
+    site.program("matlab");
+    put(&site, "processes");
+    let doctor = |site: &Site| site.test().args(["doctor", "repositories"]).outcome().stdout;
+    assert!(doctor(&site).contains("there is no sample: launches are refused (74)"), "{}", doctor(&site));
+    site.test().args(["measure"]).status(0);
+    site.script("wrapper", "#!/bin/sh\n$DIR/bin/matlab\n");
+    let _with_a_slot = site.test().user("ann").args(["run", "--", "$DIR/bin/wrapper"]).spawn();
+    let past = site.test().user("ann").program(site.path("bin/matlab")).spawn();
+    let list = site.test().args(["list", "matlab"]);
+    eventually("it is seen", || {
+        site.test().args(["measure"]).status(0);
+        list.outcome().stdout.contains("1 in use outside rungate").then_some(())
+    });
+    site.test()
+        .args(["run", "--", "$DIR/bin/matlab"])
+        .stderr("...\n[..]matlab  1 of 2 used, 1 in use outside rungate\n...\n")
+        .status(75);
+    let status = site.test().args(["status"]).outcome().stdout;
+    assert!(status.contains("1 in use outside rungate"), "{status}");
+    let json: Value =
+        serde_json::from_str(&site.test().args(["status", "--json"]).outcome().stdout).expect("JSON");
+    let program = serde_json::json!({ "pid": past.pid(), "user": "ann", "command": "matlab" });
+    assert_eq!(json[0]["outside"]["programs"], serde_json::json!([program]), "{json}");
+    assert_eq!((&json[0]["outside"]["slots"], &json[0]["free"]), (&1.into(), &0.into()), "{json}");
+    let metrics = site.test().args(["metrics"]).outcome().stdout;
+    for sample in [
+        "rungate_slots_used_outside{repository=\"matlab\"} 1",
+        "rungate_programs_past_rungate{repository=\"matlab\"} 1",
+    ] {
+        assert!(metrics.contains(sample), "{metrics}");
+    }
+    let named = format!("matlab (PID {}) of ann runs without a slot", past.pid());
+    assert!(doctor(&site).contains(&named), "{}", doctor(&site));
+    past.kill();
+    site.test().args(["measure"]).status(0);
+    let _second = site.test().args(["run", "--", "$DIR/bin/matlab"]).spawn();
+}
