@@ -9,10 +9,10 @@
 //! queues of one alternative. Neither adds a wait, so every wait still points to a smaller number and no
 //! circle can form. For a list in `any_of` the launch waits in the queues of the claims that block it, and
 //! holds nothing of the list meanwhile. A full queue keeps out newcomers only, which have no number yet, so
-//! no launch waits for them. A launch that was kept out of one queue and waits in another joins the first
-//! once there is room in it, at the place of its number. Until then it takes free slots there only if no
-//! older launch waits for them. So no launch is overtaken, and each waiter starts when the launches ahead of
-//! it have gone.
+//! no launch waits for them. A launch may find one queue full and wait in another. It joins the first once
+//! there is room in it, at the place of its number. Until then it takes free slots there only if no older
+//! launch waits for them. So no launch is overtaken, and each waiter starts when the launches ahead of it
+//! have gone.
 
 use std::{
     ops::ControlFlow,

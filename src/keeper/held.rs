@@ -74,9 +74,9 @@ impl Held {
         }
     }
 
-    /// Releases the slots because the program has ended, and records when: first, so that the next holder
-    /// sees it, and without the mutex, for which the wait might not end. They are free even if it could not
-    /// be written.
+    /// Releases the slots because the program has ended. It records the time first, so that the next holder
+    /// sees it, and without the mutex, because waiting for it might not end. They are free even if it could
+    /// not be written.
     pub fn finish(&mut self, now: SystemTime) -> Result<(), KeeperError> {
         match self {
             Self::File(held) => {

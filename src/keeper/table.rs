@@ -92,8 +92,8 @@ impl<'a> Keepers<'a> {
     }
 }
 
-/// Which table it is. The order is that in which tables are locked, the same for every launch: so no circle
-/// of launches can form that wait for each other.
+/// Which table it is. Tables are locked in this order, the same for every launch. So launches cannot wait for
+/// each other in a circle.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum TableId {
     /// A lock file, by device and inode.

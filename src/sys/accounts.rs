@@ -1,7 +1,7 @@
 //! Users and groups in the databases of the system. Absence and failure differ here, because a rule about a
-//! group that cannot be looked up must refuse the launch. The C library returns 0 if it asked every database
-//! and none has the entry, and an error number (also `ENOENT`, if a database is gone) if it could not ask
-//! one.
+//! group that cannot be looked up must refuse the launch. The C library returns 0 if it queried every
+//! database and none has the entry. It returns an error number (also `ENOENT`, if a database is gone) if it
+//! could not query one.
 
 use std::{
     cell::RefCell,

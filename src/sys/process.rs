@@ -377,9 +377,9 @@ pub fn wait_for_any<'a>(
     }
 }
 
-// User namespaces. In one that does not map every user of the system, the files of all unmapped users seem
-// to belong to one user, which may be root or a stranger. An unmapped process in it seems to be that user
-// too.
+// User namespaces. In a user namespace that does not map every user of the system, the files of all unmapped
+// users seem to belong to one user, who may be root or a stranger. An unmapped process in it seems to be that
+// user too.
 
 /// The user that unmapped users appear as, unless `/proc/sys/kernel/overflowuid` names another.
 const OVERFLOW_UID: u32 = 65534;

@@ -1,4 +1,4 @@
-//! A file that is always whole: it is written under another name beside its place and then renamed, so that
+//! A file that is always complete: it is written under another name in its directory, and then renamed. So
 //! readers see the old text or the new one.
 
 use std::{

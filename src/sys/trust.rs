@@ -168,8 +168,8 @@ impl InsecurePath {
         }
     }
 
-    /// Whether a directory of the path is closed to the caller, so that its content is unknown, or is not a
-    /// directory, such as `/dev/null` as the home of services.
+    /// Whether a directory of the path is closed to the caller, so that its content is unknown. Or it is not
+    /// a directory, such as `/dev/null` as the home of services.
     pub fn is_out_of_reach(&self) -> bool {
         matches!(self.reason, Reason::System(_, Errno::EACCES) | Reason::NotADirectory)
     }

@@ -2,8 +2,8 @@
 //! one. It renews the lease, which lasts a third of the ttl, so that others soon see that a host cannot be
 //! reached. It reads the key, so that the agent knows until when no host can have considered it dead. On
 //! request it writes the keys again, which makes every older transaction of this agent fail, however late it
-//! is committed. If the agent of another host writes the same key, both do so in turns of a third of the ttl,
-//! so that each detects the other while both exist.
+//! is committed. If the agent of another host writes the same key, both write it in turns of a third of the
+//! ttl. So each detects the other while both exist.
 
 use std::{
     collections::BTreeMap,

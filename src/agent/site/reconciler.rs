@@ -1,7 +1,7 @@
 //! Keeps the keys of this host in etcd as the agent wants them. The agent's state says which slots, tickets
 //! and last uses should exist. The mirror, and what this host has written since, says which exist. The
-//! difference is the next transaction: one at a time, at most a hundred changes, each fenced by the host's
-//! own key and by the revision of the key that it changes.
+//! difference is the next transaction: one at a time, with at most a hundred changes. Each change is fenced
+//! by the host's own key and by the revision of the changed key.
 //!
 //! Without an answer the outcome is unknown. Then the host's key is written again, so that no older
 //! transaction can be committed any more. As soon as the mirror has that key it has everything that was

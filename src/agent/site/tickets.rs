@@ -203,9 +203,9 @@ impl Site {
         }
     }
 
-    /// Finds the tickets that the failed agent has left. Tickets that were deleted with an admission that the
-    /// launch never learned of are put back under its number, unless that belongs to another etcd, where it
-    /// means something else.
+    /// Finds the tickets that the failed agent has left. If the launch never got the answer to an admission,
+    /// the tickets that the admission deleted are put back under its number. This is not done if the number
+    /// belongs to another etcd, where it has another meaning.
     pub(super) fn see_restored_tickets(&mut self, local: &mut Local) {
         if !self.has_settled() {
             return;

@@ -62,7 +62,7 @@ pub struct Reserved {
 }
 
 impl<'p> Claim<'p> {
-    /// A claim on a lock file that no policy names. It is called after the file, and never shares a slot.
+    /// A claim on a lock file that no policy names. It is named after the file, and never shares a slot.
     pub fn outside_the_policy(file: FileLocation, amount: Amount, because: &'p str) -> Self {
         let name = file.path.file_stem().unwrap_or(file.path.as_os_str()).to_string_lossy();
         Self {

@@ -26,7 +26,7 @@ pub enum TooSoon {
     /// It is refused.
     #[default]
     Refuse,
-    /// Nothing is started, silently and with success.
+    /// No program is started; rungate prints nothing and exits with 0.
     Ok,
 }
 

@@ -149,7 +149,7 @@ wire! {
         NotPermitted = 4,
         /// It runs a set-id program.
         Privileged = 5,
-        /// It cannot be looked into.
+        /// It cannot be inspected.
         OutOfSight = 6,
         /// It starts nevertheless.
         Survived = 7,

@@ -58,7 +58,7 @@ pub enum UnverifiedTarget {
     NoGuardian,
     /// It runs a set-id program, which others may rely on.
     Privileged,
-    /// It cannot be looked into from here.
+    /// It cannot be inspected from here.
     OutOfSight,
     /// It has ended, and the descriptor that keeps its slot is in the queue of a socket.
     InTransit,

@@ -1,10 +1,10 @@
 //! The queue. A waiter has one number, the same in every file. It keeps a *place* under this number in all of
-//! its files until it starts: a lock that grows by a byte each second, so that others can see whether it is
-//! alive. If a file blocks it, it also locks the byte of its number and of its limit there. The queue
-//! consists of these locks only: a process that dies has left it.
+//! its files until it starts. A place is a lock that grows by a byte each second, so that others can see
+//! whether the waiter is alive. If a file blocks it, it also locks the byte of its number and of its limit
+//! there. The queue consists of these locks only: a process that dies has left it.
 //!
-//! A number is one more than the highest in any of its files, so every wait points to a smaller one and no
-//! circle can form; no clock is used. A process cannot make a lock for another one, so a waiter can give
+//! A number is one more than the highest in any of its files. So every wait points to a smaller number, and
+//! no circle can form. No clock is used. A process cannot make a lock for another one, so a waiter can give
 //! false information only about itself.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]

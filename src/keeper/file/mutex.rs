@@ -91,8 +91,8 @@ fn wait(file: &LockFile, longest: Duration) -> Result<(), RepositoryError> {
     }
 }
 
-/// A process with a descriptor of the description that keeps the mutex: the kernel names no process for
-/// such a lock, and shows it to root and to the user of that process.
+/// A process with a descriptor of the description that keeps the mutex. The kernel names no process for such
+/// a lock, but shows it to root and to the user of that process.
 fn keeps_open(file: &LockFile) -> Option<i32> {
     let locks = record_lock::locks_of_descriptions(file.id());
     let is_mutex = |bytes: &Bytes| bytes.start() <= MUTEX.end() && MUTEX.start() <= bytes.end();

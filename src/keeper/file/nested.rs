@@ -1,8 +1,8 @@
 //! A launch below a holder: a wrapper that calls its own shim would block itself, so a launch of the same
-//! command uses the slot of its ancestor, one descendant at a time. The environment only says where to look;
-//! that an ancestor holds the slot is proved with the kernel, and the slot must be one that stays while this
-//! launch lives. With a lock of the process, that is true only within the same process: the slot would be
-//! free as soon as the ancestor ends.
+//! command uses the slot of its ancestor, one descendant at a time. The environment only says where to look.
+//! The kernel proves that an ancestor holds the slot, and the slot must stay held while this launch lives.
+//! With a lock of the process, that is true only within the same process: the slot would be free as soon as
+//! the ancestor ends.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 

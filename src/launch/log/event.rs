@@ -194,8 +194,8 @@ impl Event {
         (duration <= LONGEST).then_some(duration)
     }
 
-    /// Whether the holder that was to be ended has released its slot: the status is then the signal that
-    /// ended it, or says that it had left before. Otherwise it is the reason why the slot is still held.
+    /// Whether the holder to be ended has released its slot. Then the status is the signal that ended it, or
+    /// says that it had left before. Otherwise it is the reason why the slot is still held.
     pub fn has_left(&self) -> bool {
         let is_signal = |status: &str| status.starts_with("SIG") && !status.contains(',');
         self.status.as_deref().is_none_or(|status| status == HAD_LEFT || is_signal(status))

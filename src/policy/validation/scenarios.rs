@@ -113,7 +113,7 @@ impl Reading<'_, '_> {
         }
     }
 
-    /// Keys about how a launch continues, beside an expectation by which it does not.
+    /// Reports `wait` and `hold` beside an expected result with which they have no effect.
     fn check_wait_and_hold(&self) {
         let Some(expect) = self.written.expect.map(|expect| expect.value) else { return };
         if let Some(wait) = self.written.wait.filter(|_| expect != Expectation::Wait) {

@@ -1,6 +1,6 @@
-//! Holders of this host for which another host has left a notice. A claim that they are overdue is not
-//! believed: such a holder is ended only if it is overdue by the policy of this host and its clock since
-//! boot. A user's request to end one is believed, because the agents of a site trust each other: root may end
+//! Holders of this host for which another host has left a notice. This host does not trust a claim that they
+//! are overdue. Such a holder is ended only if it is overdue by the policy of this host and its clock since
+//! boot. It trusts a user's request to end one, because the agents of a site trust each other. Root may end
 //! every holder, and a user only their own. Both are ended with the grace and the reach of this host's
 //! policy, with the same care as every other end. Before each signal the reply announces it and is read back.
 //! So the notice still exists, and its host can report the signal.

@@ -235,6 +235,6 @@ fn field(path: &Path) -> String {
 }
 
 fn failed(path: &Path, failure: &Failure) -> Error {
-    Error::new(ExitStatus::System, format!("{} cannot be made root's: {failure}", path.shown()))
+    Error::new(ExitStatus::System, format!("{} cannot be given to root: {failure}", path.shown()))
         .advise("What was created before stays. Correct this, then run the same command again.".to_owned())
 }
