@@ -4,11 +4,15 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
-use super::{Fatal, Options};
+use super::{
+    Fatal, Options,
+    log::{Level, Topic, log},
+};
 use crate::{
     agent,
     cli::{AgentArguments, complaint},
     launch::situation::SystemNames,
+    sys::journal,
     text::{
         error::{Error, ExitStatus},
         stream::print,
@@ -26,7 +30,15 @@ pub(crate) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     if check {
         return agent::check(&options).map(|()| ExitStatus::Success as u8).map_err(|fatal| error(&fatal));
     }
-    agent::serve(&options, &SystemNames).map(|()| ExitStatus::Success as u8).map_err(|fatal| error(&fatal))
+    let served = agent::serve(&options, &SystemNames).map_err(|fatal| error(&fatal));
+    match served {
+        // In the journal, the reason has its level.
+        Err(error) if journal::has_standard_error() => {
+            log(Level::Error, Topic::Start, error.what());
+            Ok(error.status() as u8)
+        }
+        served => served.map(|()| ExitStatus::Success as u8),
+    }
 }
 
 fn error(fatal: &Fatal) -> Error {
@@ -34,6 +46,7 @@ fn error(fatal: &Fatal) -> Error {
         Fatal::Settings(faults) => {
             Error::new(ExitStatus::Policy, format!("the settings have faults\n{faults}"))
         }
+        Fatal::Policy(faults) => Error::new(ExitStatus::Policy, format!("the policy has faults\n{faults}")),
         Fatal::InsecurePath(_) => Error::new(ExitStatus::Policy, format!("the agent does not run: {fatal}")),
         _ => Error::new(ExitStatus::System, format!("the agent does not run: {fatal}")),
     }

@@ -8,7 +8,7 @@ use std::{
     fmt, mem,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{Receiver, Sender, channel},
     },
     thread,
@@ -234,21 +234,28 @@ pub(super) struct Judge {
 }
 
 impl Judge {
+    fn last(&self) -> MutexGuard<'_, Option<Read>> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The policy as it is now.
     pub(super) fn policy(&self) -> Result<Arc<Policy>, String> {
-        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = last().clone();
+        let known = self.last().clone();
         if let Some(known) = known.filter(|known| !known.policy.is_stale()) {
             return Ok(known.policy);
         }
-        // Not under the lock, because the disk may be slow. A fault in a delegated file affects only the
-        // launches that the file applies to.
+        self.read()
+    }
+
+    /// Reads the policy. A fault in a delegated file affects only the launches that the file applies to.
+    pub(super) fn read(&self) -> Result<Arc<Policy>, String> {
+        // Not under the lock, because the disk may be slow.
         let loaded = Policy::load_sound(&Sources::system(0)).map(Arc::new);
         let read = loaded
             .as_ref()
             .ok()
             .map(|policy| Read { policy: Arc::clone(policy), is_local: policy.is_local() });
-        *last() = read;
+        *self.last() = read;
         loaded.map_err(|faults| faults.to_string().trim_end().to_owned())
     }
 

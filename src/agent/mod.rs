@@ -10,6 +10,8 @@ pub(crate) mod command;
 mod eviction;
 mod judge;
 mod ledger;
+mod log;
+mod reload;
 mod request;
 mod server;
 mod service;
@@ -22,14 +24,16 @@ use std::{
     time::Duration,
 };
 
+use self::reload::Reload;
 use crate::{
     judge::terms::names::Names,
     keeper::agent::frame::LONGEST_REQUEST,
-    policy::{AgentFile, Faults, LONGEST_MESSAGE},
+    policy::{AgentFile, Faults, LONGEST_MESSAGE, Policy, Sources},
     sys::{
         credentials,
         failure::{Errno, Failure},
         local_socket::Listener,
+        signals::HangUps,
         trust::{InsecurePath, Reason},
         trusted_file::{JudgedDirectories, TrustedFile},
     },
@@ -78,6 +82,8 @@ pub enum Fatal {
     NewerState(PathBuf, u8),
     /// What is wrong with its settings.
     Settings(Faults),
+    /// What is wrong with the policy, if only a check was asked for.
+    Policy(Faults),
     /// Its settings cannot be read, or are not trusted.
     InsecurePath(InsecurePath),
     /// What is wrong with the site's files that its settings name.
@@ -111,7 +117,7 @@ impl fmt::Display for Fatal {
                 visible(path),
                 FORMAT.saturating_add(1)
             ),
-            Self::Settings(faults) => faults.fmt(formatter),
+            Self::Settings(faults) | Self::Policy(faults) => faults.fmt(formatter),
             Self::InsecurePath(distrust) => distrust.fmt(formatter),
             Self::Site(why) => write!(formatter, "[site] of its settings: {why}"),
             Self::Call(failure) => failure.fmt(formatter),
@@ -125,10 +131,11 @@ fn is_below(file: &Path, directory: &Path) -> bool {
     file.parent().is_some_and(|parent| real(parent).starts_with(real(directory)))
 }
 
-/// Checks its settings.
+/// Checks its settings and the policy.
 pub fn check(options: &Options) -> Result<(), Fatal> {
     let settings = load(options.settings.as_deref())?;
-    settings.site.as_ref().map_or(Ok(()), site::check).map_err(Fatal::Site)
+    settings.site.as_ref().map_or(Ok(()), site::check).map_err(Fatal::Site)?;
+    Policy::load_sound(&Sources::system(0)).map(drop).map_err(Fatal::Policy)
 }
 
 /// Serves, until it is ended.
@@ -146,7 +153,12 @@ pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<()
             Listener::at(&options.socket).map_err(|errno| Fatal::Socket(options.socket.clone(), errno))?
         }
     };
-    service::Service::new(listener, &options.state, &settings, names)?.run().map_err(Fatal::Call)
+    let hang_ups = HangUps::block().map_err(Failure::of("sigprocmask")).map_err(Fatal::Call)?;
+    let service = service::Service::new(listener, &options.state, &settings, names)?;
+    log::started(&settings, service.holding());
+    let reload = Reload { judge: service.judge(), settings, path: options.settings.clone() };
+    reload.start(hang_ups).map_err(Fatal::Call)?;
+    service.run().map_err(Fatal::Call)
 }
 
 /// The agent. It returns if it cannot serve.

@@ -408,7 +408,7 @@ pub struct AgentArguments {
     /// Read the settings from this file only [default: /etc/rungate/agent.toml, if it exists]
     #[arg(long, value_name = "PATH")]
     pub settings: Option<PathBuf>,
-    /// Check the settings, then exit
+    /// Check the settings and the policy, then exit
     #[arg(long)]
     pub check: bool,
 }

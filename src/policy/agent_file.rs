@@ -161,6 +161,23 @@ impl AgentFile {
 }
 
 impl AgentLimits {
+    /// Those that differ from the defaults, by the names of their keys.
+    pub fn changed(&self) -> impl Iterator<Item = (&'static str, u32)> + use<> {
+        let all = |of: &Self| {
+            [
+                ("message", of.message),
+                ("rate", of.rate),
+                ("connections", of.connections),
+                ("launches", of.launches),
+                ("slots", of.slots),
+                ("places", of.places),
+                ("members", of.members),
+            ]
+        };
+        let both = all(self).into_iter().zip(all(&Self::default()));
+        both.filter(|(own, default)| own != default).map(|(own, _)| own)
+    }
+
     fn of(section: &Section<'_>) -> Self {
         let default = Self::default();
         let count = |key, default| section.count(key, LEAST, MOST).map_or(default, |count| count.value);

@@ -10,6 +10,7 @@ pub(crate) mod edit_lock;
 pub mod executable;
 pub(crate) mod extended_attributes;
 pub mod failure;
+pub(crate) mod journal;
 pub mod local_socket;
 pub(crate) mod mount;
 pub(crate) mod ordinary_user;

@@ -151,6 +151,26 @@ impl Drop for SigtstpBlocked {
     }
 }
 
+// A request to a service to read its files again.
+
+/// `SIGHUP`, blocked in this thread and in all that it starts from now on, to be received by one of them.
+#[derive(Debug)]
+pub(crate) struct HangUps(SigSet);
+
+impl HangUps {
+    /// Blocks it.
+    pub(crate) fn block() -> Result<Self, Errno> {
+        let taken = SigSet::from(Signal::SIGHUP);
+        taken.thread_block()?;
+        Ok(Self(taken))
+    }
+
+    /// Sleeps until it comes.
+    pub(crate) fn next(&self) -> Result<(), Errno> {
+        self.0.wait().map(drop)
+    }
+}
+
 // Signals for a program with a screen: blocked, and passed on one by one by a separate thread.
 
 /// What is taken. `SIGTTIN` and `SIGTTOU` are not: a program in the background must stop when it wants the

@@ -18,6 +18,7 @@ mod listings;
 mod namespaces;
 pub(crate) mod numbers;
 mod older_kernel;
+mod reload;
 mod remote;
 mod service_manager;
 mod settings;

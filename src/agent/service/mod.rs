@@ -20,7 +20,7 @@ use self::local::{LONGEST_ROUND, Local, Next, Worklist};
 use super::{
     AWAY, BELL, FIFO, Fatal, KINDS, LISTENER, LONGEST_WAIT, RECOVERED, SESSION,
     eviction::Evictor,
-    judge::{Answered, Judgement, Judges},
+    judge::{Answered, Judge, Judgement, Judges},
     ledger::{Ledger, holding::Holding, look::Looked},
     request::AcquireRequest,
     server::{
@@ -106,6 +106,16 @@ impl Service {
         }
         let manager = ServiceManager::of_this_process();
         Ok(Self { poller, bell, local, site, has_said_alone: false, manager })
+    }
+
+    /// How many launches have slots.
+    pub(super) fn holding(&self) -> usize {
+        self.local.ledger.holdings().len()
+    }
+
+    /// The judge of callers that must not wait, which knows the policy that all others have read.
+    pub(super) fn judge(&self) -> Judge {
+        self.local.judges.judge().clone()
     }
 
     /// Serves for ever.

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Site, etcd::ClusterStatus, key::Key, log};
+use super::{Level, Site, etcd::ClusterStatus, key::Key, log};
 use crate::{
     judge::terms::location::{name_on_site, table_of_site},
     keeper::agent::about::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
@@ -91,7 +91,7 @@ impl Site {
             if before.contains(&(of_site, found.slot)) {
                 continue;
             }
-            log(&format!("{}; {}", found.text(), found.advice()));
+            log(Level::Warning, &format!("{}; {}", found.text(), found.advice()));
         }
     }
 

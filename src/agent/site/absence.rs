@@ -9,7 +9,7 @@ use std::{
 };
 
 use super::{
-    Site,
+    Level, Site,
     difference::Change,
     etcd::{Compare, Operation, Snapshot, Transaction},
     key::Key,
@@ -183,7 +183,10 @@ impl Site {
 
     /// Earlier revisions mean nothing now.
     fn begin_anew(&mut self) {
-        log("etcd was restored from a backup, or another one answers: what this host holds is put back");
+        log(
+            Level::Warning,
+            "etcd was restored from a backup, or another one answers: what this host holds is put back",
+        );
         self.pending.begin_anew();
         self.origin.is_incomplete = true;
         self.absences.begin_anew();
@@ -269,8 +272,10 @@ impl Site {
             let now = process::since_boot().unwrap_or_default();
             if self.origin.held_back.is_none() {
                 self.origin.held_back = Some(now);
-                log("the tables may be incomplete: no slots are granted until all hosts have put back \
-                    theirs");
+                log(
+                    Level::Warning,
+                    "the tables may be incomplete: no slots are granted until all hosts have put back theirs",
+                );
             }
             match self.is_held_back() {
                 Some((_, left)) if left.is_zero() && !self.origin.is_incomplete => cluster,

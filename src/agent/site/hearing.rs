@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    Site,
+    Level, Site,
     etcd::{Done, EtcdError},
     log,
     mirror::Changed,
@@ -87,14 +87,14 @@ impl Site {
             Report::Unreached(trouble) | Report::Deaf(trouble) => self.presence.note(trouble),
             Report::LeaseLost => {
                 self.presence.lost_lease();
-                log("the lease of this host was lost; it is acquired again");
+                log(Level::Warning, "the lease of this host was lost; it is acquired again");
             }
             Report::Compared { sent, revision } => {
                 self.mirror.compare(sent, revision);
             }
             Report::Listed(inventory) => {
                 if self.mirror.differs_from(&inventory) {
-                    log("the mirror of the site differs from etcd; all keys are read again");
+                    log(Level::Warning, "the mirror of the site differs from etcd; all keys are read again");
                     self.doubt();
                 }
             }

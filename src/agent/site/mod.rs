@@ -49,11 +49,15 @@ use self::{
     tickets::Numbers,
     watcher::Watcher,
 };
-use super::{judge::Judge, ledger::state::State};
+use super::{
+    judge::Judge,
+    ledger::state::State,
+    log::{Level, Topic},
+};
 use crate::{
     policy::SiteSettings,
     sys::{credentials, poller::Bell, process},
-    text::{escape::visible, stream},
+    text::escape::visible,
 };
 
 /// How long a launch may wait for etcd before it is answered: less than launches wait for their agent.
@@ -206,17 +210,18 @@ pub(super) fn check(settings: &SiteSettings) -> Result<(), String> {
     Client::new(access(settings)).map(drop)
 }
 
-/// Writes a line to the agent's log.
-fn log(text: &str) {
-    stream::complain(&format!("rungate-agent: {text}"));
+/// Writes a message about the site to the agent's log.
+fn log(level: Level, text: &str) {
+    super::log::log(level, Topic::Site, text);
 }
 
 /// Logs that this host alone keeps a table, because the settings name no site.
 pub(super) fn say_alone(name: &str) {
-    log(&format!(
+    let text = format!(
         "\"{}\" is kept on this host alone: there is no [site] in /etc/rungate/agent.toml",
         visible(name)
-    ));
+    );
+    log(Level::Warning, &text);
 }
 
 fn access(settings: &SiteSettings) -> Access {

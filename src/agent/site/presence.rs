@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{PATIENCE, Site, TICK, etcd::EtcdError, lease_keeper::Command, log};
+use super::{Level, PATIENCE, Site, TICK, etcd::EtcdError, lease_keeper::Command, log};
 use crate::{
     agent::{
         ledger::{
@@ -98,7 +98,7 @@ impl Presence {
         let is_new = !self.is_disputed();
         let until = process::since_boot().unwrap_or_default().saturating_add(ttl);
         if is_new {
-            log(&text);
+            log(Level::Error, &text);
         }
         match &mut self.twin {
             Some(twin) if !is_new => twin.0 = until,
@@ -129,11 +129,12 @@ impl Presence {
         let now = process::since_boot().unwrap_or_default();
         let was_lost = self.deadline().is_some_and(|deadline| deadline < now);
         if std::mem::replace(&mut self.has_warned, false) {
-            log(if was_lost {
+            let text = if was_lost {
                 "the site is back; this host had been considered dead"
             } else {
                 "the site is back"
-            });
+            };
+            log(Level::Notice, text);
         }
         let confirmed = self.confirmed.max(Some(sent)).unwrap_or(sent);
         self.confirmed = Some(confirmed);
@@ -214,7 +215,7 @@ impl Site {
     /// Ends programs that must be gone before others can get their slots.
     pub(super) fn end_what_is_lost(&mut self, local: &Local) {
         if let Some(then) = self.presence.warning() {
-            log(&format!("{}; {then}", self.why()));
+            log(Level::Error, &format!("{}; {then}", self.why()));
         }
         let Some((term, kill)) = self.presence.ends_at() else { return };
         let now = process::since_boot().unwrap_or_default();

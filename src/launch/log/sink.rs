@@ -9,9 +9,12 @@ use std::{
 };
 
 use super::event::Event;
-use crate::text::{
-    escape::Show,
-    json::{self, Numbered},
+use crate::{
+    sys::journal,
+    text::{
+        escape::Show,
+        json::{self, Numbered},
+    },
 };
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -96,10 +99,7 @@ fn datagram(event: &Event) -> String {
     format!("<{}>rungate[{}]: {}", DAEMON * 8 + priority(event), event.pid, event.line())
 }
 
-// The native protocol of systemd's journal: one datagram with `NAME=value` lines
-// (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>). Values are escaped, so that none has a newline.
-
-const JOURNAL: &str = "/run/systemd/journal/socket";
+// The journal of systemd. Values are escaped, so that none has a newline.
 
 /// The priority of `warning` for refusals and of `info` for the rest, as syslog(3) numbers them.
 pub(super) fn priority(event: &Event) -> u8 {
@@ -107,19 +107,23 @@ pub(super) fn priority(event: &Event) -> u8 {
 }
 
 pub(super) fn send_to_journal(event: &Event) -> io::Result<()> {
-    let socket = UnixDatagram::unbound()?;
-    // A journal that does not read must not hold up a launch.
-    socket.set_nonblocking(true)?;
-    socket.send_to(journal_datagram(event).as_bytes(), JOURNAL).map(drop)
+    let entry = entry(event);
+    let fields: Vec<(&str, &str)> =
+        entry.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    journal::send(&fields)
 }
 
-fn journal_datagram(event: &Event) -> String {
-    let mut text =
-        format!("MESSAGE={}\nPRIORITY={}\nSYSLOG_IDENTIFIER=rungate\n", event.line(), priority(event));
-    for (name, value) in event.fields() {
-        text.push_str(&format!("RUNGATE_{name}={}\n", value.shown()));
-    }
-    text
+fn entry(event: &Event) -> Vec<(String, String)> {
+    let field = |name: &str, value: String| (name.to_owned(), value);
+    let mut entry = vec![
+        field("MESSAGE", event.line()),
+        field("PRIORITY", priority(event).to_string()),
+        field("SYSLOG_IDENTIFIER", "rungate".to_owned()),
+    ];
+    let fields = event.fields();
+    let own = |(name, value): &(&str, String)| field(&format!("RUNGATE_{name}"), value.shown().to_string());
+    entry.extend(fields.iter().map(own));
+    entry
 }
 
 #[cfg(test)]
@@ -131,8 +135,8 @@ mod journal_tests {
 
     #[test]
     fn a_value_is_one_line() {
-        let text =
-            journal_datagram(&Event::now(Kind::Refused, "a\nb\u{9b}2J\u{202e}", 7, OsStr::new("ws17")));
+        let entry = entry(&Event::now(Kind::Refused, "a\nb\u{9b}2J\u{202e}", 7, OsStr::new("ws17")));
+        let text: String = entry.iter().map(|(name, value)| format!("{name}={value}\n")).collect();
         assert!(text.contains("PRIORITY=4\nSYSLOG_IDENTIFIER=rungate\nRUNGATE_EVENT=refused\n"), "{text}");
         assert!(text.contains("\nRUNGATE_COMMAND=a\\nb\\u{9b}2J\\u{202e}\nRUNGATE_UID=7\n"), "{text}");
     }

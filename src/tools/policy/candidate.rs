@@ -14,7 +14,6 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    diff,
     rehearsal::{self, Rehearsal, rehearse},
     step::Step,
 };
@@ -169,7 +168,7 @@ impl Candidate {
         let Ok(new) = &self.new else { return String::new() };
         let nothing = Policy::default();
         let old = self.old.as_ref().unwrap_or(&nothing);
-        let mut text = diff::describe(&Difference::between(old, new));
+        let mut text = Difference::between(old, new).to_string();
         if self.old.is_err() {
             text.insert_str(0, "The current policy has faults, so all of the new one is shown.\n");
         }

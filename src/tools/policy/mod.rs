@@ -1,6 +1,6 @@
 //! `rungate policy`: shows and changes the policy. `check`, `edit` and `install` share one pipeline: they
 //! gather the files (`location`, `target`), check and test them (`candidate`), compare them with the policy
-//! in force (`changes`), ask (`question`), and put them in place (`step`).
+//! in force (`Difference`), ask (`question`), and put them in place (`step`).
 
 mod candidate;
 mod check;
@@ -29,7 +29,7 @@ pub(super) fn run(arguments: &PolicyAction, situation: Situation) -> Result<u8, 
         PolicyAction::Diff(arguments) => diff::run(arguments, &situation),
         PolicyAction::Edit(arguments) => edit::run(arguments, situation),
         PolicyAction::Install(arguments) => install::run(arguments, &situation),
-        PolicyAction::Log => undo::log(),
+        PolicyAction::Log => undo::log(&situation),
         PolicyAction::Undo(arguments) => undo::undo(arguments, &situation),
         PolicyAction::Schema => print(&json::plain(&policy::schema())),
         PolicyAction::Show => show::run(&situation),

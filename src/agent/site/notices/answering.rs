@@ -15,9 +15,10 @@ use crate::{
         eviction::{Eviction, RunningEviction},
         judge::Question,
         ledger::holding::Holding,
+        log::{Level, Topic, log},
         service::local::Local,
         site::{
-            Site, log,
+            Site,
             record::{NoticeRecord, Reply},
         },
     },
@@ -201,14 +202,15 @@ impl Site {
                 Some(uid) => format!("at the request of user {uid} on {}", visible(host)),
                 None => format!("which was overdue, for {}", visible(host)),
             };
-            log(&format!(
+            let text = format!(
                 "{}: ended PID {} ({}) of user {}, with {}, {why}",
                 visible(table),
                 holding.saved.pid,
                 visible(&holding.saved.command),
                 holding.saved.uid,
                 signal.as_str(),
-            ));
+            );
+            log(Level::Notice, Topic::End, &text);
         }
     }
 }

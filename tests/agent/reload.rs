@@ -1,0 +1,167 @@
+//! "`systemctl reload rungate-agent` lets its log say what has changed": SIGHUP, and what the log and the journal
+//! have of it.
+
+use std::{
+    fs,
+    os::unix::net::UnixDatagram,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use nix::sys::signal::Signal;
+
+use super::{held, seats, settings};
+use crate::support::{self, Running, Site, eventually, needs_root};
+
+/// An agent whose standard error is the file `agent.log`; the journal's, if `is_journal`.
+fn agent(site: &Site, is_journal: bool) -> Running {
+    let journal = if is_journal { "export JOURNAL_STREAM=$(stat -Lc %d:%i /dev/stderr); " } else { "" };
+    let become_it = format!("exec 2>>\"$0\"; {journal}exec \"$@\"");
+    let log = site.path("agent.log").display().to_string();
+    site.agent_through(["sh", "-c", &become_it, &log])
+}
+
+/// What the log has, once it has this.
+#[track_caller]
+fn log_with(site: &Site, text: &str) -> String {
+    eventually("the log has it", || {
+        fs::read_to_string(site.path("agent.log")).ok().filter(|log| log.contains(text))
+    })
+}
+
+fn forget(site: &Site) {
+    fs::write(site.path("agent.log"), "").expect("an empty log");
+}
+
+/// "Its first line has the version, the limits that differ from the defaults, the site, and how many launches have
+/// slots."
+#[test]
+fn the_first_line_has_version_settings_and_site() {
+    needs_root!();
+    let (site, first) = seats(1, "");
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    first.kill();
+    settings::write(&site, "version = 1\n[agent]\nrate = 7\nplaces = 100\n");
+    let _agent = agent(&site, false);
+    let log = log_with(&site, "keeper = \"site\": 0\n");
+    let version = env!("CARGO_PKG_VERSION");
+    let first = format!(
+        "rungate-agent: version {version}; limits: rate = 7, places = 100; site: none; launches with slots: 1\n"
+    );
+    assert!(log.starts_with(&first), "{log}");
+    assert!(log.contains("\nrungate-agent: policy: files: 1, rules: 1, "), "{log}");
+}
+
+/// A reload says what has changed since the last one, key by key; with a fault it says the fault, holders keep
+/// their slots, and the next one compares with the last policy without faults.
+#[test]
+fn a_reload_says_what_has_changed() {
+    needs_root!();
+    let (site, first) = seats(1, "");
+    first.kill();
+    let agent = agent(&site, false);
+    log_with(&site, "policy: ");
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let before = held(&site);
+    assert_eq!(before.len(), 1);
+
+    forget(&site);
+    agent.signal(Signal::SIGHUP);
+    let log = log_with(&site, "\n");
+    assert_eq!(log, "rungate-agent: the policy was read again: nothing has changed\n");
+
+    site.system_policy(&support::seats(2, "keeper = \"agent\"", &["matlab", "other"]));
+    forget(&site);
+    agent.signal(Signal::SIGHUP);
+    let log = log_with(&site, "1 -> 2\n");
+    assert!(log.starts_with("rungate-agent: the policy was read again:\n~ repository "), "{log}");
+    assert!(log.contains("\n    limit  1 -> 2\n"), "{log}");
+
+    site.system_policy("[repository.x]\nlimt = 1\n");
+    forget(&site);
+    agent.signal(Signal::SIGHUP);
+    let log = log_with(&site, "[unknown-key]\n");
+    assert!(log.starts_with("rungate-agent: the policy has faults, and launches are refused until"), "{log}");
+    assert_eq!(held(&site), before, "holders keep their slots");
+    // What the unit runs before it sends the signal.
+    let check = site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).args(["--check"]);
+    let said = check.clone().outcome();
+    assert!(said.stderr.starts_with("rungate: the policy has faults\n"), "{}", said.stderr);
+    check.clone().stderr(&said.stderr).status(78);
+
+    site.system_policy(&support::seats(3, "keeper = \"agent\"", &["matlab", "other"]));
+    check.status(0);
+    forget(&site);
+    agent.signal(Signal::SIGHUP);
+    log_with(&site, "\n    limit  2 -> 3\n");
+    assert_eq!(held(&site), before);
+}
+
+/// "Settings count when the agent starts; if they have changed, the log says that a restart is needed."
+#[test]
+fn a_reload_says_that_settings_need_a_restart() {
+    needs_root!();
+    let (site, first) = seats(1, "");
+    first.kill();
+    let agent = agent(&site, false);
+    log_with(&site, "policy: ");
+    settings::write(&site, "version = 1\n[agent]\nrate = 7\n");
+    agent.signal(Signal::SIGHUP);
+    log_with(&site, "the settings have changed, and the former ones are in force: systemctl restart");
+    settings::write(&site, "version = 1\n[agent]\nrat = 7\n");
+    agent.signal(Signal::SIGHUP);
+    log_with(&site, "the settings cannot be used, and the former ones are in force: ");
+}
+
+/// The fields of the next entry of the journal.
+fn entry(journal: &UnixDatagram) -> String {
+    let mut bytes = [0; 4096];
+    let count = journal.recv(&mut bytes).expect("an entry in time");
+    String::from_utf8_lossy(&bytes[..count]).into_owned()
+}
+
+/// "If standard error is the journal, each message is one entry with the fields", and one of several lines stays one
+/// entry. If the journal does not listen, each line of standard error begins with its level.
+#[test]
+fn the_journal_gets_levels_and_fields() {
+    needs_root!();
+    let (site, first) = seats(1, "");
+    first.kill();
+    let socket: PathBuf = site.path("system-run/systemd/journal/socket");
+    fs::create_dir_all(socket.parent().unwrap_or(Path::new("/"))).expect("a directory");
+    let journal = UnixDatagram::bind(&socket).expect("a socket");
+    journal.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    let first = agent(&site, true);
+    let fields = |level: u8, topic: &str| {
+        let version = env!("CARGO_PKG_VERSION");
+        format!(
+            "PRIORITY={level}\nSYSLOG_IDENTIFIER=rungate-agent\nRUNGATE_AGENT={topic}\nRUNGATE_VERSION={version}\n"
+        )
+    };
+    let started = entry(&journal);
+    assert!(started.starts_with("MESSAGE=version ") && started.ends_with(&fields(6, "start")), "{started}");
+    let policy = entry(&journal);
+    assert!(policy.starts_with("MESSAGE=policy: ") && policy.ends_with(&fields(6, "policy")), "{policy}");
+    site.system_policy("[repository.x]\nlimt = 1\n");
+    first.signal(Signal::SIGHUP);
+    let fault = entry(&journal);
+    assert!(fault.starts_with("MESSAGE\n") && fault.contains("[unknown-key]\n"), "{fault}");
+    assert!(fault.ends_with(&fields(3, "policy")), "{fault}");
+    assert_eq!(fs::read_to_string(site.path("agent.log")).expect("its standard error"), "");
+    first.kill();
+
+    fs::remove_file(&socket).expect("the journal is gone");
+    let _second = agent(&site, true);
+    let log = log_with(&site, "[unknown-key]\n");
+    assert!(log.starts_with("<6>version ") && log.lines().all(|line| line.starts_with('<')), "{log}");
+    assert!(log.lines().any(|line| line.starts_with("<3>the policy has faults")), "{log}");
+}
+
+/// The unit checks before it sends the signal, so that the reload fails with the fault of the policy.
+#[test]
+fn the_unit_checks_before_a_reload() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/rungate-agent.service");
+    let unit = fs::read_to_string(path).expect("the unit");
+    let reload: Vec<&str> = unit.lines().filter_map(|line| line.strip_prefix("ExecReload=")).collect();
+    assert_eq!(reload, ["/usr/sbin/rungate-agent --check", "/bin/sh -c \"kill -HUP $MAINPID\""]);
+}
