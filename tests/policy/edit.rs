@@ -323,6 +323,23 @@ fn a_user_edits_their_own() {
     assert_eq!(text(&site, "work/home/rungate/policy.toml"), "version = 1\n\n[repository.more]\nlimit = 1\n");
     let mode = |path: &str| fs::metadata(site.path(path)).expect("it is there").mode() & 0o7777;
     assert_eq!((mode("work/home/rungate"), mode("work/home/rungate/policy.toml")), (0o700, 0o644));
+
+    // Their changes are known too, and are taken back one after the other.
+    user(edit(&site, "append", ["--yes"]))
+        .env("EDITOR", "sed -i s/^limit.=.1/limit=2/")
+        .env("XDG_CONFIG_HOME", &home)
+        .stderr("...\n")
+        .outcome();
+    let own = |words: &[&str]| user(site.test().args(["policy"]).args(words)).env("XDG_CONFIG_HOME", &home);
+    let log = own(&["log"]).outcome().stdout;
+    assert_eq!(log.matches(" the policy ").count(), 2, "{log}");
+    let policy = || text(&site, "work/home/rungate/policy.toml");
+    assert!(policy().ends_with("limit=2\n"), "{}", policy());
+    assert_eq!(own(&["undo", "--yes"]).outcome().ending, Ending::Status(0));
+    assert!(policy().ends_with("limit = 1\n"), "{}", policy());
+    assert_eq!(own(&["undo", "--yes", "3"]).outcome().ending, Ending::Status(0));
+    assert_eq!(policy(), "version = 1\n");
+    assert!(!site.path("etc/rungate/policy.past").exists(), "that is the system's");
 }
 
 /// Whoever cannot put a file there is told before anything is edited.

@@ -8,6 +8,7 @@ mod diff;
 mod edit;
 mod install;
 mod location;
+mod past;
 pub(super) mod question;
 pub mod rehearsal;
 mod show;

@@ -1,0 +1,163 @@
+//! What a policy was before each of its last changes: `edit`, `install` and `undo` keep a copy of all of its
+//! files before they change one. The system's has copies, and each user's own.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use jiff::Timestamp;
+
+use super::location::Location;
+use crate::{
+    launch::situation::Situation,
+    policy::{SYSTEM_POLICY, Sources},
+    sys::{accounts, credentials, failure::errno_of, process},
+    text::{
+        clock::{Clock, system_time},
+        escape::visible,
+        stream,
+    },
+};
+
+/// How many there are.
+const KEPT: usize = 10;
+
+/// The file that says who changed what.
+const NOTE: &str = "note";
+
+/// One copy: what the policy was until then.
+pub(super) struct Copy {
+    pub(super) path: PathBuf,
+    pub(super) until: Timestamp,
+}
+
+impl Copy {
+    /// Who made the change after it, and what that was.
+    pub(super) fn note(&self) -> (String, String) {
+        let text = fs::read_to_string(self.path.join(NOTE)).unwrap_or_default();
+        let (who, what) = text.trim_end().split_once('\n').unwrap_or(("?", "?"));
+        (visible(who), visible(what))
+    }
+}
+
+/// The copies of one policy.
+pub(super) struct Past {
+    /// Its main file.
+    main: PathBuf,
+    /// The directory of its drop-ins; a user's own policy has none.
+    drop_ins: Option<PathBuf>,
+}
+
+impl Past {
+    /// The past of the policy that this file is of; none of one that belongs to another user, or that was
+    /// named.
+    pub(super) fn of(location: &Location) -> Option<Self> {
+        let Sources { given, own, .. } = &location.sources;
+        let drop_ins = location.sources.drop_ins();
+        let is_of_system = location.path == Path::new(SYSTEM_POLICY) || location.is_drop_in();
+        match (credentials::own_uid(), given, own) {
+            (0, None, None) if is_of_system => {
+                Some(Self { main: SYSTEM_POLICY.into(), drop_ins: Some(drop_ins) })
+            }
+            (1.., None, Some(own)) => Some(Self { main: own.clone(), drop_ins: None }),
+            _ => None,
+        }
+    }
+
+    /// The past of the system's policy for root, and of their own for other users; none if they can have
+    /// none.
+    pub(super) fn usual(situation: &Situation) -> Option<Self> {
+        match situation.credentials.uid {
+            0 => {
+                let drop_ins = Some(Sources::system(0).drop_ins());
+                Some(Self { main: SYSTEM_POLICY.into(), drop_ins })
+            }
+            _ => situation.own_policy().map(|main| Self { main, drop_ins: None }),
+        }
+    }
+
+    /// Where the copies are: beside the policy, so that what keeps one keeps the other.
+    fn place(&self) -> PathBuf {
+        self.main.with_extension("past")
+    }
+
+    /// All copies, the last first.
+    pub(super) fn copies(&self) -> Vec<Copy> {
+        let entries = fs::read_dir(self.place()).into_iter().flatten().flatten();
+        let copy = |entry: fs::DirEntry| {
+            let until = entry.file_name().to_str()?.parse().ok()?;
+            Some(Copy { path: entry.path(), until })
+        };
+        let mut all: Vec<Copy> = entries.filter_map(copy).collect();
+        all.sort_by_key(|copy| std::cmp::Reverse(copy.until));
+        all
+    }
+
+    /// Keeps a copy before the policy is changed. What cannot be kept is no reason to change nothing.
+    pub(super) fn remember(&self, what: &str) {
+        if let Err(error) = self.copy(what) {
+            stream::complain(&format!(
+                "rungate: the policy as it was is not kept: {}: {}",
+                visible(self.place()),
+                errno_of(&error).desc()
+            ));
+        }
+    }
+
+    fn copy(&self, what: &str) -> io::Result<()> {
+        let place = self.place();
+        fs::create_dir_all(&place)?;
+        // Changes come one after the other: what is there of another one was left by a process that was
+        // killed.
+        for left in fs::read_dir(&place)?.flatten() {
+            if left.file_name().as_encoded_bytes().starts_with(b".new.") {
+                let _ = fs::remove_dir_all(left.path());
+            }
+        }
+        let new = place.join(format!(".new.{}", process::own_pid()));
+        fs::create_dir(&new)?;
+        let kept = self.fill(&new, what).and_then(|()| {
+            let name = Clock::stamp(system_time(Timestamp::now())).unwrap_or_default();
+            fs::rename(&new, place.join(name))
+        });
+        if kept.is_err() {
+            let _ = fs::remove_dir_all(&new);
+        }
+        for old in self.copies().iter().skip(KEPT) {
+            let _ = fs::remove_dir_all(&old.path);
+        }
+        kept
+    }
+
+    fn fill(&self, new: &Path, what: &str) -> io::Result<()> {
+        let user = env::var("SUDO_USER").unwrap_or_else(|_| accounts::shown(credentials::own_uid()));
+        let one_line = |text: &str| text.replace('\n', " ");
+        fs::write(new.join(NOTE), format!("{}\n{}\n", one_line(&user), one_line(what)))?;
+        if self.main.exists() {
+            fs::copy(&self.main, new.join("policy.toml"))?;
+        }
+        let Some(drop_ins) = &self.drop_ins else { return Ok(()) };
+        fs::create_dir(new.join("policy.d"))?;
+        for name in names(drop_ins) {
+            fs::copy(drop_ins.join(&name), new.join("policy.d").join(&name))?;
+        }
+        Ok(())
+    }
+
+    /// The drop-ins that are there now.
+    pub(super) fn drop_ins(&self) -> Vec<OsString> {
+        self.drop_ins.as_deref().map(names).unwrap_or_default()
+    }
+}
+
+/// The drop-ins of a directory.
+pub(super) fn names(directory: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<OsString> =
+        entries.filter(|name| name.as_encoded_bytes().ends_with(b".toml")).collect();
+    names.sort();
+    names
+}
