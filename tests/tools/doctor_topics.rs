@@ -186,3 +186,27 @@ fn an_agent_that_is_silent_can_be_started() {
         doctor(&site, topic).stdout(&head).status(0);
     }
 }
+
+/// "times that its last events show to never fit": runs that are nearly all ended, launches that nearly all come too
+/// soon. Only the end of the log is read, so what was right for years does not hide it, and a log of refusals alone
+/// shows nothing.
+#[test]
+fn the_end_of_the_log_shows_which_times_never_fit() {
+    let site = Site::with_policy("[log]\nto = \"$DIR/work/log.jsonl\"\n");
+    let event = |event: &str, repository: &str| {
+        let start = "{\"format\":1,\"time\":1790000000000,\"command\":\"job\",\"uid\":0,\"pid\":7";
+        format!("{start},\"event\":\"{event}\",\"repositories\":[\"{repository}\"]}}\n")
+    };
+    let events = |count: usize, kind: &str, repository: &str| event(kind, repository).repeat(count);
+    let mut log = events(30_000, "started", "nightly=1");
+    assert!(log.len() > 2 << 20, "more than what is read");
+    log += &events(10_000, "too-soon", "other");
+    log += &events(9, "expired", "refusals-alone");
+    log += &(events(10, "started", "nightly=1") + &events(9, "expired", "nightly=1"));
+    log += &(events(1, "started", "seats=2") + &events(9, "too-soon", "seats"));
+    log += &(events(2, "started", "fine=1") + &events(9, "too-soon", "fine"));
+    site.write("work/log.jsonl", &log);
+    let ended = "warning always-ended: In the policy, for nightly: a longer expire_after.";
+    let soon = "warning always-too-soon: In the policy, for seats: a shorter if_elapsed, or fewer starts.";
+    assert_eq!(findings(&doctor(&site, "log")), [ended, soon, "ok log"]);
+}

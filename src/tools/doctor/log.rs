@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{
+    experience,
     finding::{Context, Finding, Section, command},
     repositories::{Want, barrier, how_to_mend},
 };
@@ -55,8 +56,13 @@ pub(super) fn look(examination: &Context) -> Section {
         .iter()
         .map(|wanted| if wanted.is_missing() { "none".to_owned() } else { wanted.target.to_string() })
         .collect();
-    let findings = wanted.iter().filter_map(|wanted| of(wanted, examination)).collect();
-    Section::new(Topic::Log, targets.join(", "), findings)
+    let findings = wanted.iter().filter_map(|wanted| of(wanted, examination));
+    let files = wanted.iter().filter_map(|wanted| match &wanted.target {
+        Target::File(path) => Some(path),
+        _ => None,
+    });
+    let findings = findings.chain(files.flat_map(|path| experience::look(path)));
+    Section::new(Topic::Log, targets.join(", "), findings.collect())
 }
 
 /// The logs of the policy, or the default ones; none if unknown.

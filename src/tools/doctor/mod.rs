@@ -2,6 +2,7 @@
 //! that returns findings; the page and the JSON only show them. It changes nothing and takes nothing.
 
 mod boot;
+mod experience;
 mod finding;
 mod installation;
 mod log;

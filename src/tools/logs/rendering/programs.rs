@@ -216,7 +216,7 @@ pub fn suggestions(of: &Repository) -> Vec<Suggestion> {
 const SEVERAL: u64 = 3;
 
 /// Nearly every run was ended as overdue: the time is shorter than the work.
-fn always_ended(ended: u64, starts: u64) -> Option<Suggestion> {
+pub(crate) fn always_ended(ended: u64, starts: u64) -> Option<Suggestion> {
     (ended >= SEVERAL && ended * 10 >= starts * 9).then(|| Suggestion {
         setting: "a longer expire_after".to_owned(),
         evidence: format!("{} of {} runs were ended as overdue", count(ended), count(starts.max(ended))),
@@ -225,7 +225,7 @@ fn always_ended(ended: u64, starts: u64) -> Option<Suggestion> {
 
 /// Nearly every launch came too soon: the pause is longer than the usual interval of starts. A log without
 /// starts tells nothing about that.
-fn always_too_soon(too_soon: u64, starts: u64) -> Option<Suggestion> {
+pub(crate) fn always_too_soon(too_soon: u64, starts: u64) -> Option<Suggestion> {
     let launches = too_soon + starts;
     (starts > 0 && too_soon >= SEVERAL && too_soon * 10 >= launches * 9).then(|| Suggestion {
         setting: "a shorter if_elapsed, or fewer starts".to_owned(),

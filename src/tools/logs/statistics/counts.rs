@@ -344,7 +344,7 @@ impl Sink for Counts {
 }
 
 /// The repository of `seats [ann]`, as older logs have it.
-fn without_member(name: &str) -> &str {
+pub(crate) fn without_member(name: &str) -> &str {
     name.split(" [").next().unwrap_or(name)
 }
 

@@ -1,0 +1,75 @@
+//! What the log tells about the times of the policy: repositories whose runs are nearly all ended, or whose
+//! launches nearly all come too soon. `rungate report` says the same from the whole log. This reads its end
+//! alone, because a log may have years, and users may write anything into it.
+
+use std::{
+    collections::BTreeMap,
+    fs::OpenOptions,
+    io::{self, BufReader, Read, Seek, SeekFrom},
+    os::unix::fs::OpenOptionsExt,
+    path::Path,
+};
+
+use super::finding::Finding;
+use crate::{
+    launch::log::event::Kind,
+    sys::regular_file::LOG_GUARDS,
+    text::escape::Show,
+    tools::logs::{
+        records::Reader,
+        rendering::programs::{always_ended, always_too_soon},
+        statistics::counts::without_member,
+    },
+};
+
+/// How many bytes of its end are read: several thousand events.
+const MOST: u64 = 1 << 20;
+
+/// Of one repository.
+#[derive(Default)]
+struct Seen {
+    started: u64,
+    ended: u64,
+    too_soon: u64,
+}
+
+/// The repositories of a log whose times never fit. A log that cannot be read has none.
+pub(super) fn look(log: &Path) -> Vec<Finding> {
+    let seen = read(log).unwrap_or_default();
+    let of = |(name, seen): (&String, &Seen)| {
+        let ended = always_ended(seen.ended, seen.started).filter(|_| seen.started > 0);
+        let too_soon = always_too_soon(seen.too_soon, seen.started);
+        let found = [("always-ended", ended), ("always-too-soon", too_soon)];
+        let name = name.shown().to_string();
+        found.map(|(code, found)| {
+            let found = found?;
+            let text = format!("{name}: {}, in the last events of the log", found.evidence);
+            Some(Finding::warning(code, text).mend(format!("In the policy, for {name}: {}.", found.setting)))
+        })
+    };
+    seen.iter().flat_map(of).flatten().collect()
+}
+
+fn read(log: &Path) -> io::Result<BTreeMap<String, Seen>> {
+    let mut file = OpenOptions::new().read(true).custom_flags(LOG_GUARDS).open(log)?;
+    let status = file.metadata()?;
+    if !status.is_file() {
+        return Ok(BTreeMap::new());
+    }
+    // The part of a line that may come first is no event.
+    file.seek(SeekFrom::Start(status.len().saturating_sub(MOST)))?;
+    let mut all: BTreeMap<String, Seen> = BTreeMap::new();
+    for event in Reader::new(BufReader::new(file.take(MOST))) {
+        let event = event?;
+        for name in event.names_of_repositories() {
+            let seen = all.entry(without_member(name).to_owned()).or_default();
+            match event.event {
+                Kind::Started => seen.started += 1,
+                Kind::Expired if event.has_left() => seen.ended += 1,
+                Kind::TooSoon => seen.too_soon += 1,
+                _ => {}
+            }
+        }
+    }
+    Ok(all)
+}
