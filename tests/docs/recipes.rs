@@ -8,12 +8,19 @@
 //! - Slurm: `scontrol` only says what it was told. Once, by hand, the job and the task prolog were run by
 //!   Slurm 22.05 on one node: the shim came first, and the job without a seat went back into the queue.
 //! - Grid Engine, which Debian 12 does not have: its scripts are run as it would run them.
-//! - The runners of GitHub and GitLab: the same; that GitLab knows `exit_codes` is in its manual.
+//! - The runners of GitHub, GitLab and Jenkins: the same; that GitLab knows `exit_codes` is in its manual.
+//! - JupyterHub: its file is executed as Python, and the command started as its spawner does. Once, by hand, the hub 5 itself
+//!   started and was refused servers of two users.
+//! - Open OnDemand, PostgreSQL and a mailer: their words are taken from the file, and what they start is a script. Once, by hand,
+//!   PostgreSQL 15 made the databases.
 //! - A container engine: what makes a container, namespaces and mounts, is made by unshare(1).
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::support::{Ending, Outcome, Running, Site, Test, eventually, needs_root, skip};
 
@@ -30,7 +37,7 @@ fn recipes() -> BTreeMap<String, String> {
 /// A file says in its first line where it goes, a script in its second; what is no file is its own name.
 fn name_of(block: &str) -> String {
     let line = block.lines().find(|line| !line.starts_with("#!")).expect("a block of some lines");
-    line.trim_start_matches("# ").to_owned()
+    line.trim_start_matches("# ").trim_start_matches("// ").to_owned()
 }
 
 fn recipe(name: &str) -> String {
@@ -80,7 +87,7 @@ fn holder(site: &Site, command: &str) -> Running {
 }
 
 /// What a recipe is known by, and the test that plays it.
-const PLAYED: [(&str, &str); 19] = [
+const PLAYED: [(&str, &str); 28] = [
     ("/etc/systemd/system/nightly-sync.service", "systemd"),
     ("/etc/systemd/system/nightly-sync.timer", "systemd"),
     ("/etc/systemd/system/solver@.service", "systemd"),
@@ -95,6 +102,15 @@ const PLAYED: [(&str, &str); 19] = [
     ("deploy.pl", "part_of_a_script"),
     (".github/workflows/board.yml", "github"),
     (".gitlab-ci.yml", "gitlab"),
+    ("Jenkinsfile", "jenkins"),
+    ("/etc/jupyterhub/jupyterhub_config.py", "jupyterhub"),
+    ("/etc/rungate/policy.d/notebooks.toml", "jupyterhub"),
+    ("/etc/ood/config/clusters.d/lab.yml", "open_ondemand"),
+    ("/etc/rungate/policy.d/test-databases.toml", "databases"),
+    ("/usr/local/bin/db-tests", "databases"),
+    ("/etc/systemd/system/rungate-webhook.service", "webhook"),
+    ("/usr/local/lib/rungate-webhook", "webhook"),
+    ("/usr/local/lib/rungate-mail", "mail"),
     ("compose.yaml", "containers"),
     ("/usr/local/lib/rungate-session", "pam"),
     ("session required pam_exec.so quiet stdout /usr/local/lib/rungate-session", "pam"),
@@ -380,6 +396,221 @@ fn gitlab() {
     let Ending::Status(status) = ending else { panic!("{ending:?}") };
     let retried = file.lines().find_map(|line| line.trim().strip_prefix("exit_codes: [")).expect("statuses");
     assert!(retried.trim_end_matches(']').split(", ").any(|code| code == status.to_string()), "{status}");
+}
+
+/// A build without a board is unstable: the script of the step ends with a status of the list, and a failing test
+/// with its own.
+#[test]
+fn jenkins() {
+    let site = site();
+    site.script("make", "#!/bin/sh\necho \"made $1\"\nexit 2\n");
+    let file = recipe("Jenkinsfile");
+    let script = file.lines().find_map(|line| line.trim().strip_prefix("script: \"")).expect("a script");
+    // As the step `sh` runs it.
+    let line = format!("set -e; {}", script.trim_end_matches('"'));
+    shell(&site, &line).stdout("made board-test\n").status(2);
+    let _held = holder(&site, "board-job");
+    let (_, ending) = said(&shell(&site, &line.replace("1h", "1ms")));
+    let Ending::Status(status) = ending else { panic!("{ending:?}") };
+    let unstable =
+        file.lines().find_map(|line| line.trim().strip_prefix("if (status in [")).expect("statuses");
+    let unstable = unstable.split(']').next().expect("a list");
+    assert!(unstable.split(", ").any(|code| code == status.to_string()), "{status}");
+}
+
+/// The command of the spawner is started as the user, with the words that the hub adds; the policy of the page counts it.
+#[test]
+fn jupyterhub() {
+    needs_root!();
+    let site = Site::new();
+    if !Path::new("/usr/bin/python3").exists() {
+        return skip("python3 is not installed");
+    }
+    site.directory_over_run();
+    site.rungate_in_bin();
+    let policy = recipe("/etc/rungate/policy.d/notebooks.toml").replace("limit = 20", "limit = 1");
+    site.system_file("policy.toml", "version = 1\n");
+    site.system_file("policy.d/notebooks.toml", &policy);
+    for user in ["ann", "bob"] {
+        site.account(user, &[]);
+    }
+    site.script("jupyterhub-singleuser", "#!/bin/sh\necho \"server $1\"\nexec cat\n");
+    site.write(
+        "work/jupyterhub_config.py",
+        &recipe("/etc/jupyterhub/jupyterhub_config.py").replace("30s", "1ms"),
+    );
+    site.write(
+        "work/spawn.py",
+        "import os, types\n\
+         class Any(types.SimpleNamespace):\n    \
+             def __getattr__(self, name):\n        \
+                 setattr(self, name, Any()); return getattr(self, name)\n\
+         config = Any()\n\
+         scope = {'get_config': lambda: config}\n\
+         exec(open('jupyterhub_config.py').read(), scope)\n\
+         assert config.JupyterHub.spawner_class.endswith('.LocalProcessSpawner')\n\
+         command = config.Spawner.cmd + ['--debug']\n\
+         os.execvp(command[0], command)\n",
+    );
+    let spawn = |user: &str| shell(&site, "exec python3 spawn.py").user(user);
+    let mut first = spawn("ann").background();
+    assert_eq!(first.read_line(), "server --debug\n");
+    let (printed, ending) = said(&spawn("bob"));
+    assert_eq!(ending, Ending::Status(124), "{printed}");
+    assert!(printed.contains("Stop a server that you do not need"), "{printed}");
+    first.close_stdin();
+    first.end();
+    let mut second = spawn("bob").background();
+    assert_eq!(second.read_line(), "server --debug\n");
+}
+
+/// Programs of a session are started through the shims. The session's script takes the place of `%s`, in both kinds
+/// of sessions.
+#[test]
+fn open_ondemand() {
+    let site = site();
+    site.script("matlab", "#!/bin/sh\necho \"matlab $1\"\nexec cat\n");
+    site.shim("matlab");
+    let file = recipe("/etc/ood/config/clusters.d/lab.yml");
+    let wrappers: Vec<String> = file
+        .split("script_wrapper: |\n")
+        .skip(1)
+        .map(|rest| {
+            rest.lines().map_while(|line| line.strip_prefix("        ")).collect::<Vec<&str>>().join("\n")
+        })
+        .collect();
+    assert_eq!(wrappers.len(), 2, "{file}");
+    for wrapper in wrappers {
+        let session = wrapper
+            .replace("/etc/rungate/shims", &site.path("shims").display().to_string())
+            .replace("%s", "matlab -desktop");
+        let mut first = shell(&site, &session).background();
+        assert_eq!(first.read_line(), "matlab -desktop\n");
+        let (printed, ending) = said(&shell(&site, &session));
+        assert_eq!(ending, Ending::Status(75), "{printed}");
+        first.close_stdin();
+        first.end();
+    }
+}
+
+/// Each run has a database that no other run has, made for it; a fourth waits until one is free.
+#[test]
+fn databases() {
+    let site = Site::new();
+    site.rungate_in_bin();
+    site.policy(&recipe("/etc/rungate/policy.d/test-databases.toml").replace("version = 1\n", ""));
+    for program in ["dropdb", "createdb"] {
+        site.script(program, "#!/bin/sh\necho \"${0##*/} $*\" >>$DIR/work/databases\n");
+    }
+    site.script("pytest", "#!/bin/sh\necho \"$DATABASE_URL $*\"\nexec cat\n");
+    site.script("db-tests", &recipe("/usr/local/bin/db-tests"));
+    let tests = || shell(&site, "exec rungate run -- db-tests -k orders");
+    let mut runs: Vec<Running> = (0..3).map(|_| tests().background()).collect();
+    let mut said: Vec<String> = runs.iter_mut().map(Running::read_line).collect();
+    said.sort();
+    let expected = [1, 2, 3].map(|number| format!("postgresql:///test_{number} -k orders\n"));
+    assert_eq!(said, expected);
+    let made = fs::read_to_string(site.path("work/databases")).expect("they were made");
+    for number in [1, 2, 3] {
+        let both = format!("dropdb --if-exists test_{number}\n");
+        assert!(made.contains(&both) && made.contains(&format!("createdb test_{number}\n")), "{made}");
+    }
+    let mut fourth = tests().background();
+    eventually("it waits", || (site.line("test-db.lock").len() == 1).then_some(()));
+    runs[1].close_stdin();
+    runs[1].end();
+    assert!(fourth.read_line().ends_with(" -k orders\n"));
+}
+
+/// A site whose log is a file, where one `matlab` may run.
+fn logged() -> Site {
+    let site = site();
+    site.policy(
+        r#"
+        [log]
+        to = "$DIR/work/log.jsonl"
+
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("matlab");
+    site.write("work/log.jsonl", "");
+    site
+}
+
+/// Something that follows the log, once it does: `history -f` prints what is logged from then on.
+fn following(site: &Site, pid: i32) {
+    let log = site.path("work/log.jsonl").canonicalize().expect("the log");
+    let opens = |pid: i32| {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        descriptors.flatten().any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == log)).then_some(())
+    };
+    let below = |pid: i32| -> Vec<i32> {
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
+    };
+    eventually("the log is followed", || {
+        std::iter::once(pid).chain(below(pid)).chain(below(pid).into_iter().flat_map(below)).find_map(opens)
+    });
+}
+
+/// The service posts each refusal, and nothing else, to a real web server; one that does not answer stops nothing.
+#[test]
+fn webhook() {
+    if !Path::new("/usr/bin/python3").exists() {
+        return skip("python3 is not installed");
+    }
+    let site = logged();
+    site.script("rungate-webhook", &recipe("/usr/local/lib/rungate-webhook"));
+    let unit = recipe("/etc/systemd/system/rungate-webhook.service");
+    let start = unit.lines().find_map(|line| line.strip_prefix("ExecStart=/bin/sh -c ")).expect("a command");
+    let start = start.trim_matches('"').replace("/usr/local/lib/", "");
+    let server = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let hook = format!("http://{}/hooks/4711", server.local_addr().expect("its address"));
+    let service = shell(&site, &start).env("HOOK", &hook).background();
+    following(&site, service.pid());
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test()
+        .args(["run", "--", "matlab"])
+        .stderr("rungate: matlab: not started: the limit is reached\n...\n")
+        .status(75);
+    let (mut connection, _) = server.accept().expect("a request");
+    connection.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    let mut request = String::new();
+    let mut bytes = [0; 4096];
+    while !request.contains("\"}") {
+        let count = connection.read(&mut bytes).expect("the request");
+        assert!(count > 0, "{request}");
+        request += &String::from_utf8_lossy(&bytes[..count]);
+    }
+    connection.write_all(b"HTTP/1.0 200 OK\r\n\r\n").expect("an answer");
+    assert!(request.starts_with("POST /hooks/4711 HTTP/1.1\r\n"), "{request}");
+    assert!(request.ends_with(": seats\"}") && request.contains("{\"text\": \"matlab of "), "{request}");
+}
+
+/// The script mails an event of an ended holder, and no other.
+#[test]
+fn mail() {
+    let site = logged();
+    site.script("mail", "#!/bin/sh\necho \"mail $*\"\ncat\n");
+    site.script("rungate-mail", &recipe("/usr/local/lib/rungate-mail"));
+    let mut script = shell(&site, "exec rungate-mail").background();
+    following(&site, script.pid());
+    let event = |event: &str| {
+        format!(
+            "{{\"format\":1,\"time\":1790000000000,\"event\":\"{event}\",\"command\":\"matlab\",\"uid\":0,\"pid\":7}}\n"
+        )
+    };
+    let mut log = fs::OpenOptions::new().append(true).open(site.path("work/log.jsonl")).expect("the log");
+    log.write_all((event("refused") + &event("expired")).as_bytes()).expect("two events");
+    assert_eq!(script.read_line(), "mail -s rungate: a run was ended ops\n");
+    let mailed = script.read_line();
+    assert!(mailed.contains("\"event\":\"expired\""), "{mailed}");
 }
 
 /// "Containers that share the directory of the repositories share the slots, with each other and with the
