@@ -16,3 +16,25 @@ else
     install -m 642 /dev/null /var/log/rungate/log.jsonl
   fi
 fi
+# $1 is how many versions are installed: one, the first time.
+if [ "$1" -eq 1 ]; then
+  cat <<'NEXT'
+rungate limits nothing yet. What to do next:
+  rungate init --for agents --dry-run   # as your own user: a policy for coding agents; also gpu, licences, cron, ci
+  rungate policy edit                   # as root: the policy of this host
+  rungate doctor                        # what is missing
+NEXT
+else
+  # The name of a program that was replaced ends in "(deleted)".
+  for exe in /proc/[0-9]*/exe; do
+    case $(readlink "$exe" || true) in
+      /usr/*bin/rungate-agent*" (deleted)")
+        pid=${exe%/exe}
+        pid=${pid#/proc/}
+        how="systemctl restart rungate-agent.service"
+        [ -d /run/systemd/system ] || how="kill it, and start it again"
+        echo "rungate: the agent, PID $pid, still runs the old program: $how"
+        ;;
+    esac
+  done
+fi
