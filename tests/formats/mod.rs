@@ -5,6 +5,7 @@
 //! A sample never changes. When a format changes, its samples stay, and new ones come beside them.
 
 mod documents;
+mod names;
 mod wire;
 
 use std::fs::{self, OpenOptions};
@@ -274,7 +275,7 @@ fn source(path: &str) -> PathBuf {
 /// Samples that nobody reads would prove nothing.
 #[test]
 fn every_sample_is_read_by_a_test() {
-    let texts: String = ["mod", "documents", "wire"]
+    let texts: String = ["mod", "documents", "names", "wire"]
         .map(|name| fs::read_to_string(source(&format!("tests/formats/{name}.rs"))).expect("a test"))
         .concat();
     let mut folders = vec![source("tests/formats")];
