@@ -1,5 +1,5 @@
-//! Reads the policy when the agent starts, and at each SIGHUP (`systemctl reload`), and logs what has changed.
-//! It is a thread of its own, because the disk may be slow. Launches do not depend on it: judges notice a
+//! Reads the policy when the agent starts and at each SIGHUP (`systemctl reload`), and logs what has changed.
+//! This is a separate thread, because the disk may be slow. Launches do not depend on it: judges notice a
 //! change of the files by themselves.
 
 use std::{path::PathBuf, sync::Arc, thread};

@@ -9,10 +9,9 @@
 //!   Slurm 22.05 on one node: the shim came first, and the job without a seat went back into the queue.
 //! - Grid Engine, which Debian 12 does not have: its scripts are run as it would run them.
 //! - The runners of GitHub, GitLab and Jenkins: the same; that GitLab knows `exit_codes` is in its manual.
-//! - JupyterHub: its file is executed as Python, and the command started as its spawner does. Once, by hand, the hub 5 itself
-//!   started and was refused servers of two users.
-//! - Open OnDemand, PostgreSQL and a mailer: their words are taken from the file, and what they start is a script. Once, by hand,
-//!   PostgreSQL 15 made the databases.
+//! - `JupyterHub`: its file is executed as Python, and the command is started as its spawner does.
+//! - Open `OnDemand`, `PostgreSQL` and a mailer: their words are taken from the file, and what they start is a
+//!   script.
 //! - A container engine: what makes a container, namespaces and mounts, is made by unshare(1).
 
 use std::collections::BTreeMap;
