@@ -498,3 +498,29 @@ fn read_all(mut reading: Reading, paths: &[PathBuf], caller: u32) -> Found {
     }
     reading.found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The agent's loop never waits for a server: it asks about a policy itself only if every file of it is
+    /// on a file system of this host.
+    #[test]
+    fn one_file_elsewhere_makes_a_policy_not_local() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let here = directory.path().join("policy.toml");
+        std::fs::write(&here, "").expect("a file");
+        let made_up = PathBuf::from("/proc/self/status");
+        let of = |paths: &[&Path]| Stamps::of(paths.iter().map(|path| path.to_path_buf()));
+        assert!(of(&[&here, Path::new("/nowhere")]).are_local());
+        assert!(!of(&[&here, &made_up]).are_local());
+        for number in 0..2 {
+            let mut stamps = of(&[&here]);
+            match number {
+                0 => stamps.add_delegated(of(&[&made_up])),
+                _ => stamps.see_zone(made_up.clone()),
+            }
+            assert!(!stamps.are_local());
+        }
+    }
+}

@@ -2,14 +2,16 @@
 
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use nix::sys::signal::Signal;
 use rungate::{
     judge::terms::keyword::Hold,
     keeper::agent::{
         frame::{Inbox, LONGEST_REQUEST},
-        message::{Answer, Granted, Obstacle, Reason, Refused, Request, Waits},
+        message::{
+            Answer, EvictionOutcome, Expired, Granted, Holder, Obstacle, Reason, Refused, Request, Waits,
+        },
     },
 };
 
@@ -95,7 +97,8 @@ fn a_policy_that_changes_is_seen_from_the_head_of_the_line() {
 }
 
 /// A launch that asks again, because the policy has changed, while it is given a slot for its question of
-/// before: the agent takes that slot back, and so it is not started with.
+/// before: the agent takes that slot back, and so it is not started with. A holder that was ended for
+/// the question of before is reported.
 #[test]
 fn what_was_given_for_an_earlier_question_starts_nothing() {
     needs_root!();
@@ -103,7 +106,7 @@ fn what_was_given_for_an_earlier_question_starts_nothing() {
     agent.kill();
     std::fs::remove_file(site.agent_socket()).expect("the socket of an agent that is gone");
     let listener = UnixListener::bind(site.agent_socket()).expect("an agent of this test");
-    let mut launch = site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    let mut launch = site.test().args(["run", "--wait", "forever", "--", "matlab"]).background();
     let (mut connection, _) = listener.accept().expect("it asks");
     connection.set_read_timeout(Some(LONG)).expect("a time");
     let mut inbox = Inbox::default();
@@ -119,11 +122,26 @@ fn what_was_given_for_an_earlier_question_starts_nothing() {
     said.extend(Answer::Granted(granted).frame());
     connection.write_all(&said).expect("it listens");
     assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));
-    let mut said = Answer::Anew.frame();
+    let holder = Holder {
+        slots: (1, 1),
+        pid: 7,
+        uid: 0,
+        host: "lab".to_owned(),
+        since: SystemTime::now(),
+        taken: None,
+        hold: Hold::Process,
+        command: "matlab".to_owned(),
+        rule: "seats".to_owned(),
+    };
+    let (table, fate) = ("seats".to_owned(), EvictionOutcome::HadLeft);
+    let expired = Expired { table, holder, slots: 1, by: None, is_elsewhere: false, fate };
+    let mut said = Answer::Expired(expired).frame();
+    said.extend(Answer::Anew.frame());
     said.extend(Answer::Failed("it is only a test".to_owned()).frame());
     connection.write_all(&said).expect("it listens");
     let outcome = launch.end();
     assert_eq!(outcome.ending, Ending::Status(74), "{outcome:?}");
+    assert!(outcome.stderr.contains("seats: PID 7 (matlab) had already exited\n"), "{outcome:?}");
 }
 
 /// What a launch says next.

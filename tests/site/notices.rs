@@ -97,6 +97,29 @@ fn a_holder_of_a_host_that_is_gone_was_not_ended() {
     overdue.wait_for_echo();
 }
 
+/// A holder that leaves by itself after notice was given: the launch that it was in the way of starts, and
+/// reports that.
+#[test]
+fn a_holder_that_leaves_by_itself_was_not_ended() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let prefix = Etcd::prefix();
+    let settings = etcd.settings(&prefix, SILENT);
+    let [one, two] = ["lab1", "lab2"].map(|name| Host::new(name, &seats(1, OVERDUE), &settings));
+    let _overdue = matlab(&one, "games").spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    // It cannot answer, so the test does what it would do when the holder has left.
+    one.agent.signal(Signal::SIGSTOP);
+    let mut next = matlab(&two, "backup").background();
+    let notices = format!("{prefix}e/");
+    let (notice, _) = eventually("notice is given", || keys(&etcd, &notices).pop());
+    etcd.control(&["del", &notice.replace(&notices, &format!("{prefix}s/"))]).expect("it is deleted");
+    next.wait_for_echo();
+    next.close_stdin();
+    let said = next.end().stderr;
+    assert!(said.ends_with(" had already exited\n") && said.lines().count() == 1, "{said}");
+}
+
 /// The policy of the holder's host is asked for the member's table, whatever members there are.
 #[test]
 fn notice_is_given_of_a_member_of_a_repository_too() {

@@ -11,9 +11,9 @@ const ENDLESS: &str = "10m";
 const AT_ONCE: [&str; 5] = ["run", "-q", "-n", "--", "matlab"];
 
 /// Two hosts that are there, on an etcd of their own.
-fn two_hosts(etcd: &Etcd, ttl: &str) -> (String, [Host; 2]) {
+fn two_hosts(etcd: &Etcd, ttl: &str, more: &str) -> (String, [Host; 2]) {
     let settings = etcd.settings(&Etcd::prefix(), ttl);
-    let hosts = ["lab1", "lab2"].map(|name| Host::new(name, &seats(1, ""), &settings));
+    let hosts = ["lab1", "lab2"].map(|name| Host::new(name, &seats(1, more), &settings));
     for host in &hosts {
         eventually("both are there", || {
             let site = status(host)["site"].clone();
@@ -43,7 +43,7 @@ fn is_held_back(host: &Host) {
 /// A slot that was taken after the backup, by a host that does not exist when it is restored.
 fn is_missing_after(more: impl Fn(&Etcd), token: &str, comes_new: bool) {
     let etcd = Etcd::new();
-    let (settings, [mut one, two]) = two_hosts(&etcd, ENDLESS);
+    let (settings, [mut one, two]) = two_hosts(&etcd, ENDLESS, "");
     let prefix = prefix_of(&two);
     let saved = etcd.save();
     let mut running = one.test().args(["run", "--", "matlab"]).spawn();
@@ -82,13 +82,15 @@ fn a_revision_that_goes_back_lets_nobody_in() {
     is_missing_after(later, "etcd-cluster", false);
 }
 
-/// After that all goes on: holders have their slots, and who waits has its turn.
+/// After that all goes on: holders have their slots, also a launch below one, and who waits has its turn.
 #[test]
 fn after_a_restore_the_site_goes_on() {
     needs_etcd!();
     let etcd = Etcd::new();
-    let (_, [one, two]) = two_hosts(&etcd, "9s");
+    let (_, [one, two]) = two_hosts(&etcd, "9s", "hold = \"descriptor\"");
     let saved = etcd.save();
+    let rungate = one.site.rungate().display().to_string();
+    one.site.script("matlab", &format!("#!/bin/sh\n[ $# = 1 ] && exec cat\n{rungate} run -- matlab below\n"));
     let running = one.test().args(["run", "--", "matlab"]).spawn();
     eventually("the slot is seen", || (held(&two) == 1).then_some(()));
     let mut waits = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();

@@ -76,6 +76,22 @@ fn etcd_is_compacted_and_defragmented() {
     goes_on_while(5, |etcd, _| etcd.compact());
 }
 
+/// A host whose key is deleted writes it again as soon as it learns of that, long before it would check it.
+#[test]
+fn a_deleted_key_of_a_host_is_written_again() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let prefix = Etcd::prefix();
+    let host = Host::new("lab1", &seats(1, ""), &etcd.settings(&prefix, "30m"));
+    eventually("it is seen", || {
+        let known = status(&host)["site"]["hosts"].as_array().map_or(0, Vec::len);
+        (known == 1).then_some(())
+    });
+    etcd.control(&["del", &format!("{prefix}h/lab1")]).expect("it is deleted");
+    let written = || etcd.control(&["get", &format!("{prefix}h/lab1")]).filter(|said| !said.is_empty());
+    eventually("it is written again", written);
+}
+
 /// A watch over the gateway can be compacted away: start over from a fresh read.
 #[test]
 fn what_was_compacted_away_is_read_anew() {

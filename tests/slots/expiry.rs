@@ -149,7 +149,8 @@ pub(crate) fn the_signals_are_sent_in_this_order() {
     }
 }
 
-/// One that ends when it is asked to is not asked twice.
+/// One that ends when it is asked to is not asked twice. With `-q` the launch that ends it prints nothing
+/// about it.
 #[test]
 pub(crate) fn an_overdue_holder_may_end_by_itself() {
     let patient = site(1, OVERDUE);
@@ -158,6 +159,9 @@ pub(crate) fn an_overdue_holder_may_end_by_itself() {
             site.test().args(["run", "--hold", hold, "--", "job"]).through(["env", signals])
         };
         let ends = job(&patient, "--default-signal");
+        let mut holder = ends.spawn();
+        patient.test().args(["run", "-q", "--", "job"]).status(0);
+        assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
         let mut holder = ends.spawn();
         let pid = command_of(&patient, &holder);
         let said = format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGINT\n");

@@ -36,6 +36,17 @@ pub(crate) fn join_tells_the_program_the_slot_it_uses() {
     site.test().args(["run", "--", "matlab"]).stdout("seats=1\n").status(0);
 }
 
+/// `explain` below a holder says that the launch would start, with the holder's slot.
+#[test]
+pub(crate) fn explain_knows_that_a_launch_would_join() {
+    for nested in ["join", "take"] {
+        let site = site(1, nested, "#!/bin/sh\nexec LAUNCHER explain -- matlab inner\n");
+        let outcome = site.test().args(["run", "--", "matlab"]).outcome();
+        let joins = outcome.stdout.contains("ok: a slot of the program above is used\n\nnow   starts\n");
+        assert_eq!(joins, nested == "join", "{outcome:?}");
+    }
+}
+
 /// "`take` always takes its own."
 #[test]
 pub(crate) fn take_takes_another_slot() {

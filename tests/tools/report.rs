@@ -86,8 +86,13 @@ fn what_was_kept_and_lent_is_told() {
         hold    = \"supervisor\"
         reserve = [{ users = [\"root\"], slots = 4, lend = 2 }]
 
+        # Its slots have the numbers of others that are lent.
+        [repository.licences]
+        limit   = 12
+        hold    = \"supervisor\"
+
         [[rule]]
-        acquire = [\"seats\"]
+        acquire = [{ repository = \"licences\", slots = 3 }, \"seats\"]
         ",
     );
     site.program("matlab");

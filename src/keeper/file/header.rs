@@ -129,6 +129,17 @@ mod tests {
         case(&u64::MAX.to_ne_bytes(), None);
     }
 
+    /// A launch that gives its slots back before its program ran takes back its own start, not that of
+    /// another.
+    #[test]
+    fn a_start_is_known_by_its_millisecond() {
+        let start = UNIX_EPOCH + Duration::from_micros(1_700_000_000_000_900);
+        let header = Header { last_start: moment(milliseconds(Some(start))), ..Header::default() };
+        assert!(header.is_of_start(start));
+        assert!(!header.is_of_start(start + Duration::from_millis(1)));
+        assert!(!Header::default().is_of_start(start));
+    }
+
     #[test]
     fn garbage_is_no_header() {
         case(&[0xff; 5000], None);
