@@ -173,7 +173,7 @@ impl<'c> Unmet<'c> {
     pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
         for refused in self.claims_mut() {
             if let Reason::Full(full) = &mut refused.reason {
-                // The agent has found out by itself.
+                // The agent has already determined this.
                 full.only_ancestors =
                     full.only_ancestors || full.outside == 0 && full.is_held_by_ancestors(keepers)?;
             }

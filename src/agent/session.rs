@@ -135,7 +135,7 @@ pub(super) enum Event {
 
 /// What to do.
 pub(super) enum Effect {
-    /// It gets this answer; with a descriptor beside.
+    /// It gets this answer; with a descriptor, if there is one.
     Answer(Answer, Option<OwnedFd>),
     /// Its request is judged.
     Judge,
@@ -428,7 +428,7 @@ impl Session {
         }
     }
 
-    /// It gets an answer; with a descriptor beside, if there is one.
+    /// It gets an answer; with a descriptor, if there is one.
     pub(super) fn answer(&mut self, answer: Answer, beside: Option<OwnedFd>) {
         // From now on it has its full time to send something.
         self.place.is_owed &= matches!(answer, Answer::Anew | Answer::Expired(_));

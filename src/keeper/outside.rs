@@ -1,5 +1,5 @@
-//! How many slots of a table are in use that rungate did not give. A sample says what is used; what the
-//! keeper vouches for of our own holders is taken off it, never what a record says.
+//! How many slots of a table are in use by programs that rungate did not start. A sample has the measured
+//! use. The use of our own holders is subtracted if the keeper proves them, never because of a record.
 
 use std::{collections::BTreeMap, fmt, ops::RangeInclusive, path::PathBuf, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
     text::escape::Show,
 };
 
-/// The first line of a sample. Whoever writes the file is trusted, so its total is believed: if that fits,
+/// The first line of a sample. The writer of the file is trusted, so its total counts: if that leaves room,
 /// the lines are not read.
 #[derive(Deserialize, Serialize)]
 pub struct Head {
@@ -23,11 +23,11 @@ pub struct Head {
     pub boot: String,
     /// When the command was started, in milliseconds since then.
     pub began: u64,
-    /// How many slots are used at most.
+    /// The maximum number of used slots.
     pub total: u64,
 }
 
-/// What is used by a user on a host, or a slot by its name.
+/// The use of a user on a host, or a used slot by its name.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 pub struct Line {
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -41,7 +41,7 @@ pub struct Line {
     pub name: Option<String>,
     #[serde(default = "one")]
     pub amount: u32,
-    /// The program on this host, to be named.
+    /// The program on this host, for messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pid: Option<i32>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,7 +62,7 @@ pub struct Sample {
     content: Vec<u8>,
 }
 
-/// Why there is none.
+/// Why there is no valid sample.
 #[derive(Clone, Debug)]
 pub struct NoSample {
     path: PathBuf,
@@ -126,7 +126,7 @@ impl Sample {
         Ok(lines)
     }
 
-    /// Which holders were there early enough for the sample to have seen them.
+    /// The holders that are old enough to be included in the sample.
     fn knows(&self, outside: &Outside, holder: &Vouched) -> bool {
         outside.counts == Counts::All && holder.since <= self.began.saturating_sub(outside.settle)
     }
@@ -136,7 +136,7 @@ impl Sample {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Vouched {
     pub uid: u32,
-    /// Since when it has held them at the latest, in time since the host's boot.
+    /// The latest possible start of its hold, as time since the host's boot.
     pub since: Duration,
     pub slots: u64,
 }
@@ -159,7 +159,7 @@ fn label(host: &str) -> String {
     host.split('.').next().unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Whose use it is: a user by number or name, and a host.
+/// The user (by number or name) and the host of the use.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 struct Whose {
     uid: Option<u32>,
@@ -168,7 +168,7 @@ struct Whose {
 }
 
 impl Whose {
-    /// With only what tells one seat from another.
+    /// Only with the values that distinguish seats.
     fn of(outside: &Outside, uid: Option<u32>, user: &str, host: &str) -> Self {
         let (by_user, by_host) = outside.shared_by.map_or((true, true), |by| (by.user, by.host));
         let user = if by_user && uid.is_none() { user.to_ascii_lowercase() } else { String::new() };
@@ -197,7 +197,7 @@ impl Used {
         self.count.saturating_add(self.named.len() as u64)
     }
 
-    /// What a sample says, without our own holders and what the launch would use of its group's.
+    /// The use in a sample, without our own holders and the slots of its group that the launch would use.
     pub fn of(
         sample: &Sample,
         lines: &[Line],
@@ -238,8 +238,8 @@ impl Used {
         Self { count: counts.values().fold(0, |sum, count| sum.saturating_add(*count)), named, is_seated }
     }
 
-    /// What there is for a launch beside it. Room is what the limit leaves of what is held and used outside;
-    /// slots that nobody has reserved are filled first.
+    /// The room for a launch besides this use. The room is the limit without held slots and use outside. That
+    /// use first fills slots that are not reserved.
     pub fn vacancy(&self, held: &Occupancy, terms: &Terms) -> Vacancy {
         let mut spans: Vec<Span> = held.spans().to_vec();
         spans.extend(self.named.iter().map(|slot| Span { slots: *slot..=*slot, pid: None }));

@@ -376,7 +376,7 @@ fn what_is_no_lock_file_is_not_made_roots() {
     ann.stderr(
         "
         rungate: only root can create files of root
-        Repositories of your own policy are made when they are first used.
+        Repositories of your own policy are created when they are first used.
         ",
     )
     .status(71);

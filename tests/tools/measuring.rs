@@ -62,7 +62,7 @@ fn line(user: &str, host: &str, amount: i64) -> (String, String, i64) {
     (user.to_owned(), host.to_owned(), amount)
 }
 
-/// "also borrowed ones, not reserved ones"; a user's name may have blanks.
+/// "Borrowed licences count, reserved ones do not."; a user's name may have blanks.
 #[test]
 fn the_licences_in_use_are_counted() {
     assert_eq!(used(&lmstat("lmstat-7.txt", "f1")), [line("ann", "ws17", 1), line("bob", "lab1", 2)]);

@@ -233,7 +233,7 @@ impl LeaseKeeper {
     }
 }
 
-/// Both keys of a host, under a lease and without one, whatever there was.
+/// Writes both keys of a host, under a lease and without one, whatever their state.
 pub(super) fn registration(
     keys: &Keys,
     host: &str,

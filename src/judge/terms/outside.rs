@@ -1,4 +1,4 @@
-//! Use of a repository that rungate did not start, as the policy says that it is measured.
+//! Use of a repository by programs that rungate did not start, and how the policy measures it.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -7,24 +7,24 @@ use super::keyword::Keyword;
 /// Where the directory of root's samples is.
 pub const SAMPLES: &str = "/run/rungate-outside";
 
-/// What a claim has to know of it.
+/// The facts that a claim needs.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Outside {
     /// The file with the last sample.
     pub sample: PathBuf,
-    /// Who may have written it, besides root.
+    /// The user who may have written it, besides root.
     pub owner: u32,
     pub counts: Counts,
     pub stale_after: Duration,
     pub when_stale: WhenStale,
     pub settle: Duration,
-    /// Who asks, and whether each user has a table of their own.
+    /// The requesting user, and whether each user has a separate table.
     pub uid: u32,
     pub is_by_user: bool,
-    /// The node name of this host, and whether each host has a table of its own.
+    /// The node name of this host, and whether each host has a separate table.
     pub host: String,
     pub is_by_host: bool,
-    /// Who has one seat together (`shared_by`).
+    /// The launches that share one seat (`shared_by`).
     pub shared_by: Option<SharedBy>,
 }
 
@@ -35,7 +35,7 @@ pub struct SharedBy {
     pub host: bool,
 }
 
-/// What a sample has.
+/// The use that a sample contains.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Counts {
     /// All use, that of our own programs as well.
@@ -49,13 +49,13 @@ impl Keyword for Counts {
     const WORDS: &'static [(&'static str, Self)] = &[("all", Counts::All), ("others", Counts::Others)];
 }
 
-/// Whose use one answer is about.
+/// The hosts that one answer covers.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Of {
-    /// That of all hosts: a licence server's.
+    /// All hosts: the answer of a licence server.
     #[default]
     Site,
-    /// That of the host on which the command runs. A line without a host is about this one.
+    /// The host on which the command runs. A line without a host is about this one.
     Host,
 }
 

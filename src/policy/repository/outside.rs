@@ -1,4 +1,4 @@
-//! `[repository.NAME.outside]`: how use is measured that rungate did not start.
+//! `[repository.NAME.outside]`: how the use by other programs is measured.
 
 use std::time::Duration;
 
@@ -141,7 +141,7 @@ fn value<T: Default>(written: Option<Written<T>>) -> T {
 }
 
 impl Measuring {
-    /// As an inline table, without what is the default.
+    /// As an inline table, without default values.
     pub(in crate::policy) fn printed(&self) -> String {
         let Self { command, counts, of, every, stale_after, when_stale, settle } = self;
         let mut keys = vec![("command", list(command.iter().map(|word| string(word))))];

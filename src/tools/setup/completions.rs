@@ -1,6 +1,6 @@
-//! `rungate completions SHELL`: the script with which a shell completes command lines of rungate; and, with
-//! words after `--`, the answer to such a script. The script of a shell has only a few fixed lines, because
-//! rungate computes the answer.
+//! `rungate completions SHELL`: prints the script with which a shell completes command lines of rungate. With
+//! words after `--`, it prints the completions for that script. The script of a shell has only a few fixed
+//! lines, because rungate computes the answer.
 
 use std::{
     collections::BTreeSet,

@@ -52,7 +52,7 @@ pub(super) fn run(is_dry_run: bool, situation: &Situation) -> Result<u8, Error> 
     if situation.credentials.uid != 0 {
         let text = "only root can create files of root";
         return Err(Error::new(ExitStatus::System, text)
-            .advise("Repositories of your own policy are made when they are first used.".to_owned()));
+            .advise("Repositories of your own policy are created when they are first used.".to_owned()));
     }
     let policy = situation.load_policy()?;
     let (told, directories, files) = (String::new(), BTreeMap::new(), BTreeSet::new());
