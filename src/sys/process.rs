@@ -128,16 +128,23 @@ pub fn since_boot() -> Option<Duration> {
 /// The same for all: as the host counts it, whatever time namespace this process is in. None if that
 /// cannot be known.
 pub fn since_boot_of_host() -> Option<Duration> {
+    // A process stays in its time namespace until the next exec.
+    static AHEAD: OnceLock<Option<(i64, u64)>> = OnceLock::new();
+    let (seconds, nanoseconds) = (*AHEAD.get_or_init(ahead_of_host))?;
     let here = since_boot()?;
-    let Some(offsets) = read("/proc/self/timens_offsets") else { return Some(here) };
+    let offset = Duration::from_secs(seconds.unsigned_abs());
+    let ahead = here.checked_sub(Duration::from_nanos(nanoseconds))?;
+    if seconds < 0 { ahead.checked_add(offset) } else { ahead.checked_sub(offset) }
+}
+
+/// By how much the boot clock of this process is ahead; none if that cannot be known.
+fn ahead_of_host() -> Option<(i64, u64)> {
+    let Some(offsets) = read("/proc/self/timens_offsets") else { return Some((0, 0)) };
     // The offsets are those of the children's namespace, which may be another one until the next exec.
     if fs::read_link("/proc/self/ns/time").ok()? != fs::read_link("/proc/self/ns/time_for_children").ok()? {
         return None;
     }
-    let (seconds, nanoseconds) = boot_offset(&offsets)?;
-    let offset = Duration::from_secs(seconds.unsigned_abs());
-    let ahead = here.checked_sub(Duration::from_nanos(nanoseconds))?;
-    if seconds < 0 { ahead.checked_add(offset) } else { ahead.checked_sub(offset) }
+    boot_offset(&offsets)
 }
 
 /// By how much the boot clock of a time namespace is ahead: seconds, which may be negative, and nanoseconds,
