@@ -304,7 +304,7 @@ fn an_agent_that_is_killed_again_and_again_in_a_storm_loses_and_doubles_nothing(
         fs::create_dir_all(&slots).expect("a directory");
         set_mode(&slots, 0o777);
         let holders = [(); 3].map(|()| site.test().args(["run", "--", "other"]).spawn());
-        let users = ["games", "nobody", "backup"].into_iter().cycle().take(36);
+        let users = ["games", "nobody", "backup"].into_iter().cycle().take(20);
         let arguments = ["run", "-q", "--wait", "forever", "--", "matlab", "$DIR/work/slots"];
         let launches: Vec<Running> =
             users.map(|user| site.test().user(user).args(arguments).background()).collect();
@@ -313,7 +313,7 @@ fn an_agent_that_is_killed_again_and_again_in_a_storm_loses_and_doubles_nothing(
             holder.close_stdin();
             holder.end();
         }
-        for left in [28, 20, 12, 4] {
+        for left in [16, 12, 8, 4] {
             agent.kill();
             agent = site.agent();
             eventually("some of them have run", || (waiting(&site) <= left).then_some(()));

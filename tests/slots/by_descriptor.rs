@@ -194,10 +194,10 @@ fn storm_of_scripts_and_launches() {
     let body = body.replace("$DIR", site.path("").to_str().expect("a plain path").trim_end_matches('/'));
     site.script("job", &body);
     let by_descriptor = format!(
-        "for i in 1 2 3 4 5 6; do exec 9<\"$(rungate acquire --path job)\"; rungate acquire --fd 9 job 2>/dev/null || exit; \
+        "for i in 1 2 3 4; do exec 9<\"$(rungate acquire --path job)\"; rungate acquire --fd 9 job 2>/dev/null || exit; \
          {body}; exec 9<&-; done"
     );
-    let by_run = "for i in 1 2 3 4 5 6; do rungate run -q -- job || exit; done";
+    let by_run = "for i in 1 2 3 4; do rungate run -q -- job || exit; done";
     let all: Vec<Running> = (0..8)
         .map(|number| if number % 2 == 0 { by_descriptor.as_str() } else { by_run })
         .map(|script| site.test().program("/bin/bash").args(["-c", script]).background())

@@ -140,11 +140,11 @@ pub(crate) fn a_waiter_looks_once_a_second() {
     let _holder = matlab(&site).spawn();
     // The first look of the head comes at once: the holders could have left before it began to watch them.
     let (head, trace) = Trace::begin(&matlab(&site), "all", &["-T"]);
-    looks_once_a_second(&trace.after(6, "poll("), "poll(", 100);
+    looks_once_a_second(&trace.after(5, "poll("), "poll(", 100);
     head.kill();
     let _head = waits(&site, &matlab(&site));
     let (_second, trace) = Trace::begin(&matlab(&site), "all", &["-T"]);
-    looks_once_a_second(&trace.after(6, "F_SETLKW"), "F_SETLKW", 30);
+    looks_once_a_second(&trace.after(5, "F_SETLKW"), "F_SETLKW", 30);
 }
 
 /// When a call ended, of which strace(1) was to tell how long it took.
