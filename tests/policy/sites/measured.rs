@@ -107,9 +107,11 @@ fn gpu_lab() {
         list.starts_with("No slot is held").then_some(())
     });
     says(&site, "GPU-a, 999999999\nGPU-c, 999999999\n");
-    let mut anns = [(); 2].map(|()| run(&site, "ann", "train").background());
-    let [one, other] = &mut anns;
-    assert_eq!([device(one), device(other)], ["1", "3"]);
+    // One after the other: the second gets what is left.
+    let mut one = run(&site, "ann", "train").background();
+    assert_eq!(device(&mut one), "1");
+    let mut other = run(&site, "ann", "train").background();
+    assert_eq!(device(&mut other), "3");
     let full = "...\n[..]gpu-per-user [ann]  2 of 2 used\n...\n";
     run(&site, "ann", "train").stderr(full).status(75);
     let full = "...\n[..]gpu  2 of 4 used, 2 in use outside rungate\n...\n";
