@@ -48,7 +48,7 @@ fn the_site_is_shown_as_each_host_sees_it() {
             mirror  [..] behind
             lease   lost 0 times since the agent started
 
-            HOST VERSION LEASE[gap]WAIT HOLDS
+            HOST VERSION[gap]LEASE[gap]WAIT HOLDS
             lab1 [..][gap]0 seats 1
             lab2 [..][gap]0 seats 1
 
@@ -135,7 +135,7 @@ fn a_site_that_is_lost_says_so() {
             wrong   for [..]: http://127.0.0.1:[..]: [..]
                     check that a majority of the members runs: etcdctl endpoint health --cluster
 
-            HOST VERSION LEASE[gap]WAIT HOLDS
+            HOST VERSION[gap]LEASE[gap]WAIT HOLDS
             lab1 [..][gap]0 -
 
             1 fault[..]
