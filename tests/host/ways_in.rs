@@ -15,7 +15,7 @@ fn packaged(name: &str) -> PathBuf {
 fn told(list: &Test) -> (Vec<(String, String)>, Vec<String>) {
     let text = list.outcome().stdout;
     let (_, ways) = text.split_once("WAY IN").unwrap_or_else(|| panic!("no ways in are told: {text}"));
-    let rows = ways.lines().skip(1).take_while(|line| !line.starts_with("To have")).map(cells);
+    let rows = ways.lines().skip(1).take_while(|line| !line.starts_with("To use")).map(cells);
     let rows: Vec<(String, String)> = rows.collect();
     let remedies =
         ways.lines().skip(1).filter_map(|line| line.strip_prefix("  ")).map(str::to_owned).collect();
