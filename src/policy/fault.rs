@@ -82,6 +82,7 @@ coded! {
         PlaceholderInLog = "placeholder-in-log",
         RuntimeNotFirst = "runtime-not-first",
         SamePath { name: String, first: At } = "same-path",
+        PathsMeet { name: String, first: At } = "paths-meet",
         // Keys that exclude each other.
         Contradiction { key: &'static str, other: &'static str } = "contradiction",
         NeedsKey { key: &'static str, needs: &'static str } = "needs-key",
@@ -133,6 +134,7 @@ impl Fault {
             | Fault::DuplicateCommand { first, .. }
             | Fault::CapturedTwice { first, .. }
             | Fault::ConflictingDefault { first, .. }
+            | Fault::PathsMeet { first, .. }
             | Fault::SamePath { first, .. } => Some((*first, "first defined here")),
             _ => None,
         }
@@ -376,6 +378,11 @@ impl fmt::Display for Fault {
             Fault::SamePath { name, .. } => {
                 write!(f, "repository {} has the same path and other settings", quoted(name))
             }
+            Fault::PathsMeet { name, .. } => write!(
+                f,
+                "this repository and {} can have the same path, and would share slots; give one of them another name",
+                quoted(name)
+            ),
             Fault::Contradiction { key, other } => write!(f, "\"{key}\" and {other} do not go together"),
             Fault::NeedsKey { key, needs } => write!(f, "\"{key}\" has no effect without {needs}"),
             Fault::NothingToDo => {

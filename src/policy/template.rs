@@ -3,6 +3,7 @@
 //! one value safe; this decides how several share one name.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsStr,
     fmt::Write,
     os::unix::ffi::OsStrExt,
@@ -294,6 +295,108 @@ impl PathTemplate {
         let literal = |name: &OsStr| Name::new(vec![Piece::Literal(name.to_string_lossy().into_owned())]);
         (self.start.clone(), self.base.iter().map(literal).chain(self.names.iter().cloned()).collect())
     }
+}
+
+// Two templates can give one path: `a.{command}.lock` and `a.b.{uid}.lock`, for the command `b.4711`. Each is
+// a row of steps, and the rows are walked side by side.
+
+/// A byte of a path, or some bytes of a value.
+#[derive(Clone, Copy)]
+pub(super) enum Step<'t> {
+    Byte(u8),
+    /// The first byte of a value.
+    First(Value<'t>),
+    /// Any number of further ones.
+    More(Value<'t>),
+}
+
+/// What the bytes of a value can be.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'t> {
+    placeholder: &'t Placeholder,
+    reserved: &'t [u8],
+}
+
+impl Value<'_> {
+    fn holds(self, byte: u8) -> bool {
+        if self.placeholder.is_number() {
+            return byte.is_ascii_digit();
+        }
+        byte == b'%' || is_safe(byte) && !self.reserved.contains(&byte)
+    }
+
+    fn begins_with(self, byte: u8) -> bool {
+        match self.placeholder {
+            // A slash, encoded.
+            Placeholder::Directory => byte == b'%',
+            _ => byte != b'.' && self.holds(byte),
+        }
+    }
+}
+
+impl Step<'_> {
+    fn is(self, byte: u8) -> bool {
+        match self {
+            Step::Byte(own) => own == byte,
+            Step::First(value) => value.begins_with(byte),
+            Step::More(value) => value.holds(byte),
+        }
+    }
+}
+
+impl PathTemplate {
+    /// Its path from the root, or from the caller's directory, step by step.
+    pub(super) fn steps(&self) -> Vec<Step<'_>> {
+        let start = match &self.start {
+            Start::At(directory) => directory.join(&self.base),
+            Start::Runtime => Path::new("{runtime}").join(&self.base),
+        };
+        let mut steps: Vec<Step<'_>> = start.as_os_str().as_bytes().iter().copied().map(Step::Byte).collect();
+        for name in &self.names {
+            steps.push(Step::Byte(b'/'));
+            let last = name.pieces.iter().rposition(|piece| matches!(piece, Piece::Value(_)));
+            for (index, piece) in name.pieces.iter().enumerate() {
+                match piece {
+                    Piece::Literal(text) => steps.extend(text.bytes().map(Step::Byte)),
+                    Piece::Value(placeholder) => {
+                        let value = Value { placeholder, reserved: &name.reserved };
+                        steps.extend([Step::First(value), Step::More(value)]);
+                        if name.is_ended && Some(index) != last {
+                            steps.extend(END_OF_VALUE.bytes().map(Step::Byte));
+                        }
+                    }
+                }
+            }
+        }
+        steps
+    }
+}
+
+/// Whether one path can be that of both. Names that are cut because of their length are not compared.
+pub(super) fn can_meet(one: &[Step<'_>], other: &[Step<'_>]) -> bool {
+    let behind = |step: Step<'_>, at: usize| if matches!(step, Step::More(_)) { at } else { at + 1 };
+    let (mut seen, mut todo) = (BTreeSet::new(), vec![(0, 0)]);
+    while let Some((first, second)) = todo.pop() {
+        if !seen.insert((first, second)) {
+            continue;
+        }
+        let pair = (one.get(first).copied(), other.get(second).copied());
+        if let (None, None) = pair {
+            return true;
+        }
+        if let (Some(Step::More(_)), _) = pair {
+            todo.push((first + 1, second));
+        }
+        if let (_, Some(Step::More(_))) = pair {
+            todo.push((first, second + 1));
+        }
+        if let (Some(own), Some(theirs)) = pair
+            && (0..=u8::MAX).any(|byte| own.is(byte) && theirs.is(byte))
+        {
+            todo.push((behind(own, first), behind(theirs, second)));
+        }
+    }
+    false
 }
 
 // Values of unknown origin as parts of file names. A user's text must not lead out of the directory, or to

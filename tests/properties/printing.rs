@@ -215,13 +215,15 @@ fn repositories() -> impl Strategy<Value = String> {
         ],
     ]
     .concat();
-    let env =
-        [common(), vec![any_line(&["path = \"{env.PROJECT}-{arg1}\"", "path = \"{runtime}/{command}\""])]]
-            .concat();
+    let env = [
+        common(),
+        vec![any_line(&["path = \"env/{env.PROJECT}-{arg1}\"", "path = \"{runtime}/env/{command}\""])],
+    ]
+    .concat();
     let project = any_line(&[
         "per = [\"{project}\", \"user\"]",
         "per = \"{project}\"\nlimits = { apollo = 3, \"a*\" = 1, \"@some\" = 2 }",
-        "path = \"{project}/{user}-{project}.lock\"",
+        "path = \"of/{project}/{user}-{project}.lock\"",
     ]);
     let kept = vec![
         any_line(&["per = \"user\"", "per = [\"host\", \"command\"]"]),

@@ -17,6 +17,7 @@ const POLICY: &str = r#"
     if_elapsed = "30d"
 
     [repository.seats]
+    path  = "seats/all.lock"
     limit = 5
 
     [[rule]]
@@ -72,7 +73,7 @@ fn what_has_no_use_any_more_is_removed() {
     run(&site, &["cat"]);
     fs::write(site.repository("notes.lock"), "not a lock file of rungate's").expect("a file");
     let holder = start(&site, &["job", "held"]).spawn();
-    for name in ["old.lock", "held.lock", "paced/x.lock", "seats.lock", "notes.lock"] {
+    for name in ["old.lock", "held.lock", "paced/x.lock", "seats/all.lock", "notes.lock"] {
         age(&site, name);
     }
     let would = "would remove $DIR/repositories/old.lock\n";
@@ -81,7 +82,7 @@ fn what_has_no_use_any_more_is_removed() {
     let removed = "removed 1 of 4 lock files; the others are in use, or were used lately\n";
     site.test().args(["prune"]).stdout(removed).status(0);
     assert!(!is_there(&site, "old.lock"));
-    for name in ["new.lock", "held.lock", "paced/x.lock", "seats.lock", "notes.lock"] {
+    for name in ["new.lock", "held.lock", "paced/x.lock", "seats/all.lock", "notes.lock"] {
         assert!(is_there(&site, name), "{name}");
     }
     site.test().args(["prune"]).status(0);

@@ -95,7 +95,7 @@ impl fmt::Display for Hold {
 // Who keeps the slots of a repository.
 
 /// A key of repositories, with its default for all of them.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Keeper {
     /// A lock file.
     #[default]

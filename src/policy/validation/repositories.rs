@@ -19,7 +19,7 @@ use crate::{
         selector::{
             CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Ids, Principal, entries_of, entry_of,
         },
-        template::{PathTemplate, Placeholder, Start},
+        template::{PathTemplate, Placeholder, Start, Step, can_meet},
         warning::Warning,
         written::{WrittenLimit, WrittenLimits, WrittenRepository},
     },
@@ -32,6 +32,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
     let mut repositories: Vec<Repository> = Vec::new();
     let mut files = HashMap::new();
     let mut keepers = HashMap::new();
+    let mut places: Vec<(usize, At)> = Vec::new();
     for file in book.files {
         for written in &file.written.repositories {
             let reading = Reading { book, written };
@@ -61,9 +62,50 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
                 reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
             }
             repositories.push(repository);
+            places.push((file.layer, written.name.at));
         }
     }
+    find_meetings(book, &repositories, &places);
     repositories
+}
+
+/// Faults for repositories of one layer that would share a file, or a table, with a member of another: a
+/// program could then take slots of the other, or be ended by its rules.
+fn find_meetings(book: &SymbolTable<'_>, repositories: &[Repository], places: &[(usize, At)]) {
+    if repositories.iter().all(|repository| repository.path.placeholders().next().is_none()) {
+        return;
+    }
+    let row = |(index, repository): (usize, &'_ Repository)| {
+        let steps = repository.path.steps();
+        let literal: Vec<u8> = steps
+            .iter()
+            .map_while(|step| match step {
+                Step::Byte(byte) => Some(*byte),
+                Step::First(_) | Step::More(_) => None,
+            })
+            .collect();
+        (places[index].0, repository.keeper(), literal, index)
+    };
+    let mut rows: Vec<_> = repositories.iter().enumerate().map(row).collect();
+    rows.sort();
+    for (at, (layer, keeper, literal, index)) in rows.iter().enumerate() {
+        let path = &repositories[*index].path;
+        if path.placeholders().next().is_none() {
+            continue;
+        }
+        let begins_so = |row: &&(usize, Keeper, Vec<u8>, usize)| {
+            (row.0, row.1) == (*layer, *keeper) && row.2.starts_with(literal)
+        };
+        for (.., other) in rows[at + 1..].iter().take_while(begins_so) {
+            let theirs = &repositories[*other].path;
+            if path.whole() != theirs.whole() && can_meet(&path.steps(), &theirs.steps()) {
+                let (first, second) = (*index.min(other), *index.max(other));
+                let name = repositories[first].name.clone();
+                let first = places[first].1;
+                book.findings.fault(places[second].1, Fault::PathsMeet { name, first });
+            }
+        }
+    }
 }
 
 struct Reading<'b, 'w> {
