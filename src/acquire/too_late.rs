@@ -101,6 +101,10 @@ impl Known<'_> {
         let (Some(expiry), Reason::Full(full)) = (refused.claim.pace.expiry, &refused.reason) else {
             return Ok((None, None));
         };
+        // Its slots would stay taken after its end.
+        if refused.claim.amount.linger.is_some() {
+            return Ok((None, None));
+        }
         let terms = refused.missing(full)?;
         let missing = (full.used() + terms.slots).saturating_sub(terms.limit).max(1);
         let overdue = full.table().overdue(full.holders(), &expiry, now)?.into_iter();

@@ -74,3 +74,54 @@ fn what_was_never_used_is_free() {
     assert!(outcome.stderr.contains("matlab"), "{outcome:?}");
     eventually("it is free", || held(&site).is_empty().then_some(()));
 }
+
+/// A launch of two repositories keeps the slots of each for its own time.
+#[test]
+fn each_repository_has_its_own_time() {
+    needs_root!();
+    let (site, agent) = Site::with_agent(
+        r#"
+        [repository.short]
+        keeper = "agent"
+        limit  = 1
+        linger = "1s"
+        [repository.long]
+        keeper = "agent"
+        limit  = 1
+        linger = "1h"
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["short", "long"]
+        [[rule]]
+        commands = ["viewer"]
+        acquire  = ["short"]
+        "#,
+    );
+    site.program("matlab");
+    site.program("viewer");
+    ends(matlab(&site, "games").spawn());
+    let viewer = || site.test().user("backup").args(["run", "-w", "10m", "--", "viewer"]).background();
+    let mut waits = viewer();
+    assert!(waits.answers(), "it got the slot");
+    matlab(&site, "nobody").stderr("rungate: matlab: not started: both limits are reached\n...\n").status(75);
+    waits.kill();
+    // Written down and read back, too.
+    ends(site.test().user("backup").args(["run", "--", "viewer"]).spawn());
+    agent.kill();
+    let _agent = site.agent();
+    let mut waits = viewer();
+    assert!(waits.answers(), "it got the slot");
+    site.test().args(["list", "long"]).stdout("long: 1 of 1 used\n...\n").status(0);
+}
+
+/// The end of an overdue program would make no room, so no launch ends it; `rungate end --overdue` does.
+#[test]
+fn no_program_is_ended_whose_slot_would_stay() {
+    needs_root!();
+    let (site, _agent) = seats(1, "linger = \"1h\"\nexpire_after = \"1ms\"");
+    let mut running = matlab(&site, "games").spawn();
+    matlab(&site, "backup").stderr(REFUSED).status(75);
+    assert_eq!(held(&site), [(1, running.pid().into())]);
+    running.close_stdin();
+    running.end();
+}

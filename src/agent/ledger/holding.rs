@@ -48,17 +48,38 @@ pub(in crate::agent) struct Holding {
 #[derive(Debug)]
 pub(in crate::agent) struct Lingering {
     pub(in crate::agent) saved: SavedHolding,
-    pub(in crate::agent) held: Vec<memory::Held>,
-    /// Until when, since boot.
-    pub(in crate::agent) until: Duration,
+    /// The slots of each table, and until when they stay taken, since boot.
+    pub(in crate::agent) held: Vec<(memory::Held, Duration)>,
 }
 
 impl Lingering {
-    /// Whether these are slots of the other, and all of them.
+    /// Keeps the slots of each table for as long as the repository says. Until when the last of them stay is
+    /// saved; so the program ended before that by the longest time.
+    pub(in crate::agent) fn new(saved: SavedHolding, held: Vec<memory::Held>) -> Option<Self> {
+        let lingers = |name: &str| saved.tables.iter().find(|of| of.table == name)?.linger;
+        let longest = saved.tables.iter().filter_map(|of| of.linger).max()?;
+        let ended = saved.lingers_until?.saturating_sub(longest);
+        let until = |held: memory::Held| {
+            held.linger();
+            let linger = lingers(held.table().name()).unwrap_or_default();
+            (held, ended.saturating_add(linger))
+        };
+        let held = held.into_iter().map(until).collect();
+        Some(Self { saved, held })
+    }
+
+    /// When the first of the slots are free.
+    pub(in crate::agent) fn next(&self) -> Duration {
+        self.held.iter().map(|(_, until)| *until).min().unwrap_or_default()
+    }
+
+    /// Whether the slots of the other are among these, and none of them stays taken for longer than these.
     pub(in crate::agent) fn covers(&self, other: &Self) -> bool {
-        other.held.iter().all(|theirs| {
-            self.held.iter().any(|own| {
-                own.table().is(theirs.table()) && theirs.slots().iter().all(|slot| own.slots().contains(slot))
+        other.held.iter().all(|(theirs, until)| {
+            self.held.iter().any(|(own, own_until)| {
+                own.table().is(theirs.table())
+                    && own_until >= until
+                    && theirs.slots().iter().all(|slot| own.slots().contains(slot))
             })
         })
     }
@@ -193,13 +214,12 @@ impl Holding {
             |held: &mut memory::Held| held.group().is_some() && lingers(held.table().name()).is_some();
         let held: Vec<memory::Held> = self.held.extract_if(.., stays).collect();
         let longest = held.iter().filter_map(|held| lingers(held.table().name())).max()?;
-        held.iter().for_each(memory::Held::linger);
         let is_held = |of: &&SavedSlots| held.iter().any(|held| held.table().name() == of.table);
         let tables = self.saved.tables.iter().filter(is_held).cloned().collect();
         let until = process::since_boot()?.checked_add(longest)?;
         let hold = Hold::Process;
         let saved = SavedHolding { tables, hold, lingers_until: Some(until), ..self.saved.clone() };
-        Some(Lingering { saved, held, until })
+        Lingering::new(saved, held)
     }
 
     /// Removes the recorded starts, because no program was started. Those of a later start stay.

@@ -11,7 +11,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::Path,
     rc::Rc,
-    time::{Instant, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use self::{
@@ -87,10 +87,11 @@ impl Ledger {
                     if let Some(served) = saved.served_as {
                         holding.held.iter().for_each(|held| held.table().has_had(Number(served.number)));
                     }
-                    if let Some(until) = saved.lingers_until {
-                        holding.held.iter().for_each(memory::Held::linger);
+                    if saved.lingers_until.is_some() {
                         let Holding { saved, held, .. } = holding;
-                        ledger.lingering.insert(number, Lingering { saved, held, until });
+                        if let Some(lingering) = Lingering::new(saved, held) {
+                            ledger.lingering.insert(number, lingering);
+                        }
                         continue;
                     }
                     ledger.watch(number, &holding).map_err(Fatal::Call)?;
@@ -267,7 +268,7 @@ impl Ledger {
             let covered = self.lingering.iter().filter(|(_, other)| lingering.covers(other));
             // A user who starts a short program again and again leaves one entry, not thousands.
             for other in covered.map(|(other, _)| *other).collect::<Vec<_>>() {
-                self.end_lingering(other);
+                self.end_lingering(other, Duration::MAX);
             }
             self.lingering.insert(number, lingering);
         }
@@ -276,16 +277,21 @@ impl Ledger {
 
     /// The lingering slots that are free first, and when.
     pub(super) fn next_lingering(&self) -> Option<(Instant, u64)> {
-        let (until, number) = self.lingering.iter().map(|(number, of)| (of.until, *number)).min()?;
+        let (until, number) = self.lingering.iter().map(|(number, of)| (of.next(), *number)).min()?;
         let left = until.saturating_sub(process::since_boot().unwrap_or(until));
         Some((Instant::now() + left, number))
     }
 
-    /// Its slots do not linger any longer. Returns the tables that have free slots now.
-    pub(super) fn end_lingering(&mut self, number: u64) -> Vec<memory::Table> {
-        let Some(Lingering { saved, held, .. }) = self.lingering.remove(&number) else { return Vec::new() };
-        self.state.forget(number, saved.hold);
-        held.iter().map(|held| held.table().clone()).collect()
+    /// The slots of an entry that stay taken until this time, or less, are free. Returns their tables.
+    pub(super) fn end_lingering(&mut self, number: u64, until: Duration) -> Vec<memory::Table> {
+        let Some(lingering) = self.lingering.get_mut(&number) else { return Vec::new() };
+        let free: Vec<_> = lingering.held.extract_if(.., |(_, end)| *end <= until).collect();
+        if lingering.held.is_empty() {
+            let hold = lingering.saved.hold;
+            self.lingering.remove(&number);
+            self.state.forget(number, hold);
+        }
+        free.iter().map(|(held, _)| held.table().clone()).collect()
     }
 
     /// A program ends now. If there are too many, the user who has most of them loses the oldest.

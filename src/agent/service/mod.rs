@@ -48,6 +48,7 @@ use crate::{
         failure::{Errno, Failure},
         local_socket::Listener,
         poller::{Bell, Interest, Poller},
+        process,
         service_manager::ServiceManager,
     },
 };
@@ -512,7 +513,8 @@ impl Service {
             }
         }
         while let Some((_, number)) = self.local.ledger.next_lingering().filter(is_due) {
-            let tables = self.local.ledger.end_lingering(number);
+            let now = process::since_boot().unwrap_or(Duration::MAX);
+            let tables = self.local.ledger.end_lingering(number, now);
             self.local.serve(&tables);
             self.local.look_again(self.local.sessions.evicting());
         }
