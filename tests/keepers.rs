@@ -138,6 +138,7 @@ over_the_agent! {
             a_member_with_more_takes_the_difference,
             a_member_with_less_keeps_the_first_slot,
             a_group_may_have_all_four_holds,
+            a_waiter_joins_when_its_group_gets_a_slot,
             who_would_join_is_refused_where_nothing_may_start,
             of_alternatives_one_that_is_joined_comes_first,
             a_launch_in_a_member_joins,

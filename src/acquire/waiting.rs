@@ -200,8 +200,8 @@ fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
     blocked
 }
 
-/// Whether a sleeping launch is now the first in some queue without having been woken, or is behind a silent
-/// one.
+/// Whether a sleeping launch is now the first in some queue without having been woken, is behind a silent
+/// one, or can share slots that its group has got meanwhile.
 fn may_go_on(
     acquisition: &Acquisition<'_, '_>,
     place: &PlaceInLine,
@@ -209,6 +209,9 @@ fn may_go_on(
     behind: Option<&(Line, Waiter)>,
 ) -> Result<bool, KeeperError> {
     for line in &blocked.lines {
+        if acquisition.wants.shares(line.table)? {
+            return Ok(true);
+        }
         let ahead = acquisition.nearest_ahead(line, place.standpoint(acquisition.asker))?;
         let is_slept_behind = behind.is_some_and(|(other, _)| other.table == line.table);
         match (ahead, behind) {

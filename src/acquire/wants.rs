@@ -91,6 +91,17 @@ impl<'c> Wants<'c> {
         if self.claims_on(table).iter().any(is_by_rule) { generation } else { 0 }
     }
 
+    /// Whether the launch belongs to a group that has slots of this table now.
+    pub fn shares(&self, table: TableId) -> Result<bool, KeeperError> {
+        for choice in self.choices().filter(|choice| choice.table == table) {
+            let terms = terms_on(table, &[*choice]);
+            if terms.group.is_some() && !self.table(table).view()?.shared(&terms)?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// The claims that must be met in any case: those of demands without an alternative.
     pub fn single(&self) -> impl Iterator<Item = ClaimOnTable<'c>> {
         let single = self.demands.iter().filter(|options| options.alternatives().nth(1).is_none());

@@ -40,7 +40,12 @@ use crate::{
         location::{AgentLocation, Location},
         pace::Expiry,
     },
-    sys::{descriptor::Inherited, process, stamp::FileId},
+    sys::{
+        descriptor::Inherited,
+        process,
+        record_lock::{Bytes, locks_shown_by},
+        stamp::FileId,
+    },
 };
 
 /// What the keepers need of this process.
@@ -280,9 +285,15 @@ impl Table {
         // thousands.
         for span in occupancy.spans() {
             let holders = holder::holders(file, &Occupancy::of(vec![span.clone()]))?;
+            // A record stays when its process has closed the descriptor, and a child keeps the slot.
+            let keeps = |keeper: i32, slots: &Bytes| match locks_shown_by(keeper, file.id()) {
+                Ok(shown) => shown.iter().any(|(_, bytes)| bytes.contains(slots.start())),
+                Err(_) => true,
+            };
             let is_kin = |Holder { keeper, slots: (first, last), .. }: &Holder| {
-                keeper.is_some_and(|keeper| lineage.contains(&keeper))
-                    || nested::is_inherited(file, &slot_bytes(*first, *last), keepers.inherited)
+                let slots = slot_bytes(*first, *last);
+                keeper.is_some_and(|keeper| lineage.contains(&keeper) && keeps(keeper, &slots))
+                    || nested::is_inherited(file, &slots, keepers.inherited)
             };
             if !holders.iter().all(is_kin) {
                 return Ok(false);

@@ -56,6 +56,7 @@ limit = 3
 limits = { ann = 8, "%cad" = 6, "5000-5999" = 1, "@people" = 2 }
 [repository.tokens]
 limit = 100
+outside = { command = ["/usr/lib/rungate/outside/lmstat", "--server", "27000@lic1", "MATLAB"], counts = "all", of = "site", every = "15s", stale_after = "2m", when_stale = "refuse", settle = "30s" }
 [repository.shared]
 keeper = "agent"
 limit = 3

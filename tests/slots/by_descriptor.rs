@@ -2,6 +2,9 @@
 
 use std::fs;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::support::{Ending, Outcome, Running, Site, eventually, listing, seats};
 
 const TWO: &str = r#"
@@ -64,6 +67,21 @@ fn a_descriptor_of_the_shell_keeps_the_slot_until_it_is_closed() {
     assert_eq!(have(&mut shell, LOCK), "status 0\n");
     drop(shell);
     eventually("the shell was killed", || site.held("seats.lock").is_empty().then_some(()));
+}
+
+/// The record still names the shell, which has closed its descriptor: it waits for its child, not for itself.
+#[test]
+fn a_script_waits_for_a_child_that_keeps_the_slot() {
+    let site = site(TWO);
+    let mut shell = shell(&site);
+    assert_eq!(have(&mut shell, LOCK), "status 0\n");
+    assert_eq!(have(&mut shell, "sleep 1000 & exec 9<&-"), "status 0\n");
+    shell.write_line("echo $!");
+    let child: i32 = shell.read_line().trim().parse().expect("a PID");
+    shell.write_line(&format!("{}; echo \"status $?\"", LOCK.replace("--fd 9", "--fd 9 -w 10m")));
+    eventually("it waits", || (site.line("seats.lock").len() == 1).then_some(()));
+    kill(Pid::from_raw(child), Signal::SIGKILL).expect("the child");
+    assert_eq!(shell.read_line(), "status 0\n");
 }
 
 /// The listing names the script, also if it asked from a subshell.

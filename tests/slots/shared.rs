@@ -284,6 +284,44 @@ pub(crate) fn who_is_ended_is_ended_with_the_group() {
     assert_eq!(site.held_numbers("seats.lock"), [2]);
 }
 
+/// "A launch that finds slots of its group uses them, and does not wait": also one that waits behind others when the
+/// group gets them.
+#[test]
+pub(crate) fn a_waiter_joins_when_its_group_gets_a_slot() {
+    needs_root!();
+    let site = site(1, "");
+    let waits = |user: &str| {
+        let waits = site.test().user(user).args(["run", "-w", "10m", "--", "matlab"]).background();
+        site.stands_in_line("seats.lock", &waits);
+        waits
+    };
+    let holder = launch(&site, "backup", "matlab").spawn();
+    let mut first = waits("games");
+    let stranger = waits("nobody");
+    let mut second = waits("games");
+    holder.kill();
+    assert!(first.answers(), "the head got the slot");
+    assert!(second.answers(), "it shares that of its group");
+    let in_line: Vec<i32> = site.line("seats.lock").iter().map(|waiter| waiter.pid).collect();
+    assert_eq!(in_line, [stranger.pid()], "the slot is in use");
+    assert_eq!(site.held_numbers("seats.lock").len(), 1);
+}
+
+/// A group with a member that nothing proves is not passed over in silence: the refusal and `rungate end` name it.
+#[test]
+fn a_group_that_cannot_be_ended_is_named() {
+    needs_root!();
+    let site = site(1, "");
+    site.rungate_in_bin();
+    let lock = "exec 9<\"$(rungate acquire --path matlab)\" && rungate acquire --fd 9 matlab && exec cat";
+    let mut shell = site.test().program("/bin/bash").args(["-c", lock]).background();
+    assert!(shell.answers(), "it has the slot");
+    let mut member = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test().args(["end", "--yes", "seats"]).stderr("rungate: [..]seats[..]\n...\n").status(71);
+    member.close_stdin();
+    member.end();
+}
+
 // What a forged lock can do, and what it cannot.
 
 /// Where the locks of groups begin.
@@ -362,7 +400,8 @@ fn who_can_open_the_file_can_share_and_keep_a_seat() {
     let byte = format!("{}:1", group_byte(&site));
     let mut games = launch(&site, "games", "matlab").spawn();
     let mallory = site.holder("seats.lock", ["ofd", "read", "8:1", &byte]);
-    launch(&site, "backup", "matlab").stderr(REFUSED).status(75);
+    let spared = "rungate: seats: PID [..] was not ended\nrungate: matlab: not started: [..]\n...\n";
+    launch(&site, "backup", "matlab").stderr(spared).status(75);
     games.wait_for_echo();
     games.kill();
     assert_eq!(site.held_numbers("seats.lock"), [1]);

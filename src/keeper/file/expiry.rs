@@ -209,7 +209,16 @@ impl Grouped<'_> {
         let mut slots: Vec<u64> = members.iter().map(|member| member.slot).collect();
         slots.sort_unstable();
         slots.dedup();
-        let jobs = self.jobs(&slots, members, overdue_by.is_some())?;
+        let is_young = |member: &&Membership| {
+            let pid_and_expiry = member.pid.zip(overdue_by);
+            pid_and_expiry.is_some_and(|(pid, (expiry, _))| is_young(pid, expiry))
+        };
+        if members.iter().any(is_young) {
+            return None;
+        }
+        let Some(jobs) = self.jobs(&slots, members, overdue_by.is_some()) else {
+            return unproved(holder, UnverifiedTarget::NoGuardian, slots.len() as u64, overdue_by);
+        };
         let mut all = Vec::new();
         for (slot, job) in &jobs {
             let by = match overdue_by {
@@ -230,7 +239,8 @@ impl Grouped<'_> {
     /// The jobs of all members, each with one of its slots; none if another process has also locked one of
     /// their bytes.
     fn jobs(&self, slots: &[u64], members: &[&Membership], since_when: bool) -> Option<Vec<(u64, Job)>> {
-        let guardian = |lock: &Conflict| lock.pid.filter(|_| Guardian::of(&lock.bytes).is_some());
+        let is_here = |lock: &Conflict| Guardian::of(&lock.bytes).is_some_and(|of| slots.contains(&of.slot));
+        let guardian = |lock: &Conflict| lock.pid.filter(|_| is_here(lock));
         let mut candidates: Vec<i32> = self.locks.iter().filter_map(guardian).collect();
         candidates.extend(members.iter().filter_map(|member| member.pid));
         candidates.sort_unstable();

@@ -133,6 +133,7 @@ impl<'file> View<'file> {
                 && let Some((_, slot)) = grouped_at(first)
                 && terms.allows(slot)
                 && !known.contains(&slot)
+                && self.file.is_read_only(&conflict.bytes)?
                 && self.is_held_by_readers(slot)?
             {
                 return Ok(Some(slot));
