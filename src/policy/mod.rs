@@ -73,6 +73,7 @@ pub use rule::{Action, Rule};
 pub use scenario::{Expectation, Scenario};
 pub use schema::schema;
 pub use selector::Selector;
+pub(crate) use source::is_drop_in;
 pub use source::{LayerText, Proposal, Sources};
 pub(crate) use spelling::nearest;
 

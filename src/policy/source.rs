@@ -450,7 +450,7 @@ impl<'p> Reading<'p> {
 }
 
 /// Whether a file with this name in the directory of drop-ins is one.
-fn is_drop_in(name: &OsStr) -> bool {
+pub(crate) fn is_drop_in(name: &OsStr) -> bool {
     let name = name.as_bytes();
     name.ends_with(b".toml") && !name.starts_with(b".")
 }

@@ -7,7 +7,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::File,
     io::Write,
-    os::fd::{AsFd, OwnedFd},
+    os::fd::{AsFd, BorrowedFd, OwnedFd},
     path::{Path, PathBuf},
 };
 
@@ -21,7 +21,7 @@ use nix::{
     errno::Errno,
     fcntl::renameat,
     sys::stat::{Mode, fchmod},
-    unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, mkdtemp, unlinkat},
+    unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, mkdtemp, symlinkat, unlinkat},
 };
 
 /// The owner and the permissions of a file.
@@ -48,6 +48,22 @@ pub(crate) struct Before {
 impl TrustedDirectory {
     /// Puts a text under a name, with exactly these attributes.
     pub(crate) fn place(&self, name: &OsStr, text: &[u8], attributes: &Attributes) -> Result<(), Failure> {
+        self.place_by(name, |directory, beside| write_beside(directory, beside, text, attributes))
+    }
+
+    /// Puts a link under a name.
+    pub(crate) fn place_link(&self, name: &OsStr, to: &Path) -> Result<(), Failure> {
+        self.place_by(name, |directory, beside| {
+            symlinkat(to, directory, beside).map_err(Failure::of("symlink"))
+        })
+    }
+
+    /// Puts under a name what is made beside it.
+    fn place_by(
+        &self,
+        name: &OsStr,
+        make: impl FnOnce(BorrowedFd<'_>, &OsStr) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
         let directory = self.descriptor().as_fd();
         let beside = beside(name);
         // A leftover of a killed process: only the holder of the lock writes here.
@@ -55,7 +71,7 @@ impl TrustedDirectory {
             Ok(()) | Err(Errno::ENOENT) => {}
             Err(errno) => return Err(Failure { call: "unlink", errno }),
         }
-        let placed = write_beside(directory, &beside, text, attributes).and_then(|()| {
+        let placed = make(directory, &beside).and_then(|()| {
             renameat(directory, beside.as_os_str(), directory, name).map_err(Failure::of("rename"))
         });
         if placed.is_err() {

@@ -17,4 +17,5 @@ mod schema;
 mod semantics;
 mod sites;
 mod standing_faults;
+mod undo;
 pub(crate) mod waiting_examples;

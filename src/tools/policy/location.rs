@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     launch::situation::Situation,
-    policy::{SYSTEM_POLICY, Sources},
+    policy::{SYSTEM_POLICY, Sources, is_drop_in},
     sys::{
         accounts,
         edit_lock::{EditLock, NoLock},
@@ -144,7 +144,7 @@ pub(super) fn path_of_system(name: &OsStr, option: &str) -> Result<PathBuf, Erro
         return Err(Error::new(ExitStatus::Usage, text));
     }
     let path = Sources::system(0).drop_ins().join(name);
-    if !bytes.ends_with(b".toml") || bytes.starts_with(b".") {
+    if !is_drop_in(name) {
         return Err(no_drop_in(&path));
     }
     Ok(path)
@@ -175,9 +175,7 @@ fn sources_of(path: &Path, situation: &Situation) -> Result<Sources, Error> {
     };
     let name = path.file_name().unwrap_or_default();
     if is_in(&system.drop_ins()) {
-        let is_drop_in =
-            name.as_encoded_bytes().ends_with(b".toml") && !name.as_encoded_bytes().starts_with(b".");
-        return if is_drop_in { Ok(system) } else { Err(no_drop_in(path)) };
+        return if is_drop_in(name) { Ok(system) } else { Err(no_drop_in(path)) };
     }
     let is_of_system = system.system.parent().is_some_and(is_in) && Some(name) == system.system.file_name();
     let is_own =
@@ -249,4 +247,12 @@ fn taken(path: &Path, pid: Option<i32>) -> Error {
     });
     let text = format!("{} is being edited by another user{who}", visible(path));
     Error::new(ExitStatus::Full, text).advise("Try again when they are done.".to_owned())
+}
+
+/// The drop-ins of a directory, as policies are read.
+pub(super) fn names(directory: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<OsString> = entries.filter(|name| is_drop_in(name)).collect();
+    names.sort();
+    names
 }

@@ -3,18 +3,30 @@
 
 use std::{
     env,
-    ffi::OsString,
-    fs, io,
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    io::{self, Write as _},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use jiff::Timestamp;
 
-use super::location::Location;
+use super::{
+    location::{Location, names},
+    target,
+};
 use crate::{
     launch::situation::Situation,
     policy::{SYSTEM_POLICY, Sources},
-    sys::{accounts, credentials, failure::errno_of, process},
+    sys::{
+        accounts, credentials,
+        failure::{Errno, errno_of},
+        process,
+        regular_file::{create_directory, create_new},
+        trusted_file::{JudgedDirectories, TrustedDirectory},
+    },
     text::{
         clock::{Clock, system_time},
         escape::visible,
@@ -109,7 +121,7 @@ impl Past {
 
     fn copy(&self, what: &str) -> io::Result<()> {
         let place = self.place();
-        fs::create_dir_all(&place)?;
+        create_directory(&place, 0o755)?;
         // Changes come one after the other: what is there of another one was left by a process that was
         // killed.
         for left in fs::read_dir(&place)?.flatten() {
@@ -118,9 +130,12 @@ impl Past {
             }
         }
         let new = place.join(format!(".new.{}", process::own_pid()));
-        fs::create_dir(&new)?;
+        create_directory(&new, 0o755)?;
+        // It is the last one, even if the clock was set back since the one before.
+        let last = self.copies().first().map(|copy| copy.until + Duration::from_millis(1));
+        let until = last.map_or_else(Timestamp::now, |last| last.max(Timestamp::now()));
         let kept = self.fill(&new, what).and_then(|()| {
-            let name = Clock::stamp(system_time(Timestamp::now())).unwrap_or_default();
+            let name = Clock::stamp(system_time(until)).unwrap_or_default();
             fs::rename(&new, place.join(name))
         });
         if kept.is_err() {
@@ -135,16 +150,20 @@ impl Past {
     fn fill(&self, new: &Path, what: &str) -> io::Result<()> {
         let user = env::var("SUDO_USER").unwrap_or_else(|_| accounts::shown(credentials::own_uid()));
         let one_line = |text: &str| text.replace('\n', " ");
-        fs::write(new.join(NOTE), format!("{}\n{}\n", one_line(&user), one_line(what)))?;
+        let mut note = File::from(create_new(&new.join(NOTE), 0o644)?);
+        writeln!(note, "{}\n{}", one_line(&user), one_line(what))?;
         if self.main.exists() {
             fs::copy(&self.main, new.join("policy.toml"))?;
         }
         let Some(drop_ins) = &self.drop_ins else { return Ok(()) };
-        fs::create_dir(new.join("policy.d"))?;
-        for name in names(drop_ins) {
-            fs::copy(drop_ins.join(&name), new.join("policy.d").join(&name))?;
+        let copies = new.join("policy.d");
+        create_directory(&copies, 0o755)?;
+        let names = names(drop_ins);
+        if names.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let [from, to] = [open(drop_ins)?, open(&copies)?];
+        names.iter().try_for_each(|name| keep(name, &from, &to))
     }
 
     /// The drop-ins that are there now.
@@ -153,11 +172,26 @@ impl Past {
     }
 }
 
-/// The drop-ins of a directory.
-pub(super) fn names(directory: &Path) -> Vec<OsString> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let mut names: Vec<OsString> =
-        entries.filter(|name| name.as_encoded_bytes().ends_with(b".toml")).collect();
-    names.sort();
-    names
+fn open(path: &Path) -> io::Result<TrustedDirectory> {
+    let judged = JudgedDirectories::for_caller(credentials::own_uid());
+    let opened = TrustedDirectory::open(path, &judged).ok().flatten();
+    opened.ok_or_else(|| io::Error::from(Errno::EPERM))
+}
+
+/// Keeps a drop-in with its owner and mode. The text behind a link is kept only if it is root's; otherwise
+/// the copy is the link. The copy of what cannot be read is a directory, and undo leaves that drop-in alone.
+fn keep(name: &OsStr, from: &TrustedDirectory, to: &TrustedDirectory) -> io::Result<()> {
+    let (path, copy) = (from.path().join(name), to.path().join(name));
+    let error = match (target::read(from, name, &path), fs::read_link(&path)) {
+        (Ok((Some(text), attributes)), _) => {
+            let placed = to.place(name, text.as_bytes(), &attributes);
+            return placed.map_err(|failure| io::Error::from(failure.errno));
+        }
+        (_, Ok(target)) => return symlink(target, copy),
+        (Ok((None, _)), Err(_)) => return Ok(()),
+        (Err(error), Err(_)) => error,
+    };
+    let advice = "No copy of it is kept: rungate policy undo leaves it alone.".to_owned();
+    stream::complain(&error.advise(advice).to_string());
+    fs::create_dir(copy)
 }

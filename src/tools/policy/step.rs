@@ -5,7 +5,7 @@ use std::{path::Path, rc::Rc};
 use super::{
     location::Location,
     past::Past,
-    target::{Removal, Target},
+    target::{Link, Removal, Target},
 };
 use crate::{
     policy::{Proposal, Sources},
@@ -42,6 +42,8 @@ pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), 
 pub(super) enum Step {
     /// It gets this text.
     Put(Rc<Target>, String),
+    /// It becomes a link.
+    Link(Link),
     /// It goes.
     TakeAway(Removal),
 }
@@ -51,6 +53,7 @@ impl Step {
     pub(super) fn location(&self) -> &Location {
         match self {
             Self::Put(target, _) => &target.location,
+            Self::Link(link) => &link.location,
             Self::TakeAway(removal) => &removal.location,
         }
     }
@@ -64,7 +67,7 @@ impl Step {
     pub(super) fn is_due(&self) -> bool {
         match self {
             Self::Put(target, text) => target.before.as_ref() != Some(text),
-            Self::TakeAway(_) => true,
+            Self::Link(_) | Self::TakeAway(_) => true,
         }
     }
 
@@ -72,6 +75,7 @@ impl Step {
     pub(super) fn proposal(&self) -> Proposal {
         match self {
             Self::Put(target, text) => target.proposal(text.clone()),
+            Self::Link(link) => link.proposal(),
             Self::TakeAway(removal) => removal.proposal(),
         }
     }
@@ -80,6 +84,7 @@ impl Step {
     fn has_changed(&self) -> Result<bool, Error> {
         match self {
             Self::Put(target, _) => target.has_changed(),
+            Self::Link(link) => Ok(link.has_changed()),
             Self::TakeAway(removal) => Ok(removal.has_changed()),
         }
     }
@@ -88,6 +93,7 @@ impl Step {
     fn make(&self) -> Result<(), Error> {
         match self {
             Self::Put(target, text) => target.put(text),
+            Self::Link(link) => link.put(),
             Self::TakeAway(removal) => removal.take_away(),
         }
     }
@@ -99,6 +105,7 @@ impl Step {
                 let verb = if target.before.is_some() { "replace" } else { "add" };
                 format!("{verb} the {} {}", self.kind(), self.path().shown())
             }
+            Self::Link(_) => format!("put the link {} back", self.path().shown()),
             Self::TakeAway(_) => format!("take {} away", self.path().shown()),
         }
     }
@@ -115,7 +122,7 @@ impl Step {
     /// Its name once done.
     fn done(&self) -> String {
         match self {
-            Self::Put(..) => format!("{} was put in place", self.path().shown()),
+            Self::Put(..) | Self::Link(_) => format!("{} was put in place", self.path().shown()),
             Self::TakeAway(_) => format!("{} was taken away", self.path().shown()),
         }
     }

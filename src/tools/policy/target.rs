@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::location::{Location, distrusted};
+use super::location::{Location, distrusted, names};
 use crate::{
     launch::situation::Situation,
     policy::{Proposal, SYSTEM_POLICY, Sources},
@@ -15,7 +15,7 @@ use crate::{
         atomic_write::{Attributes, Before},
         regular_file,
         trust::InsecurePath,
-        trusted_file::TrustedDirectory,
+        trusted_file::{TrustedDirectory, TrustedFile},
     },
     text::{
         error::{Error, ExitStatus},
@@ -47,6 +47,11 @@ impl Target {
         Ok(Self { location, before, attributes })
     }
 
+    /// The same; a new file gets these attributes.
+    pub(super) fn or_new_with(self, attributes: Attributes) -> Self {
+        if self.before.is_some() { self } else { Self { attributes, ..self } }
+    }
+
     /// Where the policy names it.
     pub(super) fn path(&self) -> &Path {
         &self.location.path
@@ -73,7 +78,7 @@ impl Target {
 }
 
 /// The text under a name and its owner; the owner of the delegation may also own it.
-fn read(
+pub(super) fn read(
     directory: &TrustedDirectory,
     name: &OsStr,
     path: &Path,
@@ -123,7 +128,7 @@ impl Removal {
                 .advise("A policy without a limit is a file with one line: version = 1".to_owned()));
         }
         let directory = Sources::system(0).drop_ins();
-        if !names(&directory).iter().any(|known| known.file_name() == Some(name)) {
+        if !names(&directory).iter().any(|known| known == name) {
             return Err(unknown(name, &directory));
         }
         let location = Location::of_drop_in(name, situation)?;
@@ -150,24 +155,63 @@ impl Removal {
     }
 }
 
+/// A drop-in of the system that becomes a link to a text of a department.
+pub(super) struct Link {
+    pub(super) location: Location,
+    before: Option<State>,
+    to: PathBuf,
+    /// The text of the department.
+    text: String,
+}
+
+impl Link {
+    /// The drop-in with this name as a link to this path; none if it is that already.
+    pub(super) fn of(name: &OsStr, to: PathBuf, situation: &Situation) -> Result<Option<Self>, Error> {
+        let location = Location::of_drop_in(name, situation)?;
+        if fs::read_link(&location.path).is_ok_and(|present| present == to) {
+            return Ok(None);
+        }
+        let path = location.directory.path().join(&to);
+        let owner = regular_file::status_of_target(&path).map_or(0, |status| status.uid);
+        let distrusted = |distrust: InsecurePath| distrusted(&location.path, &distrust);
+        let file = TrustedFile::open_of(&path, situation.credentials.uid, owner).map_err(distrusted)?;
+        let unread = || {
+            let text = format!("{} was a link to {}", location.path.shown(), path.shown());
+            Error::new(ExitStatus::Policy, format!("{text}, where no policy is"))
+        };
+        let bytes = file.ok_or_else(unread)?.read().map_err(distrusted)?;
+        let text = String::from_utf8(bytes).map_err(|_| unread())?;
+        let before = state(&location.path);
+        Ok(Some(Self { location, before, to, text }))
+    }
+
+    /// The policy with it.
+    pub(super) fn proposal(&self) -> Proposal {
+        Proposal { path: self.location.path.clone(), text: Some(self.text.clone()) }
+    }
+
+    /// Whether another file was put there since.
+    pub(super) fn has_changed(&self) -> bool {
+        state(&self.location.path) != self.before
+    }
+
+    /// Puts it in place.
+    pub(super) fn put(&self) -> Result<(), Error> {
+        let Location { directory, name, path, .. } = &self.location;
+        directory.place_link(name, &self.to).map_err(|failure| {
+            Error::new(ExitStatus::System, format!("{} cannot be put in place: {failure}", path.shown()))
+        })
+    }
+}
+
 fn state(path: &Path) -> Option<State> {
     let status = fs::symlink_metadata(path).ok()?;
     Some((status.dev(), status.ino(), status.ctime(), status.ctime_nsec()))
 }
 
-/// The files of a directory that would be read.
-fn names(directory: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut names: Vec<PathBuf> =
-        entries.filter(|path| path.extension().is_some_and(|ending| ending == "toml")).collect();
-    names.sort();
-    names
-}
-
 fn unknown(name: &OsStr, directory: &Path) -> Error {
     let text = format!("there is no drop-in {} in {}", visible(name), directory.shown());
-    let there: Vec<String> =
-        names(directory).iter().filter_map(|path| path.file_name()).map(visible).collect();
+    let there: Vec<String> = names(directory).iter().map(visible).collect();
     let advice = match there.as_slice() {
         [] => "There are no drop-ins.".to_owned(),
         there => format!("There are: {}", there.join(", ")),

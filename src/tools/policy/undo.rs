@@ -1,23 +1,26 @@
 //! `rungate policy log` and `undo`: shows the last changes of the system's policy, or of a user's own, and
 //! undoes them, with the same checks as any other change.
 
-use std::{fs, path::Path, rc::Rc};
+use std::{ffi::OsStr, fs, path::Path, rc::Rc};
 
 use super::{
     install,
-    location::{Location, path_of_system},
-    past::{Past, names},
+    location::{Location, distrusted, names, path_of_system},
+    past::Past,
     step::Step,
-    target::{Removal, Target},
+    target::{self, Link, Removal, Target},
 };
 use crate::{
     cli::UndoArguments,
     launch::situation::Situation,
-    sys::failure::errno_of,
+    sys::{
+        atomic_write::Attributes,
+        trusted_file::{JudgedDirectories, TrustedDirectory},
+    },
     text::{
         clock::{Clock, system_time},
         error::{Error, ExitStatus},
-        escape::visible,
+        escape::Show,
         stream::print,
         table::Table,
     },
@@ -56,30 +59,42 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
 
 /// The steps from the present policy to a copy.
 fn steps(main: Location, copy: &Path, situation: &Situation) -> Result<Vec<Step>, Error> {
-    let read = |path: &Path| {
-        fs::read_to_string(path).map_err(|error| {
-            Error::new(
-                ExitStatus::System,
-                format!("{} cannot be read: {}", visible(path), errno_of(&error).desc()),
-            )
-        })
-    };
-    let put =
-        |location: Location, text: String| Ok::<Step, Error>(Step::Put(Rc::new(Target::at(location)?), text));
-    let drop_ins = Past::of(&main).map(|past| past.drop_ins()).unwrap_or_default();
-    let text = copy.join("policy.toml");
+    let present = Past::of(&main).map(|past| past.drop_ins()).unwrap_or_default();
+    let drop_ins = copy.join("policy.d");
+    let (text, _) = kept(copy, "policy.toml".as_ref(), situation)?;
     // If there was none, nothing was limited.
-    let text = if text.exists() { read(&text)? } else { "version = 1\n".to_owned() };
-    let mut steps = vec![put(main, text)?];
-    let before = names(&copy.join("policy.d"));
+    let text = text.unwrap_or_else(|| "version = 1\n".to_owned());
+    let mut steps = vec![Step::Put(Rc::new(Target::at(main)?), text)];
+    let before = names(&drop_ins);
     for name in &before {
-        let location = Location::of_path(&path_of_system(name, "the copy")?, situation)?;
-        steps.push(put(location, read(&copy.join("policy.d").join(name))?)?);
+        let link = fs::read_link(drop_ins.join(name));
+        if let Ok(to) = link {
+            steps.extend(Link::of(name, to, situation)?.map(Step::Link));
+        } else if drop_ins.join(name).is_file() {
+            let (text, attributes) = kept(&drop_ins, name, situation)?;
+            let target = Target::of_path(&path_of_system(name, "the copy")?, situation)?;
+            let target = Rc::new(target.or_new_with(attributes));
+            steps.extend(text.map(|text| Step::Put(target, text)));
+        }
     }
-    for name in drop_ins {
+    for name in present {
         if !before.contains(&name) {
             steps.push(Step::TakeAway(Removal::of(&name, situation)?));
         }
     }
     Ok(steps)
+}
+
+/// A file of a copy, which no other user can have written.
+fn kept(
+    directory: &Path,
+    name: &OsStr,
+    situation: &Situation,
+) -> Result<(Option<String>, Attributes), Error> {
+    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+    let path = directory.join(name);
+    let opened =
+        TrustedDirectory::open(directory, &judged).map_err(|distrust| distrusted(&path, &distrust))?;
+    let gone = || Error::new(ExitStatus::System, format!("there is no directory {}", directory.shown()));
+    target::read(&opened.ok_or_else(gone)?, name, &path)
 }

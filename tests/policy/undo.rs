@@ -1,0 +1,168 @@
+//! `rungate policy undo` where the policy has drop-ins of departments, links, and files that are no drop-ins.
+
+use std::{
+    fs,
+    os::unix::fs::{MetadataExt, chown, symlink},
+    path::PathBuf,
+};
+
+use crate::support::{Ending, Outcome, Site, needs_root, set_mode};
+
+/// A system's policy with this limit, which delegates a drop-in to cadadm.
+fn main(limit: u32) -> String {
+    format!(
+        "version = 1\n\n[delegate.\"20-cad.toml\"]\nowner = \"cadadm\"\nusers = [\"%cad\"]\ncommands = [\"matlab\"]\n\n\
+         [repository.matlab]\nlimit = {limit}\n"
+    )
+}
+
+const OF_CAD: &str =
+    "version = 1\n\n[repository.own]\nlimit = 1\n\n[[rule]]\nname = \"cad\"\nacquire = [\"own\"]\n";
+
+fn site() -> Site {
+    let site = Site::new();
+    site.directory_over_run();
+    site.account("cadadm", &["cad"]);
+    site.system_file("policy.toml", &main(1));
+    set_mode(&site.path("etc/rungate"), 0o755);
+    fs::create_dir_all(drop_in(&site, "")).expect("policy.d");
+    set_mode(&drop_in(&site, ""), 0o755);
+    site
+}
+
+fn drop_in(site: &Site, name: &str) -> PathBuf {
+    site.path("etc/rungate/policy.d").join(name)
+}
+
+fn is_cadadms(site: &Site, path: &str) {
+    chown(site.path(path), Some(site.user("cadadm").uid), None).expect("chown");
+}
+
+#[track_caller]
+fn policy(site: &Site, arguments: &[&str]) -> Outcome {
+    let outcome = site.test().args(["policy"]).args(arguments).args(["--yes"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{arguments:?}: {}{}", outcome.stdout, outcome.stderr);
+    outcome
+}
+
+/// Makes this the limit.
+#[track_caller]
+fn change(site: &Site, limit: u32) -> Outcome {
+    site.write("work/new.toml", &main(limit));
+    policy(site, &["install", "--name", "policy.toml", "new.toml"])
+}
+
+#[track_caller]
+fn undone(site: &Site, limit: u32) {
+    policy(site, &["undo"]);
+    assert_eq!(fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy"), main(limit));
+}
+
+/// A link of root into the directory of a department stays, and its text is no part of a change.
+#[test]
+fn a_link_to_a_department_is_kept_as_a_link() {
+    needs_root!();
+    let site = site();
+    fs::create_dir(site.path("cad")).expect("a directory of cad");
+    site.write("cad/cad.toml", OF_CAD);
+    is_cadadms(&site, "cad");
+    is_cadadms(&site, "cad/cad.toml");
+    set_mode(&site.path("cad"), 0o755);
+    let (link, to) = (drop_in(&site, "20-cad.toml"), site.path("cad/cad.toml"));
+    symlink(&to, &link).expect("a link");
+    change(&site, 2);
+    let later = format!("{OF_CAD}# later\n");
+    fs::write(&to, &later).expect("cadadm's change");
+    undone(&site, 1);
+    assert_eq!(fs::read_to_string(&to).expect("cadadm's"), later, "it is not root's change");
+    policy(&site, &["install", "--remove", "20-cad.toml"]);
+    policy(&site, &["undo"]);
+    assert_eq!(fs::read_link(&link).expect("the link again"), to);
+
+    // A FIFO keeps no change, and no copy, from being made; nor does nothing at all.
+    fs::remove_file(&to).expect("cadadm's");
+    nix::unistd::mkfifo(&to, nix::sys::stat::Mode::from_bits_truncate(0o644)).expect("a FIFO");
+    change(&site, 3);
+    undone(&site, 1);
+    fs::remove_file(&to).expect("cadadm's");
+    change(&site, 4);
+    undone(&site, 1);
+    assert_eq!(fs::read_link(&link).expect("the link"), to);
+}
+
+/// A file of a department in the system's directory comes back with its owner and mode; one that is too long
+/// is neither kept nor taken away.
+#[test]
+fn a_departments_file_stays_the_departments() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.d/20-cad.toml", OF_CAD);
+    is_cadadms(&site, "etc/rungate/policy.d/20-cad.toml");
+    let file = drop_in(&site, "20-cad.toml");
+    set_mode(&file, 0o640);
+    policy(&site, &["install", "--remove", "20-cad.toml"]);
+    policy(&site, &["undo"]);
+    let status = fs::metadata(&file).expect("the drop-in again");
+    assert_eq!((status.uid(), status.mode() & 0o7777), (site.user("cadadm").uid, 0o640));
+    fs::File::options()
+        .write(true)
+        .open(&file)
+        .and_then(|file| file.set_len(200 << 20))
+        .expect("a long file");
+    let told = change(&site, 2).stderr;
+    assert!(told.contains("No copy of it is kept: rungate policy undo leaves it alone."), "{told}");
+    undone(&site, 1);
+    assert_eq!(fs::metadata(&file).expect("it is there").len(), 200 << 20);
+}
+
+/// Files in the directory that are no drop-ins are no part of a change.
+#[test]
+fn hidden_files_are_left_alone() {
+    needs_root!();
+    let site = site();
+    change(&site, 2);
+    fs::write(drop_in(&site, ".hid.toml"), "version = 1\n").expect("a hidden file");
+    symlink("ann@host.123", drop_in(&site, ".#x.toml")).expect("a lock of emacs");
+    undone(&site, 1);
+    change(&site, 3);
+    undone(&site, 1);
+    assert!(drop_in(&site, ".hid.toml").exists() && drop_in(&site, ".#x.toml").is_symlink());
+}
+
+/// The copy of the last change is the last one, also after the clock was set back by a year.
+#[test]
+fn a_clock_that_is_set_back_reorders_nothing() {
+    needs_root!();
+    let site = site();
+    (2..13).for_each(|limit| drop(change(&site, limit)));
+    let past = site.path("etc/rungate/policy.past");
+    for copy in fs::read_dir(&past).expect("the copies").flatten() {
+        let name = copy.file_name().into_string().expect("a time");
+        let (year, rest) = name.split_at(4);
+        let next = year.parse::<u32>().expect("a year") + 1;
+        fs::rename(copy.path(), past.join(format!("{next}{rest}"))).expect("rename");
+    }
+    change(&site, 20);
+    undone(&site, 12);
+}
+
+/// The copies are what root installs next, so no other user can write to them.
+#[test]
+fn copies_are_no_other_users_to_change() {
+    needs_root!();
+    let site = site();
+    site.write("work/new.toml", &main(2));
+    let test = site.test().args(["policy", "install", "--yes", "--name", "policy.toml", "new.toml"]);
+    let ending = test.through(["sh", "-c", "umask 0; exec \"$@\"", "sh"]).outcome().ending;
+    assert_eq!(ending, Ending::Status(0));
+    let past = site.path("etc/rungate/policy.past");
+    let copy = fs::read_dir(&past).expect("the copies").flatten().next().expect("a copy").path();
+    for path in [&past, &copy, &copy.join("policy.d"), &copy.join("policy.toml"), &copy.join("note")] {
+        let mode = fs::metadata(path).expect("it is there").mode();
+        assert_eq!(mode & 0o022, 0, "{}: {mode:o}", path.display());
+    }
+    set_mode(&copy, 0o777);
+    let outcome = site.test().args(["policy", "undo", "--yes"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(78), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("all users can write to it"), "{}", outcome.stderr);
+}
