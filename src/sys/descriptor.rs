@@ -80,8 +80,8 @@ impl Inherited {
         Self { files, carriers: Vec::new() }
     }
 
-    /// The same, if the caller's descriptor with this number must keep slots.
-    pub fn carried_by(mut self, number: RawFd) -> Result<Self, Unfit> {
+    /// Has the caller's descriptor with this number keep slots.
+    pub fn carry_by(&mut self, number: RawFd) -> Result<(), Unfit> {
         let open = unsafe_calls::inherited(number);
         let flags = fcntl(open, FcntlArg::F_GETFL).map_err(|_| Unfit::Closed)?;
         if !self.files.iter().any(|(known, _)| *known == number) {
@@ -91,7 +91,7 @@ impl Inherited {
             return Err(Unfit::WriteOnly);
         }
         self.carriers.push(number);
-        Ok(self)
+        Ok(())
     }
 
     /// Whether descriptors of the caller must keep the slots, and none of ours.

@@ -135,6 +135,122 @@ fn all_or_none() {
     assert_eq!(site.held_numbers(&per_user), [1], "as flock does");
 }
 
+const HELD: &str = r#"
+    [repository.a]
+    limit = 1
+
+    [repository.b]
+    limit = 1
+
+    [repository.soft]
+    limit   = 1
+    enforce = false
+
+    [repository.pause]
+    limit      = 1
+    if_elapsed = "1h"
+
+    [[rule]]
+    name     = "either"
+    commands = ["either"]
+    acquire  = [{ any_of = ["a", "b"] }]
+
+    [[rule]]
+    name     = "both"
+    commands = ["both"]
+    acquire  = ["a", "b"]
+
+    [[rule]]
+    name     = "one"
+    commands = ["one"]
+    acquire  = ["a"]
+
+    [[rule]]
+    name     = "a-soft"
+    commands = ["a-soft"]
+    acquire  = ["a", "soft"]
+
+    [[rule]]
+    name     = "soft"
+    commands = ["soft"]
+    acquire  = ["soft"]
+
+    [[rule]]
+    name     = "pause"
+    commands = ["pause", "free"]
+    acquire  = ["pause"]
+
+    [[rule]]
+    name     = "free"
+    commands = ["free"]
+    action   = "exempt"
+    "#;
+
+/// It changes nothing if the descriptors keep what the command needs, even if some of them keep nothing.
+#[test]
+fn what_is_held_already_is_enough() {
+    let site = site(HELD);
+    let mut shell = shell(&site);
+    let open = |command: &str| {
+        format!("{{ read -r a; read -r b; }} < <(rungate acquire --path {command}); exec 7<\"$a\" 8<\"$b\"")
+    };
+    assert_eq!(have(&mut shell, &open("either")), "status 0\n");
+    for _ in 0..2 {
+        assert_eq!(have(&mut shell, "rungate acquire --fd 7 --fd 8 either"), "status 0\n");
+        assert_eq!((site.held_numbers("a.lock"), site.held("b.lock").len()), (vec![1], 0));
+    }
+    assert_eq!(have(&mut shell, "rungate acquire --fd 7 --fd 8 both 2>/dev/null"), "status 64\n");
+    assert_eq!(have(&mut shell, "rungate acquire --fd 7 both 2>/dev/null"), "status 64\n", "b is missing");
+    // Two descriptors of one file.
+    assert_eq!(have(&mut shell, &format!("{}; exec 8<\"$a\"", open("either"))), "status 0\n");
+    for _ in 0..2 {
+        assert_eq!(have(&mut shell, "rungate acquire --fd 7 --fd 8 one"), "status 0\n");
+    }
+    // A repository that is full and not enforced.
+    let mut other = self::shell(&site);
+    let soft = "exec 9<\"$(rungate acquire --path soft)\" && rungate acquire --fd 9 soft";
+    assert_eq!(have(&mut other, soft), "status 0\n");
+    assert_eq!(have(&mut shell, &open("a-soft")), "status 0\n");
+    for _ in 0..2 {
+        assert_eq!(have(&mut shell, "rungate acquire --fd 7 --fd 8 a-soft 2>/dev/null"), "status 0\n");
+    }
+}
+
+/// Slots that are given back because the variables could not be printed begin no pause.
+#[test]
+fn variables_that_cannot_be_printed_begin_no_pause() {
+    let site = site(HELD);
+    let open = "exec 9<\"$(rungate acquire --path pause)\";";
+    let script = format!("{open} rungate acquire --fd 9 --export pause >/dev/full");
+    assert_eq!(outcome(&site, &script).ending, Ending::Status(71));
+    assert_eq!(outcome(&site, &format!("{open} rungate acquire --fd 9 pause")).ending, Ending::Status(0));
+    assert_eq!(outcome(&site, &format!("{open} rungate acquire --fd 9 pause")).ending, Ending::Status(69));
+}
+
+/// The script of rungate-acquire(1) continues for an exempt user, whose command needs no slots.
+#[test]
+fn a_script_of_an_exempt_user_continues() {
+    let site = site(HELD);
+    let script =
+        "exec 9<\"$(rungate acquire --path free)\" || exit; rungate acquire --fd 9 free || exit; echo on";
+    let Outcome { stdout, stderr, ending } = outcome(&site, script);
+    assert_eq!((stdout.as_str(), stderr.as_str(), ending), ("on\n", "", Ending::Status(0)));
+}
+
+/// A process that has replaced itself by the same command is one holder, however many locks it has.
+#[test]
+fn a_process_with_several_locks_is_one_holder() {
+    let site = site(&seats(1, "hold = \"descriptor\"\nshared_by = \"user\"", &["job"]));
+    let script = "exec rungate run --as job -- sh -c 'exec rungate run --as job -- cat'";
+    let mut chain = site.test().program("/bin/bash").args(["-c", script]).background();
+    chain.write_line("ready");
+    assert_eq!(chain.read_line(), "ready\n");
+    let listed = listing(&site.test());
+    let holders = listed[0]["holders"].as_array().expect("holders");
+    let pids: Vec<&serde_json::Value> = holders.iter().map(|one| &one["pid"]).collect();
+    assert_eq!(pids, [&serde_json::Value::from(chain.pid())], "{listed:?}");
+}
+
 /// Each lock file needs a descriptor, and each descriptor a lock file; nothing is taken otherwise.
 #[test]
 fn what_cannot_keep_a_slot_is_refused() {

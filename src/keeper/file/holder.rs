@@ -356,11 +356,13 @@ fn with_others(file: &LockFile, holders: Vec<Holder>) -> Result<Vec<Holder>, Rep
 
 fn with_members(holder: Holder, members: &[&Membership], descriptions: &[(i32, Bytes)]) -> Holder {
     let mut seen: Vec<i32> = members.iter().filter_map(|member| member.pid).collect();
-    seen.extend(owners(members, descriptions));
+    // A process that has replaced itself may have several locks.
+    let owners = owners(members, descriptions);
+    let unseen = members.len().saturating_sub(seen.len()).saturating_sub(owners.len());
+    seen.extend(owners);
     seen.sort_unstable();
     seen.dedup();
     seen.truncate(members.len());
-    let unseen = members.len().saturating_sub(seen.len());
     let own = |pid: i32| holder.pid == Some(pid) || holder.keeper == Some(pid);
     let is_seen = seen.iter().any(|pid| own(*pid));
     let mut others: Vec<Holder> = seen

@@ -12,7 +12,8 @@ use crate::{
     acquire::grant::Grant,
     cli::AcquireArguments,
     judge::terms::{
-        keyword::{Hold, Keyword},
+        claim::Claim,
+        keyword::{Admit, Hold, Keyword},
         location::Location,
     },
     keeper::file::{
@@ -26,6 +27,7 @@ use crate::{
     sys::{
         descriptor::{Inherited, Unfit},
         process, regular_file,
+        stamp::FileId,
     },
     text::{
         error::{Error, ExitStatus},
@@ -42,11 +44,9 @@ pub(crate) fn run(arguments: &AcquireArguments, policy: Option<PathBuf>) -> Resu
         return session.run(&Paths);
     }
     let mut inherited = Inherited::scan();
-    for number in &arguments.fd {
-        inherited = inherited.carried_by(*number).map_err(|unfit| unusable(*number, unfit, &options))?;
-    }
+    let unfit = arguments.fd.iter().find_map(|number| Some((*number, inherited.carry_by(*number).err()?)));
     let session = Session { inherited, ..session };
-    session.run(&ByDescriptor { is_exported: arguments.export })
+    session.run(&ByDescriptor { is_exported: arguments.export, unfit })
 }
 
 /// The message for a descriptor that can keep nothing.
@@ -68,6 +68,8 @@ struct Paths;
 struct ByDescriptor {
     /// Whether the variables that a program would find are printed.
     is_exported: bool,
+    /// A descriptor that can keep nothing.
+    unfit: Option<(RawFd, Unfit)>,
 }
 
 /// The program behind the command, or one that is supposed: nothing is executed.
@@ -114,7 +116,16 @@ impl Purpose for Paths {
         supposed(session, opened)
     }
 
-    fn consider(&self, session: &Session<'_>, wanted: &LaunchSpec<'_>, _: bool) -> Result<Option<u8>, Error> {
+    fn consider(
+        &self,
+        session: &Session<'_>,
+        wanted: &LaunchSpec<'_>,
+        is_exempt: bool,
+    ) -> Result<Option<u8>, Error> {
+        if is_exempt {
+            // A script opens it, and continues.
+            return print("/dev/null\n").map(Some);
+        }
         let command = &session.options.command;
         let bases = BaseDirectories::default();
         let mut text = String::new();
@@ -164,6 +175,9 @@ impl Purpose for ByDescriptor {
         if is_exempt {
             return Ok(Some(ExitStatus::Success as u8));
         }
+        if let Some((number, unfit)) = self.unfit {
+            return Err(unusable(number, unfit, options));
+        }
         let places = lock_files(wanted, options)?;
         let command = visible(&options.command);
         if wanted.hold > Hold::Descriptor {
@@ -186,19 +200,22 @@ impl Purpose for ByDescriptor {
         }
         // As with flock: a descriptor that already has the lock keeps it.
         let slots = slot_bytes(1, LAST_SLOT);
-        let (held, free): (Vec<RawFd>, Vec<RawFd>) = inherited
-            .carriers()
-            .map(|(number, _)| number)
-            .partition(|number| inherited.has_locked(*number, &slots));
-        match (held.first(), free.first()) {
-            (Some(_), None) => Ok(Some(ExitStatus::Success as u8)),
-            (Some(held), Some(_)) => {
-                let text = format!("{command}: descriptor {held} keeps a slot already, and others keep none");
-                let advice = format!("To give it back: exec {held}<&-");
-                Err(Error::new(ExitStatus::Usage, text).advise(Some(advice)))
-            }
-            (None, _) => Ok(None),
+        let held: Vec<(RawFd, FileId)> =
+            inherited.carriers().filter(|(number, _)| inherited.has_locked(*number, &slots)).collect();
+        let Some((first, _)) = held.first() else { return Ok(None) };
+        let is_met = |claim: &Claim<'_>| match &claim.location {
+            _ if claim.amount.admit == Admit::Unenforced => true,
+            Location::File(file) => held.iter().any(|(_, id)| is_at(&LockPath::of(file), *id)),
+            Location::Agent(_) | Location::Memory(_) => false,
+        };
+        let mut demands = wanted.demands.iter();
+        if demands.all(|demand| demand.alternatives().any(|claims| claims.iter().all(is_met))) {
+            return Ok(Some(ExitStatus::Success as u8));
         }
+        let text =
+            format!("{command}: descriptor {first} keeps a slot already, but the command needs others too");
+        let advice = format!("To give it back: exec {first}<&-");
+        Err(Error::new(ExitStatus::Usage, text).advise(Some(advice)))
     }
 
     fn use_slots(
@@ -214,8 +231,12 @@ impl Purpose for ByDescriptor {
             // The record is for people only: the slots are kept even if it cannot be written.
             let _ = grant.record_command(caller);
         }
-        if self.is_exported {
-            print(&exports(session, &grant))?;
+        if self.is_exported
+            && let Err(error) = print(&exports(session, &grant))
+        {
+            // Nothing was acquired, so no pause begins.
+            let _ = grant.withdraw();
+            return Err(error);
         }
         journal.started(wanted, &grant, turn.since());
         // The caller's descriptors keep them.
