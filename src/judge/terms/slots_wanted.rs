@@ -124,9 +124,12 @@ impl fmt::Display for WhyUnclear {
                 write!(formatter, "no number of slots follows \"{}\"", after.shown())
             }
             Self::AboveTable { number, greatest } => {
+                // A number that is larger than any that can be kept is the largest one.
+                let (more, number) =
+                    if *number == u32::MAX { ("more than ", number - 1) } else { ("", *number) };
                 write!(
                     formatter,
-                    "the command line names {number}, and the table of slots_from ends at {greatest}"
+                    "the command line names {more}{number}, and the table of slots_from ends at {greatest}"
                 )
             }
         }

@@ -65,6 +65,8 @@ fn abaqus_tokens() {
             ",
         )
         .status(78);
+    let many = abaqus("ann", &["cpus=99999999999999999999"]).outcome().stderr;
+    assert!(many.contains("the command line names more than 4294967294, and the table"), "{many}");
     abaqus("ann", &["cpus=all"])
         .stderr(
             "
