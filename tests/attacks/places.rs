@@ -69,7 +69,7 @@ const PROJECTS: &str = r#"
     limit = 2
 
     [repository.fixed]
-    path  = "projects/precious"
+    path  = "projects/of/precious"
     limit = 2
 
     [[rule]]

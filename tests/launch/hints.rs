@@ -465,7 +465,14 @@ const SCENES: [Scene; 10] = [
 ];
 
 /// What begins like a hint in the sources and no scene pastes: how it begins, and why not.
-const ELSEWHERE: [(&str, &str); 28] = [
+const ELSEWHERE: [(&str, &str); 32] = [
+    ("rungate measure runs it", "prose"),
+    ("rungate policy undo leaves", "prose"),
+    ("systemctl restart rungate-agent", "for a machine with systemd"),
+    (
+        "rungate measure; systemctl ",
+        "measuring executes the first, and the other is for a machine with systemd",
+    ),
     ("rungate acquire --path ", "pasted by slots::by_descriptor, in the shell that opens the descriptor"),
     ("rungate policy log", "executed by policy::install, after each change"),
     ("rungate explain -- cargo test", "of init --for agents: tools::init reads it"),

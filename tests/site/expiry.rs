@@ -208,33 +208,6 @@ fn a_host_ends_its_holders_by_its_own_policy() {
     has_its_turn(next);
 }
 
-/// A host knows only the name of the table. Where several of its repositories could have that, the most
-/// patient one counts.
-#[test]
-fn a_host_ends_nobody_whom_one_of_its_repositories_leaves_alone() {
-    needs_etcd!();
-    let etcd = Etcd::shared();
-    let settings = etcd.settings(&Etcd::prefix(), super::LASTING);
-    let with = |patience: &str| {
-        let of_command =
-            format!("[repository.lab]\nkeeper = \"site\"\nlimit = 1\nper = \"command\"\n{patience}\n");
-        let own = seats(1, OVERDUE).replace("repository.seats", "repository.\"lab.matlab\"");
-        of_command + &own.replace("[\"seats\"]", "[\"lab.matlab\"]")
-    };
-    let [one, two] =
-        [("lab1", ""), ("lab2", OVERDUE)].map(|(name, patience)| Host::new(name, &with(patience), &settings));
-    let mut running = matlab(&one, "games").spawn();
-    // Both repositories list the table.
-    eventually("the slot is seen", || (held(&two) > 0).then_some(()));
-    is_told_to_go_on(&two);
-    give(&one, &with("expire_after = \"1h\""));
-    is_told_to_go_on(&two);
-    assert!(running.answers());
-    give(&one, &with(OVERDUE));
-    has_its_turn(waits(&two, "backup"));
-    assert_eq!(running.end().ending, Ending::Signal(2));
-}
-
 /// The agent of the holder's host is away: nobody is ended, and that is told; when it is back it does so.
 #[test]
 fn an_agent_that_was_away_heeds_the_notice_when_it_is_back() {

@@ -308,8 +308,4 @@ fn the_shortest_wait_and_the_strongest_hold_of_those_that_say_count_and_else_the
     assert_eq!(settled(&most, None, None), (minutes(5), Hold::Supervisor));
     assert_eq!(settled(&said, Some(minutes(1)), Some(Hold::Tree)), (minutes(1), Hold::Tree));
     assert_eq!(settled(&policy("", "wait = \"forever\""), None, None), (Wait::Forever, Hold::Descriptor));
-    // Of two repositories that are one file the shorter `max_wait` counts.
-    let other = "[repository.b]\npath = \"/run/rungate/{user}.lock\"\nlimit = 1\nmax_wait = \"7m\"\n[[rule]]\nacquire = [\"b\"]\n";
-    let both = policy("path = \"/run/rungate/ann.lock\"\nmax_wait = \"20m\"", "") + other;
-    assert_eq!(settled(&both, Some(minutes(30)), None).0, minutes(7));
 }
