@@ -21,6 +21,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
 use crate::support::{Ending, Outcome, Running, Site, Test, eventually, needs_root, skip};
 
 /// The files of the page, by their paths, and the text of each.
@@ -542,20 +545,30 @@ fn logged() -> Site {
     site
 }
 
+/// A program that follows the log, below a shell that is killed alone. It ends with the test.
+struct Follower(i32);
+
+impl Drop for Follower {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = kill(Pid::from_raw(self.0), Signal::SIGKILL);
+    }
+}
+
 /// Something that follows the log, once it does: `history -f` prints what is logged from then on.
-fn following(site: &Site, pid: i32) {
+fn following(site: &Site, pid: i32) -> Follower {
     let log = site.path("work/log.jsonl").canonicalize().expect("the log");
     let opens = |pid: i32| {
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        descriptors.flatten().any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == log)).then_some(())
+        descriptors.flatten().any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == log)).then_some(pid)
     };
     let below = |pid: i32| -> Vec<i32> {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
         children.split_whitespace().filter_map(|child| child.parse().ok()).collect()
     };
-    eventually("the log is followed", || {
+    Follower(eventually("the log is followed", || {
         std::iter::once(pid).chain(below(pid)).chain(below(pid).into_iter().flat_map(below)).find_map(opens)
-    });
+    }))
 }
 
 /// The service posts each refusal, and nothing else, to a real web server; one that does not answer stops nothing.
@@ -572,7 +585,7 @@ fn webhook() {
     let server = TcpListener::bind("127.0.0.1:0").expect("a port");
     let hook = format!("http://{}/hooks/4711", server.local_addr().expect("its address"));
     let service = shell(&site, &start).env("HOOK", &hook).background();
-    following(&site, service.pid());
+    let _follower = following(&site, service.pid());
     let _holder = site.test().args(["run", "--", "matlab"]).spawn();
     site.test()
         .args(["run", "--", "matlab"])
@@ -599,7 +612,7 @@ fn mail() {
     site.script("mail", "#!/bin/sh\necho \"mail $*\"\ncat\n");
     site.script("rungate-mail", &recipe("/usr/local/lib/rungate-mail"));
     let mut script = shell(&site, "exec rungate-mail").background();
-    following(&site, script.pid());
+    let _follower = following(&site, script.pid());
     let event = |event: &str| {
         format!(
             "{{\"format\":1,\"time\":1790000000000,\"event\":\"{event}\",\"command\":\"matlab\",\"uid\":0,\"pid\":7}}\n"
