@@ -380,7 +380,7 @@ impl fmt::Display for Fault {
             }
             Fault::PathsMeet { name, .. } => write!(
                 f,
-                "this repository and {} can have the same path, and would share slots; give one of them another name",
+                "this repository and {} can have the same path, and would share slots; give one of them another name or path",
                 quoted(name)
             ),
             Fault::Contradiction { key, other } => write!(f, "\"{key}\" and {other} do not go together"),

@@ -372,14 +372,18 @@ impl PathTemplate {
     }
 }
 
-/// Whether one path can be that of both. Names that are cut because of their length are not compared.
-pub(super) fn can_meet(one: &[Step<'_>], other: &[Step<'_>]) -> bool {
+/// Whether one path can be that of both, which have the same first `alike` steps. Names that are cut because
+/// of their length are not compared. Each pair of steps costs one of `left`; when none is left the answer is
+/// yes.
+pub(super) fn can_meet(one: &[Step<'_>], other: &[Step<'_>], alike: usize, left: &mut usize) -> bool {
     let behind = |step: Step<'_>, at: usize| if matches!(step, Step::More(_)) { at } else { at + 1 };
-    let (mut seen, mut todo) = (BTreeSet::new(), vec![(0, 0)]);
+    let (mut seen, mut todo) = (BTreeSet::new(), vec![(alike, alike)]);
     while let Some((first, second)) = todo.pop() {
         if !seen.insert((first, second)) {
             continue;
         }
+        let Some(fewer) = left.checked_sub(1) else { return true };
+        *left = fewer;
         let pair = (one.get(first).copied(), other.get(second).copied());
         if let (None, None) = pair {
             return true;

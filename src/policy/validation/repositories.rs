@@ -69,6 +69,10 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
     repositories
 }
 
+/// How many pairs of steps are compared at most: thousands of repositories whose paths begin alike, which no
+/// policy needs, must not keep a launch or the agent busy.
+const MOST_COMPARED: usize = 1_000_000;
+
 /// Faults for repositories of one layer that would share a file, or a table, with a member of another: a
 /// program could then take slots of the other, or be ended by its rules.
 fn find_meetings(book: &SymbolTable<'_>, repositories: &[Repository], places: &[(usize, At)]) {
@@ -88,6 +92,7 @@ fn find_meetings(book: &SymbolTable<'_>, repositories: &[Repository], places: &[
     };
     let mut rows: Vec<_> = repositories.iter().enumerate().map(row).collect();
     rows.sort();
+    let mut left = MOST_COMPARED;
     for (at, (layer, keeper, literal, index)) in rows.iter().enumerate() {
         let path = &repositories[*index].path;
         if path.placeholders().next().is_none() {
@@ -96,13 +101,22 @@ fn find_meetings(book: &SymbolTable<'_>, repositories: &[Repository], places: &[
         let begins_so = |row: &&(usize, Keeper, Vec<u8>, usize)| {
             (row.0, row.1) == (*layer, *keeper) && row.2.starts_with(literal)
         };
+        let steps = path.steps();
         for (.., other) in rows[at + 1..].iter().take_while(begins_so) {
-            let theirs = &repositories[*other].path;
-            if path.whole() != theirs.whole() && can_meet(&path.steps(), &theirs.steps()) {
+            let other_path = &repositories[*other].path;
+            let theirs = other_path.steps();
+            left = left.saturating_sub(theirs.len());
+            // Where nothing is left to compare, the answer is yes.
+            if can_meet(&steps, &theirs, literal.len(), &mut left)
+                && (left == 0 || path.whole() != other_path.whole())
+            {
                 let (first, second) = (*index.min(other), *index.max(other));
                 let name = repositories[first].name.clone();
                 let first = places[first].1;
                 book.findings.fault(places[second].1, Fault::PathsMeet { name, first });
+                if left == 0 {
+                    return;
+                }
             }
         }
     }
