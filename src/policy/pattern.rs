@@ -38,18 +38,15 @@ enum Form {
 impl Pattern {
     /// Reads a pattern, or returns its fault.
     pub(crate) fn new(text: &str, subject: Subject) -> Result<Pattern, String> {
-        let special = |byte: u8| match SPECIAL[usize::from(byte)] {
-            Special::No => false,
-            Special::Always => true,
-            Special::InPaths => subject == Subject::Path,
-        };
+        let special = if subject == Subject::Path { ALWAYS | IN_PATHS } else { ALWAYS };
+        let special = |byte: u8| SPECIAL[usize::from(byte)] & special != 0;
         let form = match text.bytes().position(special) {
             None => Form::Literal,
             Some(star) if &text[star..] == "*" => Form::Prefix(star),
             Some(literal) => {
                 // Stars and question marks are always well-formed, so most patterns need not be parsed before
                 // there is something to match.
-                if text.contains(['[', '{', '}', '\\']) {
+                if text.bytes().any(|byte| SPECIAL[usize::from(byte)] & (OPENS | IN_PATHS) != 0) {
                     glob(text, subject).map_err(|error| error.kind().to_string())?;
                 }
                 Form::Glob(literal, OnceLock::new())
@@ -116,22 +113,24 @@ impl Pattern {
     }
 }
 
-/// Whether a byte is special in a pattern. Every launch looks up each byte of a policy's patterns here.
-#[derive(Clone, Copy)]
-enum Special {
-    No,
-    Always,
-    InPaths,
-}
+// How a byte is special in a pattern. Every launch looks up each byte of a policy's patterns here.
 
-static SPECIAL: [Special; 256] = {
-    let mut special = [Special::No; 256];
+const ALWAYS: u8 = 1;
+const IN_PATHS: u8 = 2;
+/// It may begin or end a class or alternatives, which can be malformed.
+const OPENS: u8 = 4;
+
+static SPECIAL: [u8; 256] = {
+    let mut special = [0; 256];
     let mut index = 0;
     while index < b"*?[]{}".len() {
-        special[b"*?[]{}"[index] as usize] = Special::Always;
+        special[b"*?[]{}"[index] as usize] = ALWAYS;
         index += 1;
     }
-    special[b'\\' as usize] = Special::InPaths;
+    special[b'[' as usize] |= OPENS;
+    special[b'{' as usize] |= OPENS;
+    special[b'}' as usize] |= OPENS;
+    special[b'\\' as usize] = IN_PATHS;
     special
 };
 

@@ -55,11 +55,14 @@ impl<'a> Section<'a> {
         Section { findings, ..self }
     }
 
+    // Most keys are absent, and the mark of a literal is known when this is compiled.
+    #[inline]
     pub(super) fn get(&self, key: &'static str) -> Option<Value<'a>> {
         debug_assert!(self.keys.iter().any(|known| known.name == key), "{key} is not in the table of keys");
-        if self.marks & (1 << mark(key)) == 0 {
-            return None;
-        }
+        if self.marks & (1 << mark(key)) == 0 { None } else { self.present(key) }
+    }
+
+    fn present(&self, key: &'static str) -> Option<Value<'a>> {
         let item = self.table.get(key)?;
         Some(Value { key, item, at: At::new(self.at.file, item.span()), findings: self.findings })
     }
@@ -74,10 +77,12 @@ impl<'a> Section<'a> {
         value
     }
 
+    #[inline]
     pub(super) fn text(&self, key: &'static str) -> Option<Written<&'a str>> {
         self.get(key)?.text()
     }
 
+    #[inline]
     pub(super) fn contact(&self, key: &'static str) -> Option<Written<&'a str>> {
         let written = self.text(key)?;
         if !is_contact(written.value) {
@@ -86,10 +91,12 @@ impl<'a> Section<'a> {
         Some(written)
     }
 
+    #[inline]
     pub(super) fn flag(&self, key: &'static str) -> Option<Written<bool>> {
         self.get(key)?.flag()
     }
 
+    #[inline]
     pub(super) fn number(&self, key: &'static str, least: i64, most: i64) -> Option<Written<i64>> {
         self.get(key)?.number(least, most)
     }
@@ -98,10 +105,12 @@ impl<'a> Section<'a> {
         self.get(key)?.count(least, most)
     }
 
+    #[inline]
     pub(super) fn share(&self, key: &'static str) -> Option<Written<Share>> {
         self.get(key)?.share(0)
     }
 
+    #[inline]
     pub(super) fn choice<T: Keyword>(&self, key: &'static str) -> Option<Written<T>> {
         self.get(key)?.choice()
     }
@@ -114,6 +123,7 @@ impl<'a> Section<'a> {
         })
     }
 
+    #[inline]
     pub(super) fn wait(&self, key: &'static str) -> Option<Written<Wait>> {
         let value = self.get(key)?;
         value.parsed("a duration such as \"10m\", or \"forever\"", Wait::parse, |key, text| {
@@ -121,6 +131,7 @@ impl<'a> Section<'a> {
         })
     }
 
+    #[inline]
     pub(super) fn texts(&self, key: &'static str) -> Option<Written<Vec<Written<&'a str>>>> {
         let list = self.get(key)?.list("a list of strings")?;
         let texts = list.value.iter().filter_map(Value::text).collect();
@@ -145,6 +156,11 @@ impl<'a> Section<'a> {
     /// What is in a list or a table, which may be of any kind; nothing is reported.
     pub(super) fn items_of(&self, key: &'static str) -> impl Iterator<Item = Item<'a>> + use<'a> {
         self.table.get(key).into_iter().flat_map(Item::items)
+    }
+
+    /// Whether a table in a list, or a table in that one, may have a key.
+    pub(super) fn may_list(&self, key: &'static str) -> bool {
+        self.table.may_list(key)
     }
 
     pub(super) fn section(&self, key: &'static str, keys: &'static Keys) -> Option<Section<'a>> {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use super::{
-    eval_context::Invocation,
     keyword::{Hold, Keyword},
     limit::Share,
     place::Place,
@@ -118,12 +117,6 @@ impl Rule {
             message: self.message.as_deref(),
             contact: self.contact(),
         }
-    }
-
-    /// Whether it may be for a command, as far as that is known without its globs.
-    pub(super) fn may_be_for(&self, command: &Invocation<'_>) -> bool {
-        let commands = self.selectors.commands.as_ref();
-        commands.is_none_or(|commands| commands.iter().any(|entry| entry.may_be(command)))
     }
 
     /// What it does.

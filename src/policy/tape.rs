@@ -16,6 +16,8 @@ pub(super) struct Nodes {
     /// Texts that differ from the file, such as strings with escapes, sorted by node: of a key, or of a
     /// value.
     decoded: Vec<(u32, Part, String)>,
+    /// The marks of the keys in lists of tables, such as rules.
+    marks: u64,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -106,7 +108,7 @@ impl Nodes {
 
     /// The nodes of a tree.
     pub(super) fn of_tree(tree: &DeTable<'_>, text: &str) -> Self {
-        let mut nodes = Nodes::default();
+        let mut nodes = Nodes { marks: u64::MAX, ..Nodes::default() };
         nodes.add(0, Key::default(), Kind::Section, 0..0);
         nodes.add_table(0, tree, text);
         nodes
@@ -292,6 +294,11 @@ impl<'t> Item<'t> {
         let Item { tape, node } = self;
         let node = tape.nodes.find(tape.text, node, (name, mark(name)), usize::MAX).ok()?;
         Some(Item { tape, node })
+    }
+
+    /// Whether a table in a list of this file, or a table in that one, may have a key.
+    pub(super) fn may_list(self, name: &str) -> bool {
+        self.tape.nodes.marks & (1 << mark(name)) != 0
     }
 
     /// The mark of its key.

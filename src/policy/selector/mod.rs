@@ -32,7 +32,7 @@ pub(crate) use self::{
 use super::{
     aliases::{Aliases, WrittenList},
     capture::Captured,
-    eval_context::EvalContext,
+    eval_context::{EvalContext, Invocation},
     key::Key,
     names::LookupError,
     place::At,
@@ -173,6 +173,11 @@ impl Selectors {
     /// The first selector that does not match, of those that need no look-up.
     pub(crate) fn mismatch(&self, facts: &EvalContext<'_>, layer: usize) -> Option<Selector> {
         self.first_mismatch(false, facts, layer).ok().flatten()
+    }
+
+    /// Whether they may match a command, as far as that is known without its globs.
+    pub(super) fn may_be_for(&self, command: &Invocation<'_>) -> bool {
+        self.commands.as_ref().is_none_or(|commands| commands.iter().any(|entry| entry.may_be(command)))
     }
 
     /// The first selector that does not match, of those that need the identity of the caller.

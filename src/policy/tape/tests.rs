@@ -240,3 +240,27 @@ fn nothing_is_accepted_that_toml_refuses_or_reads_in_another_way() {
     let (certain, all) = counts.get();
     assert!(certain * 5 > all, "{certain} of {all}");
 }
+
+/// Whether a rule has a key is asked once for all rules: wherever one may have it, the answer is yes.
+#[test]
+fn keys_in_lists_are_noted() {
+    let may_list = |text: &str| {
+        let nodes = Nodes::walk(text).expect("certain TOML");
+        Tape { text, nodes: &nodes }.root().may_list("when")
+    };
+    for text in [
+        "[[rule]]\nwhen = []\n",
+        "rule = [{ when = [] }]\n",
+        "rule = [\n  { name = 'a' },\n  { except = [{ 'when' = [] }] },\n]\n",
+        "[[rule]]\nexcept = [{ when = [] }]\n",
+        "[[rule]]\n[[rule.except]]\n\"when\" = []\n",
+        "[[rule]]\n[rule.table]\nwhen.dotted = 1\n",
+    ] {
+        assert!(may_list(text), "{text}");
+    }
+    for text in
+        ["[[rule]]\nname = 'when'\n[repository.when]\nlimit = 1\n", "when = 1\n[defaults]\nwhen = 1\n"]
+    {
+        assert!(!may_list(text), "{text}");
+    }
+}

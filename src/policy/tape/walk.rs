@@ -19,7 +19,8 @@ pub(super) fn walk(text: &str) -> Option<Nodes> {
     // About the size that a long policy needs, so that nothing must be copied.
     nodes.list.reserve(text.len() / 12);
     nodes.add(0, Key::default(), Kind::Section, 0..0);
-    let mut walk = Walk { text, at: 0, nodes, current: 0, marks: 0, indices: HashMap::new() };
+    let mut walk =
+        Walk { text, at: 0, nodes, current: 0, marks: 0, is_listed: false, indices: HashMap::new() };
     loop {
         walk.empty_lines()?;
         match walk.peek() {
@@ -42,6 +43,8 @@ struct Walk<'t> {
     /// The table under the last header, and the marks of what is in it.
     current: u32,
     marks: u64,
+    /// Whether it is in a list of tables.
+    is_listed: bool,
     /// For each large table, the entry under each key.
     indices: HashMap<u32, HashMap<String, u32>>,
 }
@@ -54,6 +57,7 @@ impl Walk<'_> {
         let start = self.at;
         self.at += 1;
         let is_list = self.pass(b'[');
+        self.is_listed = is_list;
         let mut parent = 0;
         let key = loop {
             self.blanks();
@@ -66,7 +70,10 @@ impl Walk<'_> {
                 None => self.add(parent, key, Kind::Implied, start..start)?,
                 Some(found) => match self.kind(found) {
                     Kind::Section | Kind::Implied => found,
-                    Kind::Tables => self.nodes.list[found as usize].last,
+                    Kind::Tables => {
+                        self.is_listed = true;
+                        self.nodes.list[found as usize].last
+                    }
                     _ => return None,
                 },
             };
@@ -97,6 +104,9 @@ impl Walk<'_> {
         let mut parent = table;
         let key = loop {
             let key = self.key()?;
+            if self.is_listed || depth > 0 {
+                self.nodes.marks |= 1 << key.place.mark;
+            }
             self.blanks();
             if !self.pass(b'.') {
                 break key;
@@ -390,8 +400,8 @@ impl Walk<'_> {
             return Some(Quoted::Long);
         }
         self.at += 1;
-        let ends = if quote == b'"' { CONTROL | BACKSLASH } else { CONTROL };
-        self.pass_while(|byte, kind| byte != quote && kind & ends == 0);
+        let ends = CONTROL | if quote == b'"' { BACKSLASH | QUOTE } else { APOSTROPHE };
+        self.pass_while(|_, kind| kind & ends == 0);
         if self.pass(quote) {
             return Some(Quoted::Plain);
         }
@@ -428,6 +438,8 @@ const OF_KEYS: u8 = 1;
 /// Not allowed in strings of one line and in comments.
 const CONTROL: u8 = 2;
 const BACKSLASH: u8 = 4;
+const QUOTE: u8 = 8;
+const APOSTROPHE: u8 = 16;
 
 static KINDS: [u8; 256] = kinds();
 
@@ -441,8 +453,11 @@ const fn kinds() -> [u8; 256] {
         if byte.is_ascii_control() && byte != b'\t' {
             kinds[byte as usize] |= CONTROL;
         }
-        if byte == b'\\' {
-            kinds[byte as usize] |= BACKSLASH;
+        match byte {
+            b'\\' => kinds[byte as usize] |= BACKSLASH,
+            b'"' => kinds[byte as usize] |= QUOTE,
+            b'\'' => kinds[byte as usize] |= APOSTROPHE,
+            _ => {}
         }
         if byte == u8::MAX {
             return kinds;

@@ -359,11 +359,11 @@ impl<'w> SymbolTable<'w> {
     }
 
     fn definition(&self, name: Written<&str>) -> Option<&Definition> {
-        let owned = name.value.to_owned();
+        let owned = || name.value.to_owned();
         let fault = match self.repositories.meaning(name.value, name.at.file) {
             Meaning::One(definition) => return Some(definition),
-            Meaning::Several(first) => Fault::AmbiguousRepository { name: owned, first: first.at },
-            Meaning::Nothing(nearest) => Fault::UnknownRepository { name: owned, nearest },
+            Meaning::Several(first) => Fault::AmbiguousRepository { name: owned(), first: first.at },
+            Meaning::Nothing(nearest) => Fault::UnknownRepository { name: owned(), nearest },
         };
         self.findings.fault(name.at, fault);
         None

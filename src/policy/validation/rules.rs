@@ -17,7 +17,7 @@ use crate::{
         place::{At, Place, Written},
         repository::{Charge, Repository, keeping::MOST_AT_SITE},
         rule::{Acquisition, Action, ClaimTerms, Rule, Slots, SlotsFrom},
-        selector::Selectors,
+        selector::{Selectors, WrittenSelectors},
         template::Placeholder,
         times::Idle,
         warning::Warning,
@@ -103,8 +103,8 @@ pub(super) fn validate<'w>(
                 *family_numbers.entry((file.layer, family.value)).or_insert(next)
             });
             let reading = Reading { book, repositories, written: &written, file, missing: &missing };
-            let rule = reading.rule(number, family);
-            let is_kept = only_for.is_none_or(|command| rule.may_be_for(command));
+            let checked = reading.check();
+            let is_kept = only_for.is_none_or(|command| checked.selectors.may_be_for(command));
             match written.name {
                 Some(name) => match known.names.entry(name.value) {
                     Entry::Vacant(entry) => drop(entry.insert((name.at, is_kept))),
@@ -118,10 +118,10 @@ pub(super) fn validate<'w>(
             }
             if is_kept {
                 all.places.push(written.place());
-                all.kept.push(rule);
+                all.kept.push(reading.rule(checked, number, family));
             } else {
                 let (after, layer) = (all.kept.len(), file.layer);
-                let tables = std::iter::once(rule.selectors).chain(rule.except);
+                let tables = std::iter::once(checked.selectors).chain(checked.except);
                 all.idle.extend(tables.filter_map(|table| Some(Idle { after, layer, times: table.when? })));
             }
         }
@@ -136,8 +136,19 @@ pub(super) fn validate<'w>(
     all
 }
 
+/// The parts of a rule that are checked against others.
+struct Checked {
+    selectors: Selectors,
+    captures: bool,
+    except: Vec<Selectors>,
+    action: Action,
+    acquire: Vec<Acquisition>,
+    from: Option<Vec<usize>>,
+}
+
 impl<'w> Reading<'_, 'w> {
-    fn rule(&self, number: usize, family: Option<usize>) -> Rule {
+    /// Checks a rule. Most rules are for other commands, and needed no further.
+    fn check(&self) -> Checked {
         let written = self.written;
         let action = written.action.map(|action| action.value).unwrap_or_default();
         if !written.action_unknown {
@@ -147,35 +158,49 @@ impl<'w> Reading<'_, 'w> {
         if let (Some(order), None) = (written.order, written.first_of) {
             self.book.warn(order.at, || Warning::OrderAlone);
         }
-        let selected = written.selectors.validate(&self.book.aliases);
+        let selectors = written.selectors.validate(&self.book.aliases);
         let captures = Captures::of_selectors(self.book);
         self.missing.borrow_mut().add(&captures);
-        let acquire = self.acquire(&selected, &captures);
-        let claimed = acquire.iter().flat_map(Acquisition::terms).filter(|terms| !terms.lowers);
-        captures.report_unused(claimed.map(|terms| &self.repositories[terms.repository]), self.book);
-        let needs_groups = acquire
-            .iter()
-            .flat_map(Acquisition::terms)
-            .any(|terms| !terms.lowers && self.repositories[terms.repository].is_by_group());
+        let acquire = self.acquire(&selectors, &captures);
+        captures.report_unused(self.claimed(&acquire), self.book);
+        let except = |except: &WrittenSelectors<'w>| {
+            if !except.any {
+                self.fault(except.at, Fault::EmptyException);
+            }
+            let except = except.validate(&self.book.aliases);
+            Captures::of_selectors(self.book).report_unused(std::iter::empty(), self.book);
+            except
+        };
+        let from = written.from.as_ref().map(|from| from.value.iter());
+        Checked {
+            selectors,
+            captures: !captures.is_empty(),
+            except: written.except.iter().map(except).collect(),
+            action,
+            acquire,
+            from: from.map(|from| from.filter_map(|name| self.book.repository(*name)).collect()),
+        }
+    }
+
+    /// The repositories that it claims, not only lowers.
+    fn claimed(&self, acquire: &[Acquisition]) -> impl Iterator<Item = &Repository> {
+        let claims = acquire.iter().flat_map(Acquisition::terms).filter(|terms| !terms.lowers);
+        claims.map(|terms| &self.repositories[terms.repository])
+    }
+
+    /// The rule that was checked.
+    fn rule(&self, checked: Checked, number: usize, family: Option<usize>) -> Rule {
+        let written = self.written;
+        let Checked { selectors, captures, except, action, acquire, from } = checked;
+        let needs_groups = self.claimed(&acquire).any(Repository::is_by_group);
         Rule {
             name: written.name.map_or_else(|| by_number(number), |name| name.value.to_owned()),
             shown_name: String::new(),
             place: Place::new(&self.file.source, written.at.start),
             layer: self.file.layer,
-            selectors: selected,
-            captures: !captures.is_empty(),
-            except: written
-                .except
-                .iter()
-                .map(|except| {
-                    if !except.any {
-                        self.fault(except.at, Fault::EmptyException);
-                    }
-                    let except = except.validate(&self.book.aliases);
-                    Captures::of_selectors(self.book).report_unused(std::iter::empty(), self.book);
-                    except
-                })
-                .collect(),
+            selectors,
+            captures,
+            except,
             family,
             first_of: written.first_of.map(|family| family.value.to_owned()),
             order: value(written.order).unwrap_or_default(),
@@ -184,10 +209,7 @@ impl<'w> Reading<'_, 'w> {
             contact: written.contact.map(|contact| contact.value.to_owned()),
             default_contact: self.book.layers[self.file.layer].contact.clone(),
             acquire,
-            from: written
-                .from
-                .as_ref()
-                .map(|from| from.value.iter().filter_map(|name| self.book.repository(*name)).collect()),
+            from,
             enforce: value(written.enforce),
             wait: value(written.wait),
             hold: value(written.hold),

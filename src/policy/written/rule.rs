@@ -50,6 +50,9 @@ impl<'a> WrittenRule<'a> {
     /// Whether a rule of a file, or an exception, holds at some times only.
     pub(super) fn ask_for_the_time(file: &Section<'a>) -> bool {
         let when = Window::KEY.name;
+        if !file.may_list(when) {
+            return false;
+        }
         let except = |rule: Item<'a>| {
             rule.get("except").is_some_and(|except| except.items().any(|table| table.get(when).is_some()))
         };
