@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use rungate::{
     judge::{
         Request, decide,
-        terms::names::{LookupError, Names},
+        terms::claim::{LookupError, Names},
     },
     policy::Policy,
 };

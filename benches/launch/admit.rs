@@ -7,7 +7,7 @@ use rungate::{
         acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         grant::Grant,
-        without_waiting::acquire,
+        waiting::acquire,
     },
     judge::terms::{
         claim::{Claim, Demand, Launch},

@@ -16,13 +16,13 @@ use rungate::{
         acquisition::Outcome,
         grant::Grant,
         refusal::Reason,
-        without_waiting::acquire,
+        waiting::acquire,
     },
     judge::terms::{
         claim::{Claim, Demand, Launch},
+        claim::{ElapsedFrom, Pace, Pause, TooSoon},
         keyword::Hold,
         location::FileLocation,
-        pace::{ElapsedFrom, Pace, Pause, TooSoon},
         slots_wanted::{Amount, Slots},
     },
     keeper::{

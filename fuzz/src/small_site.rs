@@ -1,7 +1,7 @@
 //! Databases for requests that were made up: a few users and groups by number, and failure for one group,
 //! because a look-up that fails must never turn into "no limit".
 
-use rungate::judge::terms::names::{LookupError, Names};
+use rungate::judge::terms::claim::{LookupError, Names};
 
 /// The name service of a small site.
 pub struct SmallSite;

@@ -13,9 +13,8 @@ use super::{
     allocation::Allocation,
     blocked::Blocked,
     grant::Grant,
-    line::Line,
     liveness::{LOOK, QueuePosition},
-    refusal::Refusal,
+    refusal::{Line, Refusal},
     room::{Room, Sights, TableView},
     wants::{ClaimOnTable, Wants, is_unenforced, terms_on},
 };

@@ -6,8 +6,7 @@ use std::time::SystemTime;
 
 use super::{
     blocked::Blocked,
-    line::Line,
-    refusal::{Alternative, Full, Reason, Refused, Unmet},
+    refusal::{Alternative, Full, Line, Reason, Refused, Unmet},
     room::{Room, Sights, room},
     wants::{ClaimOnTable, Options, Wants, terms_on},
 };

@@ -1,9 +1,6 @@
 //! What blocks a launch, and the queues in which it may wait.
 
-use super::{
-    line::Line,
-    refusal::{Alternative, Reason, Unmet},
-};
+use super::refusal::{Alternative, Line, Reason, Unmet};
 use crate::keeper::{error::KeeperError, table::Keepers};
 
 /// A launch that has to wait, or is refused.

@@ -27,9 +27,8 @@ use crate::{
     keeper::{
         EvictionOutcome, Overdue,
         agent::{
-            client::{self, Client},
+            client::{self, Client, Granted},
             error::AgentError,
-            granted::Granted,
             message::{Answer, Expired, Refused, Request, Take, Waits},
         },
         error::KeeperError,

@@ -6,8 +6,7 @@ use std::time::SystemTime;
 use super::{
     acquire_context::AcquireContext,
     allocation::Allocation,
-    clocks::Clocks,
-    liveness::QueuePosition,
+    liveness::{Clocks, QueuePosition},
     refusal::Refusal,
     room::{Room, Sights, TableView, room},
     wait_check::WaitCheck,
@@ -20,7 +19,7 @@ use crate::{
     },
     keeper::{
         Means, Waiter,
-        agent::{self, about::UnreadableSlot},
+        agent::{self, message::UnreadableSlot},
         error::KeeperError,
         occupancy::Occupancy,
         table::Table,

@@ -4,7 +4,7 @@ use std::{ptr, time::SystemTime};
 
 use crate::{
     judge::terms::{claim::Claim, runs::Runs, slots_wanted::NamedSlots},
-    keeper::{Means, agent::granted::Granted, error::KeeperError, held::Held, table::Table},
+    keeper::{Means, agent::client::Granted, error::KeeperError, held::Held, table::Table},
     sys::process::Process,
 };
 

@@ -6,8 +6,7 @@ use super::{
     acquire_context::AcquireContext,
     acquisition::names_of,
     grant::Grant,
-    line::Line,
-    refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
+    refusal::{Alternative, Full, Line, Reason, Refusal, Refused, Unmet},
     unwaited::Unwaited,
     waiting::{Waiting, Watch, shown},
 };
@@ -19,7 +18,7 @@ use crate::{
         slots_wanted::NamedSlots,
     },
     keeper::{
-        agent::{error::AgentError, granted::Granted, message},
+        agent::{client::Granted, error::AgentError, message},
         table::Table,
     },
 };

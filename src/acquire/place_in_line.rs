@@ -7,10 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 use super::{
     acquire_context::AcquireContext,
     blocked::Blocked,
-    clocks::Clocks,
-    line::Line,
-    liveness::{LOOK, LivenessTracker, QueuePosition},
-    refusal::{Refused, Unmet},
+    liveness::{Clocks, LOOK, LivenessTracker, QueuePosition},
+    refusal::{Line, Refused, Unmet},
     unwaited::Unwaited,
     wait_check::WaitCheck,
     wants::Wants,

@@ -8,14 +8,12 @@ use std::{
 };
 
 use super::{
-    line::Line,
     unwaited::Unwaited,
     wants::{ClaimOnTable, terms_on},
 };
 use crate::{
     judge::terms::{
-        claim::{Claim, Terms},
-        pace::TooSoon,
+        claim::{Claim, Terms, TooSoon},
         span_of_time::Wait,
     },
     keeper::{
@@ -338,4 +336,16 @@ impl Full {
 struct Counted {
     occupancy: Occupancy,
     is_whole: bool,
+}
+
+// One queue in which a launch may have to wait.
+
+/// A table that blocks a launch, and the class of the launch there.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    pub table: TableId,
+    /// How many slots there are for the launch there.
+    pub reach: u64,
+    /// Whether the room was not checked, because older launches wait.
+    pub is_behind: bool,
 }

@@ -9,7 +9,7 @@ use super::{
     refusal::{Alternative, Reason, Refused, Unmet},
 };
 use crate::{
-    judge::terms::{claim::Claim, pace::Expiry},
+    judge::terms::claim::{Claim, Expiry},
     keeper::{
         Ending, EvictionOutcome, Overdue,
         error::KeeperError,

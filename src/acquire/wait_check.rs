@@ -4,8 +4,7 @@
 
 use super::{
     blocked::Blocked,
-    clocks::Clocks,
-    liveness::{QueuePosition, Sign},
+    liveness::{Clocks, QueuePosition, Sign},
     refusal::{Refused, Unmet},
     unwaited::Unwaited,
     wants::Wants,

@@ -11,8 +11,7 @@ use super::{
     grant::Grant,
     liveness::{LivenessTracker, QueuePosition},
     place_in_line::PlaceInLine,
-    waiting::{Watch, acquire_in_turn},
-    without_waiting::acquire,
+    waiting::{Watch, acquire, acquire_in_turn},
 };
 use crate::{
     judge::terms::claim::Demand,

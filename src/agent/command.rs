@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     agent,
-    cli::{AgentArguments, complaint},
+    cli::{AgentArguments, help},
     launch::situation::SystemNames,
     sys::journal,
     text::{
@@ -24,7 +24,7 @@ pub(crate) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     let AgentArguments { socket, state, settings, check } = match AgentArguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(error) if !error.use_stderr() => return print(&error.to_string()),
-        Err(error) => return complaint::complain(&error, &[]),
+        Err(error) => return help::complain(&error, &[]),
     };
     let options = Options { socket, state, settings };
     if check {

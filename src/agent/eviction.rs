@@ -18,9 +18,9 @@ use super::ledger::holding::{Alive, Holding};
 use crate::{
     acquire,
     judge::terms::{
+        claim::{ExpireKill, Expiry},
         keyword::Hold,
         location::Location,
-        pace::{ExpireKill, Expiry},
     },
     keeper::{
         EvictionOutcome, Overdue, Reach, UnverifiedTarget,
@@ -28,9 +28,8 @@ use crate::{
         table::TableId,
     },
     sys::{
-        descriptor::Fifo,
+        descriptor::{Bell, Fifo},
         failure::{Errno, Failure},
-        poller::Bell,
         process::{self, PidFd, Process},
         signals::Signal,
         stamp::FileId,
@@ -375,7 +374,7 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
-    use crate::sys::credentials::own_uid;
+    use crate::sys::accounts::own_uid;
 
     fn program() -> Child {
         let child = Command::new("sleep").arg("600").spawn().expect("sleep(1)");

@@ -19,15 +19,14 @@ use jiff::Timestamp;
 
 use super::{
     request::{AcquireRequest, demands_of},
-    server::fair_queue::FairQueue,
+    server::FairQueue,
 };
 use crate::{
     judge::{
         Request, Verdict, decide_within,
         terms::{
+            claim::{Expiry, LookupError, Names},
             keyword::Keeper,
-            names::{LookupError, Names},
-            pace::Expiry,
             slots_wanted::NamedSlots,
         },
     },
@@ -36,9 +35,8 @@ use crate::{
     policy::{Policy, Repository, Sources},
     sys::{
         accounts::{self, LookupFailure},
-        credentials,
+        descriptor::Bell,
         failure::Failure,
-        poller::Bell,
     },
 };
 
@@ -324,7 +322,7 @@ fn judge_by(
     (uid, gids): (u32, &[u32]),
     most: u64,
 ) -> Result<Outcome, String> {
-    let host = match credentials::name() {
+    let host = match accounts::name() {
         Ok(host) => host,
         Err(errno) => return Ok(Err(Box::new(Answer::Failed(format!("gethostname: {}", errno.desc()))))),
     };
@@ -342,7 +340,7 @@ fn judge_by(
         directory: Path::new(&take.directory),
         environment: &environment,
         now: Timestamp::now(),
-        cpus: &credentials::processors,
+        cpus: &accounts::processors,
         // Only lock files are there.
         runtime: Path::new(RUNTIME),
         names,

@@ -26,11 +26,11 @@ use std::{
 
 use self::reload::Reload;
 use crate::{
-    judge::terms::names::Names,
+    judge::terms::claim::Names,
     keeper::agent::frame::LONGEST_REQUEST,
     policy::{AgentFile, Faults, LONGEST_MESSAGE, Policy, Sources},
     sys::{
-        credentials,
+        accounts,
         failure::{Errno, Failure},
         local_socket::Listener,
         signals::HangUps,
@@ -140,7 +140,7 @@ pub fn check(options: &Options) -> Result<(), Fatal> {
 
 /// Serves, until it is ended.
 pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<(), Fatal> {
-    if !credentials::is_root() {
+    if !accounts::is_root() {
         return Err(Fatal::NotRoot);
     }
     let settings = load(options.settings.as_deref())?;

@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 use crate::{
     acquire::acquire_context::{AcquireContext, Clock},
     judge::terms::{
-        claim::{Claim, Demand, Launch, Reserved, Setting, Terms},
+        claim::{Claim, Demand, Launch, Pace, Reserved, Setting, Terms},
         keyword::{Admit, Hold, Nested, OnLost, Queue, Unreachable},
         location::{AgentLocation, Location, name_on_site},
         outside::Outside,
-        pace::Pace,
         provenance::{Origin, Place},
         slots_wanted::{Amount, NamedSlots},
     },

@@ -1,10 +1,17 @@
 //! The help of rungate: its subcommands in groups, and the examples at the end of each help.
 
-use std::fmt::Write as _;
+use std::{ffi::OsString, fmt::Write as _};
 
-use clap::{Arg, ArgMatches, Command, CommandFactory, error::ErrorKind};
-
-use crate::cli::CommandLine;
+use super::CommandLine;
+use crate::text::{
+    error::{Error, ExitStatus},
+    escape::{visible, visible_lines, word},
+    stream::print,
+};
+use clap::{
+    Arg, ArgMatches, Command, CommandFactory,
+    error::{ContextKind, ContextValue, ErrorKind},
+};
 
 /// The title of a group, its subcommands, and an example.
 type Group = (&'static str, &'static [&'static str], &'static str);
@@ -180,4 +187,34 @@ fn with_examples(command: Command, path: &str) -> Command {
         let path = format!("{path} {}", inner.get_name());
         with_examples(inner, path.trim_start())
     })
+}
+
+// The messages of clap: for a command line that it cannot read, or one that asks for help.
+
+/// Prints the help that was asked for, or the error of a command line that cannot be read.
+pub(crate) fn complain(error: &clap::Error, arguments: &[OsString]) -> Result<u8, Error> {
+    let text = error.to_string();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => print(&text),
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            Err(Error::plain(ExitStatus::Usage, text.trim_end()))
+        }
+        _ => {
+            // The suggestion repeats the typed words.
+            let text = visible_lines(text.trim_end().trim_start_matches("error: "));
+            Err(Error::new(ExitStatus::Usage, text).advise(meant(error, arguments)))
+        }
+    }
+}
+
+/// The likely intention: a word that is no subcommand is a program to start, and a subcommand below another
+/// one is meant by itself.
+fn meant(error: &clap::Error, arguments: &[OsString]) -> Option<String> {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let is_first = arguments.get(1).is_some_and(|first| first == typed.as_str());
+    let is_near = error.get(ContextKind::SuggestedSubcommand).is_some();
+    if !is_first && CommandLine::command().find_subcommand(typed).is_some() {
+        return Some(format!("There is: rungate {}", visible(typed)));
+    }
+    (is_first && !is_near).then(|| format!("To start a program: rungate run -- {}", word(typed)))
 }

@@ -2,16 +2,15 @@
 
 use std::{borrow::Cow, ffi::OsString, os::unix::ffi::OsStrExt};
 
-use super::terms::{
-    claim::{Claim, Demand, Setting, common},
-    keyword::{Admit, Keeper},
-    location::{AgentLocation, Location, table_of_site},
-    names::{LookupError, Member},
-    slots_wanted::{Amount, Slots, Unclear, WhyUnclear},
-    span_of_time::Wait,
-};
 use super::{
     locations::{self, file_location, table_name},
+    terms::{
+        claim::{Claim, Demand, LookupError, Member, Setting, common},
+        keyword::{Admit, Keeper},
+        location::{AgentLocation, Location, table_of_site},
+        slots_wanted::{Amount, Slots, Unclear, WhyUnclear},
+        span_of_time::Wait,
+    },
     zones::zones,
 };
 use crate::policy::{

@@ -4,7 +4,7 @@ use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{
     claims,
-    terms::{claim::settle, names::LookupError},
+    terms::claim::{LookupError, settle},
     verdict::{Decision, Outcome, Start, TraceEntry, Unenforced, Verdict},
 };
 use crate::policy::{Action, Delegation, EvalContext, Layer, Policy, Request, Rule, Selector, Unmatched};

@@ -3,9 +3,11 @@
 
 use std::ops::RangeInclusive;
 
-use super::locations;
-use super::terms::{names::LookupError, outside::Outside, provenance::Provenance};
-use super::zones::kept_now;
+use super::{
+    locations,
+    terms::{claim::LookupError, outside::Outside, provenance::Provenance},
+    zones::kept_now,
+};
 use crate::policy::{FileOf, Policy, Repository, Request, Reservation};
 
 /// One file of a repository, at one time.

@@ -6,8 +6,8 @@ use std::{
 };
 
 use super::terms::{
+    claim::{LookupError, Member},
     location::{Creation, FileLocation},
-    names::{LookupError, Member},
     outside::{Outside, SAMPLES},
 };
 use crate::policy::{Captured, EvalContext, Layer, Placeholder, Policy, Repository, Request};

@@ -1,8 +1,10 @@
 //! What the policy may demand of one person, for all commands: the claims of all rules whose users, groups
 //! and hosts match. Commands, arguments, directories, the environment and hours are not considered.
 
-use super::claims::Demands;
-use super::terms::{claim::Claim, names::LookupError};
+use super::{
+    claims::Demands,
+    terms::claim::{Claim, LookupError},
+};
 use crate::policy::{Action, Delegation, EvalContext, Policy, Repository, Request, Rule, Selector};
 
 /// The effect of the rules for one person.

@@ -4,9 +4,8 @@
 use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt};
 
 use super::terms::{
-    claim::{Demand, Setting},
+    claim::{Demand, LookupError, Setting},
     keyword::Hold,
-    names::LookupError,
     slots_wanted::Unclear,
 };
 use crate::{

@@ -4,7 +4,7 @@
 use std::time::SystemTime;
 
 use super::{
-    agent::granted::Granted,
+    agent::client::Granted,
     error::KeeperError,
     file::{
         self,

@@ -2,7 +2,7 @@
 //! them. Each process is opened first and checked last.
 
 use crate::{
-    judge::terms::{keyword::Hold, pace::ExpireKill},
+    judge::terms::{claim::ExpireKill, keyword::Hold},
     sys::{
         failure::Errno,
         process::{self, PidFd, Process},

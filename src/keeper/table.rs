@@ -21,7 +21,6 @@ use super::{
         line,
         lock_path::{BaseDirectories, LockPath},
         mutex::MutexGuard,
-        nested,
         scan::{Extent, Look, Means},
     },
     held::Held,
@@ -34,11 +33,10 @@ use super::{
 };
 use crate::{
     judge::terms::{
-        claim::{Claim, Launch},
+        claim::{Claim, Expiry, Launch},
         group::{Group, Seats},
         keyword::Hold,
         location::{AgentLocation, Location},
-        pace::Expiry,
     },
     sys::{
         descriptor::Inherited,
@@ -206,7 +204,7 @@ impl Table {
         keepers: &Keepers<'_>,
     ) -> Result<Option<Held>, KeeperError> {
         Ok(match self {
-            Self::File(file) => nested::join(file, claims, launch, keepers.inherited)?.map(Held::File),
+            Self::File(file) => held::join(file, claims, launch, keepers.inherited)?.map(Held::File),
             Self::Memory(table) => table.join(claims, launch, keepers.memory.kin()).map(Held::Memory),
         })
     }
@@ -219,7 +217,7 @@ impl Table {
         keepers: &Keepers<'_>,
     ) -> Result<bool, KeeperError> {
         Ok(match self {
-            Self::File(file) => nested::could_join(file, claims, launch, keepers.inherited)?,
+            Self::File(file) => held::could_join(file, claims, launch, keepers.inherited)?,
             Self::Memory(table) => table.slots_to_join(claims, launch, keepers.memory.kin()).is_some(),
         })
     }
@@ -293,7 +291,7 @@ impl Table {
             let is_kin = |Holder { keeper, slots: (first, last), .. }: &Holder| {
                 let slots = slot_bytes(*first, *last);
                 keeper.is_some_and(|keeper| lineage.contains(&keeper) && keeps(keeper, &slots))
-                    || nested::is_inherited(file, &slots, keepers.inherited)
+                    || held::is_inherited(file, &slots, keepers.inherited)
             };
             if !holders.iter().all(is_kin) {
                 return Ok(false);

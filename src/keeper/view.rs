@@ -11,10 +11,7 @@ use super::{
     memory,
     occupancy::Vacancy,
 };
-use crate::judge::terms::{
-    claim::{Launch, Terms},
-    pace::{ElapsedFrom, Pause},
-};
+use crate::judge::terms::claim::{ElapsedFrom, Launch, Pause, Terms};
 
 /// A table that is being checked.
 pub enum View<'t> {

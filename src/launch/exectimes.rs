@@ -18,7 +18,7 @@ use crate::{
         acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         refusal::{Full, Reason, Refusal},
-        without_waiting::acquire,
+        waiting::acquire,
     },
     judge::terms::{
         claim::{Claim, Demand, LAST_SLOT, Launch},
@@ -30,14 +30,14 @@ use crate::{
         BaseDirectories, Means,
         error::KeeperError,
         file::{
+            holder::{TableSnapshot, held_slots},
             lock_path::LockPath,
-            table_snapshot::{TableSnapshot, held_slots},
         },
         occupancy::Occupancy,
         table::Keepers,
     },
     sys::{
-        credentials::{self, Credentials},
+        accounts::{self, Credentials},
         descriptor::Inherited,
         executable,
         process::own_pid,
@@ -123,7 +123,7 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
     let amount = Amount::plain(Slots::Number(1), u64::from(limit));
     let claim = Claim::outside_the_policy(FileLocation::named(path, 0o666), amount, "exectimes");
     let name = Path::new(command).file_name().unwrap_or(command).to_string_lossy();
-    let host = credentials::name().map(|host| host.to_string_lossy().into_owned()).unwrap_or_default();
+    let host = accounts::name().map(|host| host.to_string_lossy().into_owned()).unwrap_or_default();
     let uid = Credentials::of_this_process().map_or(0, |credentials| credentials.uid);
     let inherited = Inherited::scan();
     let asker = AcquireContext {

@@ -5,7 +5,6 @@
 
 pub mod environment;
 pub(crate) mod exectimes;
-pub(crate) mod expired;
 pub mod installation;
 pub(crate) mod journal;
 pub mod log;
@@ -23,7 +22,7 @@ use self::{
     shim::{CalledAs, Shim},
 };
 use crate::{
-    sys::credentials,
+    sys::accounts,
     text::{error::Error, stream},
 };
 
@@ -48,7 +47,7 @@ pub(crate) fn end(main: impl FnOnce(Vec<OsString>) -> Result<u8, Error>) -> u8 {
 
 /// A launcher with the rights of another user would start every program with them.
 fn refuse_set_id() -> Result<(), Error> {
-    if !credentials::is_set_id() {
+    if !accounts::is_set_id() {
         return Ok(());
     }
     Err(refusals::set_id())

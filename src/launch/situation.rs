@@ -12,12 +12,11 @@ use super::{program::Program, refusals};
 use crate::{
     judge::{
         Request,
-        terms::names::{LookupError, Names},
+        terms::claim::{LookupError, Names},
     },
     policy::{Faults, Policy, SYSTEM_POLICY, Sources},
     sys::{
-        accounts::{self, Account, LookupFailure},
-        credentials::{self, Credentials},
+        accounts::{self, Account, Credentials, LookupFailure},
         failure::Errno,
         regular_file,
     },
@@ -47,7 +46,7 @@ impl Situation {
     pub(crate) fn of_this_process(policy: Option<PathBuf>) -> Result<Self, Error> {
         let credentials = Credentials::of_this_process()
             .map_err(|errno| Error::new(ExitStatus::System, format!("getgroups: {}", errno.desc())))?;
-        let host = credentials::name()
+        let host = accounts::name()
             .map_err(|errno| Error::new(ExitStatus::System, format!("gethostname: {}", errno.desc())))?;
         // A directory that was removed has no path: a relative command is then not found, and a rule for it
         // does not match.
@@ -79,7 +78,7 @@ impl Situation {
             directory: &self.directory,
             environment: &|name| env::var_os(name),
             now: Timestamp::now(),
-            cpus: &credentials::processors,
+            cpus: &accounts::processors,
             runtime: &self.runtime,
             names: &SystemNames,
         }
@@ -152,7 +151,7 @@ impl Situation {
                 .policy
                 .clone()
                 .or_else(|| env::var_os(POLICY_VARIABLE).filter(|name| !name.is_empty()).map(PathBuf::from)),
-            given_by: credentials::own_uid(),
+            given_by: accounts::own_uid(),
             own: self.own_policy(),
             caller: self.credentials.uid,
         }

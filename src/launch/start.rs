@@ -15,9 +15,9 @@ use crate::{
     judge::terms::{keyword::Hold, slots_wanted::NamedSlots},
     keeper::error::KeeperError,
     sys::{
-        child::{self, Change, Ending},
         executable::{self, Entry},
         failure::{Errno, Failure},
+        process::{self, Change, Ending},
         signals::{self, Event, SupervisedSignals},
     },
     text::escape::visible,
@@ -150,9 +150,9 @@ pub fn supervise(
     let failed = |call: &'static str| move |errno: Errno| NotSpawned::Call(Failure { call, errno });
     let mut signals = SupervisedSignals::block().map_err(failed("sigprocmask"))?;
     if hold == Hold::Tree {
-        child::adopt_orphans().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
+        process::adopt_orphans().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
     }
-    let spawned = child::spawn(|| match signals.restore() {
+    let spawned = process::spawn(|| match signals.restore() {
         Ok(()) => executable::replace_process(program, words, environment),
         Err(errno) => errno,
     });
@@ -182,7 +182,7 @@ fn wait(
 ) -> Result<Ending, Errno> {
     let mut ending = None;
     loop {
-        match child::next_change() {
+        match process::next_change() {
             Ok(Some(Change::Ended(pid, how))) if pid == command => {
                 ending = Some(how);
                 if hold == Hold::Tree {
@@ -190,12 +190,12 @@ fn wait(
                 } else {
                     // First the slots, then the child: a process that waits for its end finds free slots.
                     let _ = grant.finish();
-                    child::reap(command)?;
+                    process::reap(command)?;
                     return Ok(how);
                 }
-                child::reap(command)?;
+                process::reap(command)?;
             }
-            Ok(Some(Change::Ended(pid, _))) => child::reap(pid)?,
+            Ok(Some(Change::Ended(pid, _))) => process::reap(pid)?,
             Ok(Some(Change::Stopped(pid, signal))) if pid == command => signals::stop_too(signal),
             Ok(Some(Change::Stopped(..))) => {}
             Ok(None) => {

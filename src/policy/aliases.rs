@@ -10,12 +10,12 @@ use std::{
 use super::{
     fault::Fault,
     findings::Findings,
-    names::Names,
     place::{At, Written},
     reader::Value,
     spelling::nearest,
     warning::Warning,
 };
+use crate::judge::terms::claim::Names;
 
 /// The aliases of all files, with the entries that mean nothing, and the captures of entries.
 pub(super) struct Aliases<'w> {

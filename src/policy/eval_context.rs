@@ -9,8 +9,7 @@ use std::{
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-use super::names::LookupError;
-use crate::judge::terms::names::Names;
+use crate::judge::terms::claim::{LookupError, Names};
 
 /// One request.
 pub(crate) struct EvalContext<'a> {

@@ -3,7 +3,6 @@
 
 use super::{
     key::{Key, Keys, Shape, Together, key},
-    keyword::{Hold, Keyword},
     layer::{DELEGATE, Unmatched},
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
     repository::REPOSITORY,
@@ -11,7 +10,7 @@ use super::{
     scenario::Expectation,
     selector,
 };
-use crate::judge::terms::keyword::Keeper;
+use crate::judge::terms::keyword::{Hold, Keeper, Keyword};
 
 pub(super) static FILE: Keys = Keys {
     what: "a policy",

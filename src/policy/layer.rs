@@ -6,15 +6,16 @@ use std::{path::Path, sync::Arc};
 use super::{
     eval_context::EvalContext,
     key::{Key, Keys, Shape, key},
-    keyword::{Hold, Keyword},
     log::Log,
-    names::LookupError,
     path_syntax::Directory,
     selector::{CommandEntry, Entry, Principal},
-    span_of_time::Wait,
     toml_text::{list, string},
 };
-use crate::judge::terms::keyword::Keeper;
+use crate::judge::terms::{
+    claim::LookupError,
+    keyword::{Hold, Keeper, Keyword},
+    span_of_time::Wait,
+};
 use jiff::tz::TimeZone;
 
 /// The system's policy.

@@ -15,7 +15,6 @@ use super::{
     findings::{Faults, Findings},
     keys::FILE,
     layer::{Delegation, FORBIDDEN, LayerKind},
-    names::Names,
     place::At,
     reader::Section,
     repository::limits::Whom,
@@ -30,6 +29,7 @@ use super::{
     warning::Warning,
     written::WrittenFile,
 };
+use crate::judge::terms::claim::Names;
 use crate::text::diagnostic::{Diagnostic, SourceText};
 
 /// The files of a policy, and their settings for programs.

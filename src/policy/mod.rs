@@ -8,7 +8,6 @@ mod capture;
 mod coded;
 mod difference;
 mod eval_context;
-mod family;
 mod fault;
 mod findings;
 mod key;
@@ -80,11 +79,7 @@ pub(crate) use spelling::nearest;
 // The types that judge and keepers share.
 pub use crate::judge::terms::span_of_time::{Wait, parse_duration, show_duration};
 use crate::{
-    judge::terms::{
-        keyword,
-        names::{self, Names},
-        span_of_time,
-    },
+    judge::terms::claim::Names,
     text::diagnostic::{Diagnostic, SourceText},
 };
 

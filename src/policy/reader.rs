@@ -7,12 +7,14 @@ use super::{
     fault::Fault,
     findings::Findings,
     key::{Keys, table_of, tables_of},
-    keyword::Keyword,
     limit::{HIGHEST_LIMIT, Share},
     place::{At, Written},
-    span_of_time::{Wait, parse_duration},
     spelling::nearest,
     tape::{Item, Kind, mark},
+};
+use crate::judge::terms::{
+    keyword::Keyword,
+    span_of_time::{Wait, parse_duration},
 };
 
 /// A table whose keys are known.

@@ -1,17 +1,25 @@
 //! A validated rule: what it selects, what it does, and its claims. It does not depend on the request; the
 //! evaluator decides whether it applies.
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use super::{
-    keyword::{Hold, Keyword},
     limit::Share,
     place::Place,
+    repository::Repository,
     selector::{Selector, Selectors},
+    template::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, decoded, find},
+};
+pub(super) use crate::judge::terms::slots_wanted::Slots;
+use crate::judge::terms::{
+    claim::Member,
+    keyword::{Hold, Keyword},
+    provenance::{Origin, rule_title},
     span_of_time::Wait,
 };
-use crate::judge::terms::provenance::{Origin, rule_title};
-pub(super) use crate::judge::terms::slots_wanted::Slots;
 
 /// The effect of a counting rule on the launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -238,5 +246,198 @@ impl SlotsFrom {
         let Some((greatest, _)) = self.table.last().filter(|_| number > 0) else { return Ok(number) };
         let entry = self.table.iter().find(|(entry, _)| *entry >= number);
         entry.map(|(_, slots)| *slots).ok_or(*greatest)
+    }
+}
+
+// Finds the lock files of a repository with one for each member by their names: the path template is applied
+// backwards.
+
+impl Repository {
+    /// The directory below which its files are.
+    pub fn base(&self, runtime: &Path) -> PathBuf {
+        self.path.base(runtime)
+    }
+
+    /// The number of names in its path below the base: those of directories, and that of the file.
+    pub fn depth(&self) -> usize {
+        self.path.names.len()
+    }
+
+    /// The placeholders of its path, in order.
+    pub(crate) fn placeholders(&self) -> impl Iterator<Item = &Placeholder> {
+        self.path.placeholders()
+    }
+
+    /// The member in a name at this depth; none if it is not a name of this repository.
+    pub fn read_name(&self, depth: usize, name: &str) -> Option<Vec<Member>> {
+        self.path.names.get(depth)?.read(name)
+    }
+}
+
+impl Name {
+    fn read(&self, name: &str) -> Option<Vec<Member>> {
+        if name.len() == LONGEST_NAME {
+            return self.read_shortened(name);
+        }
+        let (members, rest) = self.read_values(name);
+        (members.len() == self.placeholders().count() && rest.is_some_and(str::is_empty)).then_some(members)
+    }
+
+    /// For a shortened name: its first values, the beginning of the one that was cut, and the hash of all
+    /// values, so that all members look different.
+    fn read_shortened(&self, name: &str) -> Option<Vec<Member>> {
+        let kept = name.strip_suffix(self.kept_ending())?;
+        let (kept, hash) = kept.split_at_checked(kept.len().checked_sub(HASH_LENGTH)?)?;
+        let is_hash = hash.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let (mut members, rest) = self.read_values(kept);
+        let cut = rest.unwrap_or_default();
+        // Only the first digit of an encoded byte may be left.
+        let whole = (0..=cut.len().min(2)).find_map(|less| decoded(cut.get(..cut.len() - less)?));
+        let cut = whole.map_or_else(|| cut.to_owned(), |value| text(&value));
+        match members.last_mut() {
+            Some(Member::Text(last)) if cut.is_empty() => last.push_str(hash),
+            _ => members.push(Member::Text(cut + hash)),
+        }
+        members.truncate(self.placeholders().count());
+        is_hash.then_some(members)
+    }
+
+    /// The values as far as they can be separated, and the rest of the name; none if a text of the name
+    /// itself is missing.
+    fn read_values<'a>(&self, name: &'a str) -> (Vec<Member>, Option<&'a str>) {
+        let is_pair = self.placeholders().count() == 2;
+        let mut members = Vec::new();
+        let mut rest = name;
+        let mut pieces = self.pieces.as_slice();
+        while let [piece, left @ ..] = pieces {
+            pieces = left;
+            let placeholder = match piece {
+                Piece::Literal(text) => match rest.strip_prefix(text.as_str()) {
+                    Some(behind) => {
+                        rest = behind;
+                        continue;
+                    }
+                    None => return (members, None),
+                },
+                Piece::Value(placeholder) => placeholder,
+            };
+            let is_last = !left.iter().any(|piece| matches!(piece, Piece::Value(_)));
+            let is_ended = self.is_ended && !is_last;
+            let end = match left {
+                _ if is_ended => find(rest, END_OF_VALUE),
+                [] => Some(rest.len()),
+                [Piece::Literal(last)] => rest.len().checked_sub(last.len()),
+                // If the second of two values is a number, it has none of these characters, but the first may
+                // have them.
+                [Piece::Literal(next), Piece::Value(number), behind @ ..]
+                    if is_pair && number.is_number() =>
+                {
+                    let ending = behind.iter().map(Piece::literal_length).sum();
+                    rest.len().checked_sub(ending).and_then(|end| rest.get(..end)?.rfind(next))
+                }
+                [Piece::Literal(next), ..] => find(rest, next),
+                [Piece::Value(_), ..] => None,
+            };
+            let read = end.and_then(|end| rest.split_at_checked(end)).and_then(|(value, behind)| {
+                let behind = if is_ended { behind.strip_prefix(END_OF_VALUE)? } else { behind };
+                Some((member(placeholder, value)?, behind))
+            });
+            let Some((member, behind)) = read else { return (members, Some(rest)) };
+            members.push(member);
+            rest = behind;
+        }
+        (members, Some(rest))
+    }
+}
+
+/// A member by its text in a name.
+fn member(placeholder: &Placeholder, part: &str) -> Option<Member> {
+    match placeholder {
+        Placeholder::Uid => part.parse().ok().map(Member::User),
+        Placeholder::Gid => part.parse().ok().map(Member::Group),
+        _ => decoded(part).map(|value| Member::Text(text(&value))),
+    }
+}
+
+/// Arguments are joined by NUL.
+fn text(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).replace('\0', " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ANN: &[u8] = b"4711";
+
+    fn name(pieces: &[Option<Placeholder>], between: &str) -> Name {
+        let piece = |piece: &Option<Placeholder>| match piece {
+            Some(value) => Piece::Value(value.clone()),
+            None => Piece::Literal(between.to_owned()),
+        };
+        Name::new(pieces.iter().map(piece).chain([Piece::Literal(".lock".to_owned())]).collect())
+    }
+
+    /// The values that are read back from the name of these values.
+    fn read(pattern: &Name, values: &[&[u8]]) -> Vec<Member> {
+        let mut left = values.iter();
+        let value = &mut |_: &Placeholder| left.next().map(|value| value.to_vec()).ok_or(());
+        let name = pattern.expand(value).expect("as many values as there are");
+        pattern.read(&name).unwrap_or_else(|| panic!("each name of a repository is found to be one: {name}"))
+    }
+
+    fn text(text: &str) -> Member {
+        Member::Text(text.to_owned())
+    }
+
+    #[test]
+    fn values_are_read_as_they_were() {
+        use Placeholder::{Argument, Command, Directory, Uid};
+        let path = "/opt/my_lab 50%/bin/ü";
+        assert_eq!(read(&name(&[Some(Directory)], ""), &[path.as_bytes()]), [text(path)]);
+        let ann = || Member::User(4711);
+        for between in [",", "-", "_", ".", "2F", "%", "x%y", " "] {
+            let pattern = name(&[Some(Uid), None, Some(Directory)], between);
+            assert_eq!(read(&pattern, &[ANN, path.as_bytes()]), [ann(), text(path)], "{between}");
+            let pattern = name(&[Some(Command), None, Some(Uid)], between);
+            assert_eq!(read(&pattern, &[b"run.-,2Fsh", ANN]), [text("run.-,2Fsh"), ann()], "{between}");
+            let pattern = name(&[Some(Argument(1)), None, Some(Argument(2)), None, Some(Uid)], between);
+            for (one, two) in [("", "a"), ("a", ""), ("2F", "/"), ("%41", "-2F."), ("x%", "%.")] {
+                let values = [one.as_bytes(), two.as_bytes(), ANN];
+                assert_eq!(read(&pattern, &values), [text(one), text(two), ann()], "{between}");
+            }
+        }
+        let pattern = name(&[Some(Uid), Some(Command), Some(Directory)], "");
+        assert_eq!(read(&pattern, &[ANN, b"make", b"/"]), [ann(), text("make"), text("/")]);
+    }
+
+    #[test]
+    fn another_name_is_none_of_the_repository() {
+        let pattern = name(&[Some(Placeholder::Uid), None, Some(Placeholder::Host)], ",");
+        for other in
+            ["ann,ws17.lock", "4711.lock", "4711,ws17", "4711,%zz.lock", "4711,ws17.lock.old", ".lock"]
+        {
+            assert_eq!(pattern.read(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn of_a_name_that_was_shortened_the_beginning_is_read() {
+        use Placeholder::{Directory, Uid};
+        let long = |length: usize| [b"/".as_slice(), &b"x".repeat(length)].concat();
+        let pattern = name(&[Some(Uid), None, Some(Directory)], ",");
+        let of = |length: usize| read(&pattern, &[ANN, &long(length)]);
+        assert_eq!(of(300)[0], Member::User(4711));
+        assert!(of(300)[1].text().starts_with("/xxxx"), "{:?}", of(300));
+        assert_ne!(of(300), of(301));
+        // If the number itself is cut, the rest of it must not be taken for another user.
+        let pattern = name(&[Some(Directory), None, Some(Uid)], ",");
+        for length in 150..220 {
+            let read = read(&pattern, &[&long(length), ANN]);
+            assert!(
+                read.iter().all(|member| !matches!(member, Member::User(uid) if *uid != 4711)),
+                "{read:?}"
+            );
+        }
     }
 }

@@ -4,10 +4,9 @@ use std::{ffi::OsString, path::PathBuf};
 
 use jiff::Timestamp;
 
-use super::{
+use super::{place::Place, rule::Slots};
+use crate::judge::terms::{
     keyword::{Hold, Keyword},
-    place::Place,
-    rule::Slots,
     span_of_time::Wait,
 };
 

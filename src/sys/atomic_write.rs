@@ -12,9 +12,8 @@ use std::{
 };
 
 use super::{
-    extended_attributes::ExtendedAttributes,
     failure::Failure,
-    regular_file::create_new_at,
+    regular_file::{ExtendedAttributes, create_new_at},
     trusted_file::{JudgedDirectories, TrustedDirectory},
 };
 use nix::{

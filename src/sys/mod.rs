@@ -3,18 +3,14 @@
 
 pub(crate) mod accounts;
 pub(crate) mod atomic_write;
-pub mod child;
-pub mod credentials;
 pub mod descriptor;
 pub(crate) mod edit_lock;
 pub mod executable;
-pub(crate) mod extended_attributes;
 pub mod failure;
 pub(crate) mod journal;
 pub mod local_socket;
 pub(crate) mod mount;
 pub(crate) mod ordinary_user;
-pub mod poller;
 pub mod process;
 pub mod record_lock;
 pub mod regular_file;
@@ -26,4 +22,3 @@ pub(crate) mod terminal;
 pub mod trust;
 pub mod trusted_file;
 mod unsafe_calls;
-pub(crate) mod walked_directory;

@@ -2,7 +2,6 @@
 //! to standard output and standard error. It knows nothing of policies or repositories.
 
 pub(crate) mod clock;
-pub(crate) mod columns;
 pub mod diagnostic;
 pub(crate) mod error;
 pub mod escape;

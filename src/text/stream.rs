@@ -5,10 +5,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use super::{
-    columns::{cut, fitted},
     error::{Error, ExitStatus},
     escape::is_unsafe,
-    style,
+    style::{self, cut, fitted},
 };
 use crate::sys::{failure::errno_of, terminal};
 

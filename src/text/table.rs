@@ -5,10 +5,7 @@
 
 use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table as Grid, Width, presets};
 
-use super::{
-    columns::{broken, cut, width},
-    style::{self, Style},
-};
+use super::style::{self, Style, broken, cut, width};
 use crate::sys::terminal;
 
 /// A column is not narrower than this, or than its longest word.

@@ -14,7 +14,7 @@ use super::{
     setup::{completions, init, shim},
 };
 use crate::{
-    cli::{self, Action, CommandLine, complaint},
+    cli::{self, Action, CommandLine, help},
     launch::{
         exectimes,
         installation::{self, TOOLS},
@@ -41,7 +41,7 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     });
     match line {
         Ok(line) => act(line),
-        Err(error) => complaint::complain(&error, arguments),
+        Err(error) => help::complain(&error, arguments),
     }
 }
 

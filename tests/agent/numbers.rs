@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::net::UnixStream;
 
 use nix::sys::signal::Signal;
-use rungate::judge::terms::pace::ExpireKill;
+use rungate::judge::terms::claim::ExpireKill;
 use rungate::keeper::agent::{
     frame::Inbox,
     message::{Answer, Evict, Request, Take, Which},

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rungate::{
     judge::terms::{keyword::Hold, span_of_time::Wait},
     keeper::agent::{
-        about::About,
         frame::{Inbox, LONGEST_REQUEST},
+        message::About,
         message::{Answer, Granted, Request, Take},
     },
 };

@@ -18,7 +18,7 @@ use rungate::{
         acquire_context::{AcquireContext, Clock},
         acquisition::Outcome,
         dry_run::outlook,
-        without_waiting::acquire,
+        waiting::acquire,
     },
     judge::terms::{
         claim::{Claim, Demand, Launch},

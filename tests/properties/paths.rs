@@ -12,8 +12,8 @@ use rungate::{
         Request, Verdict, decide,
         terms::{
             claim::Demand,
+            claim::{LookupError, Names},
             location::Location,
-            names::{LookupError, Names},
         },
     },
     policy::Policy,

@@ -9,7 +9,7 @@ use rungate::{
         Decision, Request, Unenforced, Verdict, decide,
         terms::{
             claim::Claim,
-            names::{LookupError, Names},
+            claim::{LookupError, Names},
         },
     },
     policy::Policy,

@@ -8,9 +8,8 @@ use super::stage::{But, Tables, claim, shown, tables};
 use crate::{
     acquire::{blocked::Blocked, refusal::Refusal},
     judge::terms::{
-        claim::{Claim, Demand},
+        claim::{Claim, Demand, ElapsedFrom, TooSoon},
         keyword::Admit,
-        pace::{ElapsedFrom, TooSoon},
     },
 };
 

@@ -6,8 +6,8 @@ use super::stage::{But, claim, one, tables};
 use crate::{
     acquire::room::Room,
     judge::terms::{
+        claim::{ElapsedFrom, TooSoon},
         keyword::Admit,
-        pace::{ElapsedFrom, TooSoon},
     },
 };
 

@@ -7,7 +7,7 @@ use crate::{
     agent::{
         eviction::Evictor,
         judge::{Judges, Question},
-        ledger::{Ledger, holding::Holding, look::Looked},
+        ledger::{Ledger, Looked, holding::Holding},
         request::AcquireRequest,
         server::{
             Connections,

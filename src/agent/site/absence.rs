@@ -12,12 +12,11 @@ use super::{
     Level, Site,
     difference::Change,
     etcd::{Compare, Operation, Snapshot, Transaction},
-    key::Key,
     log,
     mirror::{Changed, TableOfSite},
     pending::{Admission, Work},
     proof,
-    record::{AgentId, ClusterRecord, bytes},
+    record::{AgentId, ClusterRecord, Key, bytes},
 };
 use crate::{agent::service::local::Local, judge::terms::location::name_on_site, sys::process};
 

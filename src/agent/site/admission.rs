@@ -7,10 +7,9 @@ use super::{
     PATIENCE, Site,
     difference::Value,
     etcd::{Done, EtcdError, Operation, Transaction},
-    key::Key,
     pending::{Admission, Work},
     proof::{self, Taking},
-    record::SlotRecord,
+    record::{Key, SlotRecord},
 };
 use crate::{
     agent::{

@@ -1,10 +1,7 @@
 //! The necessary changes of this host's keys: compares the wanted keys with the present ones. Pure: it knows
 //! neither etcd nor the agent.
 
-use super::{
-    key::Key,
-    record::{NoticeRecord, SlotRecord, TicketRecord, bytes},
-};
+use super::record::{Key, NoticeRecord, SlotRecord, TicketRecord, bytes};
 use crate::agent::ledger::state::SavedStamps;
 
 /// The value of a key of this host.

@@ -14,9 +14,8 @@ use std::{
 
 use super::{
     etcd::{Client, EtcdError, Operation, Range, Transaction},
-    key::{Key, Keys},
     pending::{Report, Reporter},
-    record::{AgentId, HostRecord, bytes, read},
+    record::{AgentId, HostRecord, Key, Keys, bytes, read},
 };
 use crate::{agent::judge::Judge, judge::terms::keyword::Keeper, policy::Policy, sys::process};
 

@@ -10,9 +10,8 @@ use std::{
 use super::{
     Site,
     etcd::{Inventory, Pair},
-    key::{Key, Keys},
     proof::Taking,
-    record::{AgentId, ClusterRecord, HostRecord, NoticeRecord, SlotRecord, TicketRecord, read},
+    record::{AgentId, ClusterRecord, HostRecord, Key, Keys, NoticeRecord, SlotRecord, TicketRecord, read},
 };
 use crate::{
     agent::ledger::state::SavedStamps,

@@ -3,13 +3,11 @@
 //! once it is proved: one transaction acquires the slots if nothing has changed that the decision depends on.
 //! The thread that owns the tables never talks to etcd; other threads do, and report.
 
-mod about;
 mod absence;
 mod admission;
 mod difference;
 mod etcd;
 mod hearing;
-mod key;
 mod lease_keeper;
 mod mirror;
 pub(in crate::agent) mod notices;
@@ -38,14 +36,13 @@ use self::{
     absence::{Absences, Origin},
     admission::Resting,
     etcd::{Access, Client, ClusterStatus, Transaction},
-    key::Keys,
     lease_keeper::LeaseKeeper,
     mirror::{Mirror, Shown},
     notices::ReceivedNotice,
     pending::{Pending, Report, Reporter, Work},
     presence::Presence,
     reconciler::OwnKeys,
-    record::{AgentId, HostRecord},
+    record::{AgentId, HostRecord, Keys},
     tickets::Numbers,
     watcher::Watcher,
 };
@@ -56,7 +53,7 @@ use super::{
 };
 use crate::{
     policy::SiteSettings,
-    sys::{credentials, poller::Bell, process},
+    sys::{accounts, descriptor::Bell, process},
     text::escape::visible,
 };
 
@@ -111,7 +108,7 @@ impl Site {
         bell: &Arc<Bell>,
         judge: Judge,
     ) -> Result<Self, String> {
-        let host = credentials::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
+        let host = accounts::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
         let host = host.to_string_lossy().into_owned();
         let agent = AgentId::of(state, process::boot_id().unwrap_or_default())?;
         let SiteSettings { endpoints, prefix, ttl, margin, .. } = settings;

@@ -14,12 +14,11 @@ use std::{
 use super::{
     difference::{Change, Value},
     etcd::{Client, ClusterStatus, Done, EtcdError, Inventory, Pair, Snapshot, Transaction},
-    key::Key,
-    record::AgentId,
+    record::{AgentId, Key},
 };
 use crate::{
     agent::{ledger::holding::Holding, request::AcquireRequest},
-    sys::poller::Bell,
+    sys::descriptor::Bell,
 };
 
 /// How many run at once.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::{
     difference::Change,
     etcd::{Compare, Operation, Range, Transaction},
-    key::{Key, Keys},
+    record::{Key, Keys},
 };
 use crate::keeper::occupancy::Occupancy;
 

@@ -17,11 +17,10 @@ use super::{
     Site,
     difference::{Change, Difference, Present, Value, diff},
     etcd::{Compare, Done, EtcdError, Operation, Transaction},
-    key::Key,
     mirror::Versioned,
     pending::Work,
     proof,
-    record::{AgentId, SlotRecord},
+    record::{AgentId, Key, SlotRecord},
 };
 use crate::{
     agent::{

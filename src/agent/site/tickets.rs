@@ -8,10 +8,9 @@ use super::{
     Site,
     difference::Value,
     etcd::{Compare, Done, EtcdError, Operation, Transaction},
-    key::Key,
     pending::Work,
     proof,
-    record::TicketRecord,
+    record::{Key, TicketRecord},
 };
 use crate::{
     agent::{

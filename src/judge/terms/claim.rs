@@ -1,15 +1,19 @@
 //! What a launch wants of one repository. Code that carries out a claim need not know a policy: all values
 //! are resolved here, and everything that messages show is part of the claim.
 
-use std::{borrow::Cow, ops::RangeInclusive};
+use std::{
+    borrow::Cow,
+    error::Error,
+    fmt::{Display, Formatter},
+    ops::RangeInclusive,
+    time::{Duration, SystemTime},
+};
 
 use super::{
     group::{Group, MOST_SHARED},
-    keyword::{Admit, Hold, Nested, Queue},
+    keyword::{Admit, Hold, Keyword, Nested, Queue},
     location::{FileLocation, Location},
-    names::{self, Member, Names},
     outside::Outside,
-    pace::{Pace, Pause},
     provenance::{self, Kept, Origin, Provenance},
     slots_wanted::{Amount, NamedSlots, Unclear, reach},
     span_of_time::Wait,
@@ -90,7 +94,7 @@ impl<'p> Claim<'p> {
         if self.member.is_empty() {
             return self.repository.clone().into_owned();
         }
-        format!("{} [{}]", self.repository, names::shown(&self.member, names))
+        format!("{} [{}]", self.repository, shown(&self.member, names))
     }
 
     /// The member of the table, as tests and programs write it: `ann`, `cad`, `ann ws17`. Names that cannot
@@ -347,6 +351,172 @@ pub struct Launch<'a> {
     pub ancestors: &'a [NamedSlots],
     /// What has to keep the slots.
     pub hold: Hold,
+}
+
+// Too soon and too late: a pause between two launches (`IfElapsed` of adaptive locks), and the end of
+// holders that block others for too long (`ExpireAfter`).
+
+/// What a pause counts from.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ElapsedFrom {
+    /// The last start.
+    #[default]
+    Start,
+    /// The last end.
+    End,
+}
+
+impl Keyword for ElapsedFrom {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("start", ElapsedFrom::Start), ("end", ElapsedFrom::End)];
+}
+
+/// What happens to a start that comes too soon.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum TooSoon {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// No program is started; rungate prints nothing and exits with 0.
+    Ok,
+}
+
+impl Keyword for TooSoon {
+    const WORDS: &'static [(&'static str, Self)] = &[("refuse", TooSoon::Refuse), ("ok", TooSoon::Ok)];
+}
+
+/// What is ended when a holder is overdue.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum ExpireKill {
+    /// The holder.
+    #[default]
+    Process,
+    /// Its process group.
+    Group,
+}
+
+impl Keyword for ExpireKill {
+    const WORDS: &'static [(&'static str, Self)] =
+        &[("process", ExpireKill::Process), ("group", ExpireKill::Group)];
+}
+
+/// A time that has to pass between two launches.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Pause {
+    /// How long.
+    pub length: Duration,
+    /// What it counts from.
+    pub from: ElapsedFrom,
+    /// Whether a launch within it is a failure.
+    pub too_soon: TooSoon,
+}
+
+impl Pause {
+    /// Whether the pause is not over at `now`, if it began at `last`. A moment in the future counts as long
+    /// ago: a clock that was set back must not refuse launches.
+    pub fn is_on(&self, last: SystemTime, now: SystemTime) -> bool {
+        now.duration_since(last).is_ok_and(|ago| ago < self.length)
+    }
+}
+
+/// When and how a holder that blocks others is ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Expiry {
+    /// A holder older than this is overdue.
+    pub after: Duration,
+    /// The time between the signals that end it.
+    pub grace: Duration,
+    /// What is ended.
+    pub kill: ExpireKill,
+}
+
+impl Expiry {
+    /// The default time between the signals.
+    pub const GRACE: Duration = Duration::from_secs(5);
+
+    /// The default for a holder that is ended at a user's request, which may have any age.
+    pub const AT_REQUEST: Self =
+        Self { after: Duration::ZERO, grace: Self::GRACE, kill: ExpireKill::Process };
+}
+
+/// Both, where a repository has them.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Pace {
+    /// Not again within this time.
+    pub pause: Option<Pause>,
+    /// No longer than this.
+    pub expiry: Option<Expiry>,
+}
+
+// What judgement asks about users and groups. A trait keeps the evaluator pure: the launcher answers from
+// the databases of the system, tests from a table. Absence (`Ok(None)`) and failure (`Err`) differ: a failed
+// look-up refuses the launch, an absent name only matches nothing.
+
+/// Look-ups in the databases of users, groups and netgroups. Each may cost hundreds of microseconds, so the
+/// evaluator asks only for rules whose other selectors already match.
+pub trait Names {
+    fn user_name(&self, uid: u32) -> Result<Option<String>, LookupError>;
+    /// The uid of a user's name. Only `policy check` asks.
+    fn user_id(&self, name: &str) -> Result<Option<u32>, LookupError>;
+    /// The gid of a group's name.
+    fn group_id(&self, name: &str) -> Result<Option<u32>, LookupError>;
+    fn group_name(&self, gid: u32) -> Result<Option<String>, LookupError>;
+    /// Whether `netgroup` holds this host and this user.
+    fn in_netgroup(&self, netgroup: &str, host: &str, user: &str) -> Result<bool, LookupError>;
+}
+
+/// A look-up that failed, which is not the same as one that found nothing.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LookupError {
+    /// The call, as a person can grep for it: `getgrnam("students")`.
+    pub call: String,
+    /// What the system said: `Connection timed out`.
+    pub error: String,
+}
+
+impl Display for LookupError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.call, self.error)
+    }
+}
+
+impl Error for LookupError {}
+
+// The member of a lock file, if a repository has one for each.
+
+/// Several of them, for people: `ann, /opt/matlab/bin`.
+pub fn shown(members: &[Member], names: &dyn Names) -> String {
+    members.iter().map(|member| member.name(names)).collect::<Vec<_>>().join(", ")
+}
+
+/// The member of a file of a `per` repository.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Member {
+    /// A user, by uid.
+    User(u32),
+    /// A group, by gid.
+    Group(u32),
+    /// A host, a command, a directory, an argument: as it was, before it was made safe for a file name.
+    Text(String),
+}
+
+impl Member {
+    /// The text, if it is known by one.
+    pub fn text(&self) -> &str {
+        match self {
+            Member::Text(text) => text,
+            Member::User(_) | Member::Group(_) => "",
+        }
+    }
+
+    /// The name for people; a number where none can be found.
+    pub fn name(&self, names: &dyn Names) -> String {
+        match self {
+            Member::User(uid) => names.user_name(*uid).ok().flatten().unwrap_or_else(|| uid.to_string()),
+            Member::Group(gid) => names.group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()),
+            Member::Text(text) => text.clone(),
+        }
+    }
 }
 
 #[cfg(test)]

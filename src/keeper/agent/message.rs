@@ -8,13 +8,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{
-    about::About,
-    wire::{Wire, fields, wire},
-};
+use super::wire::{Wire, fields, wire};
 use crate::{
-    judge::terms::{keyword::Hold, pace::ExpireKill, span_of_time::Wait},
-    keeper::line::{Class, Waiter, WaitingProcess},
+    judge::terms::{claim::ExpireKill, keyword::Hold, span_of_time::Wait},
+    keeper::{
+        self, Overdue, UnverifiedTarget,
+        line::{Class, Waiter, WaitingProcess},
+    },
+    sys::signals::Signal,
+    text::escape::{Show, word},
 };
 
 wire! {
@@ -383,5 +385,262 @@ impl Take {
         };
         let sizes = texts.map(|one| text(one.len())).chain(environment.iter().map(variable));
         sizes.fold(size_of::<Self>(), usize::saturating_add)
+    }
+}
+
+// The outcome of overdue holders, reported to the launch that needs their slots.
+
+impl Expired {
+    /// For a holder; none if it is unknown.
+    pub fn of(table: &str, overdue: &Overdue, fate: keeper::EvictionOutcome) -> Option<Self> {
+        let Overdue { holder, elsewhere, by, slots, .. } = overdue;
+        let holder = super::picture::described(holder.clone())?;
+        let (table, is_elsewhere) = (table.to_owned(), elsewhere.is_some());
+        Some(Self { table, holder, slots: *slots, by: *by, is_elsewhere, fate: sent(fate) })
+    }
+
+    /// The same as if this process had ended it; none if the text makes no sense.
+    pub fn told(&self) -> Option<(Overdue, keeper::EvictionOutcome)> {
+        let fate = told(&self.fate)?;
+        let job = match fate {
+            keeper::EvictionOutcome::NotProved(doubt) => Err(doubt),
+            _ => Ok(self.holder.pid),
+        };
+        let holder = super::picture::shown(&self.holder);
+        let overdue = Overdue {
+            elsewhere: holder.host.clone().filter(|_| self.is_elsewhere),
+            holder,
+            pid: self.holder.pid,
+            by: self.by,
+            slots: self.slots,
+            job,
+            may_be_signalled: fate != keeper::EvictionOutcome::NotPermitted,
+            with: Vec::new(),
+        };
+        Some((overdue, fate))
+    }
+}
+
+fn sent(fate: keeper::EvictionOutcome) -> EvictionOutcome {
+    match fate {
+        keeper::EvictionOutcome::Ended(signal, reach) => {
+            EvictionOutcome::Ended((signal as i32, reach.into()))
+        }
+        keeper::EvictionOutcome::LeftOthers(signal) => EvictionOutcome::LeftOthers(signal as i32),
+        keeper::EvictionOutcome::HadLeft | keeper::EvictionOutcome::NotProved(UnverifiedTarget::Gone) => {
+            EvictionOutcome::HadLeft
+        }
+        keeper::EvictionOutcome::NotPermitted => EvictionOutcome::NotPermitted,
+        keeper::EvictionOutcome::NotProved(UnverifiedTarget::Privileged) => EvictionOutcome::Privileged,
+        keeper::EvictionOutcome::NotProved(UnverifiedTarget::InTransit) => EvictionOutcome::InTransit,
+        keeper::EvictionOutcome::NotProved(UnverifiedTarget::OutOfSight | UnverifiedTarget::NoGuardian) => {
+            EvictionOutcome::OutOfSight
+        }
+        keeper::EvictionOutcome::Survived => EvictionOutcome::Survived,
+        keeper::EvictionOutcome::Noticed => EvictionOutcome::Noticed,
+        keeper::EvictionOutcome::NotOverdueThere => EvictionOutcome::NotOverdueThere,
+    }
+}
+
+fn told(fate: &EvictionOutcome) -> Option<keeper::EvictionOutcome> {
+    let signal = |number: i32| Signal::try_from(number).ok();
+    Some(match fate {
+        EvictionOutcome::Ended((number, reach)) => {
+            keeper::EvictionOutcome::Ended(signal(*number)?, reach.into())
+        }
+        EvictionOutcome::LeftOthers(number) => keeper::EvictionOutcome::LeftOthers(signal(*number)?),
+        EvictionOutcome::HadLeft => keeper::EvictionOutcome::HadLeft,
+        EvictionOutcome::NotPermitted => keeper::EvictionOutcome::NotPermitted,
+        EvictionOutcome::Privileged => keeper::EvictionOutcome::NotProved(UnverifiedTarget::Privileged),
+        EvictionOutcome::OutOfSight => keeper::EvictionOutcome::NotProved(UnverifiedTarget::OutOfSight),
+        EvictionOutcome::InTransit => keeper::EvictionOutcome::NotProved(UnverifiedTarget::InTransit),
+        EvictionOutcome::Survived => keeper::EvictionOutcome::Survived,
+        EvictionOutcome::Noticed => keeper::EvictionOutcome::Noticed,
+        EvictionOutcome::NotOverdueThere => keeper::EvictionOutcome::NotOverdueThere,
+    })
+}
+
+impl From<keeper::Reach> for Reach {
+    fn from(reach: keeper::Reach) -> Self {
+        match reach {
+            keeper::Reach::Full => Self::Full,
+            keeper::Reach::NoGroup => Self::NoGroup,
+            keeper::Reach::Partly => Self::Partly,
+        }
+    }
+}
+
+impl From<&Reach> for keeper::Reach {
+    fn from(reach: &Reach) -> Self {
+        match reach {
+            Reach::Full => Self::Full,
+            Reach::NoGroup => Self::NoGroup,
+            Reach::Partly => Self::Partly,
+        }
+    }
+}
+
+// The agent's report about itself: its version, and the state of its connection to the site.
+
+wire! {
+    struct About {
+        version: String,
+        /// Its state beside others; none if it shares nothing.
+        site: Option<AboutSite>,
+        /// What it has done since it started; absent from an older agent.
+        work: Option<AboutWork>,
+    }
+}
+
+wire! {
+    /// What an agent has done since it started, and what it keeps now.
+    struct AboutWork {
+        /// From a launch's request to its first answer: slots, a refusal, or a place in a queue.
+        decisions: Latency,
+        /// How many requests were declined because of a quota.
+        declined: u64,
+        /// How many clients are connected.
+        connections: u64,
+        /// How many launches wait.
+        waiting: u64,
+        /// How many launches hold slots.
+        holding: u64,
+    }
+}
+
+wire! {
+    /// How long something took, each time that it was done.
+    struct Latency {
+        /// How often it took longer than the bound before and at most as long as each of
+        /// [`Latency::BOUNDS`].
+        counts: Vec<u64>,
+        /// How often it took longer than all of them.
+        longer: u64,
+        /// All of it together.
+        sum: Duration,
+    }
+}
+
+impl Default for Latency {
+    fn default() -> Self {
+        Self { counts: vec![0; Self::BOUNDS.len()], longer: 0, sum: Duration::ZERO }
+    }
+}
+
+impl Latency {
+    /// In microseconds. A decision takes less than the first, a round trip to etcd as long as those in the
+    /// middle.
+    pub const BOUNDS: [u64; 8] = [250, 1_000, 4_000, 16_000, 64_000, 250_000, 1_000_000, 4_000_000];
+
+    /// Counts one more.
+    pub fn add(&mut self, took: Duration) {
+        let bound = Self::BOUNDS.iter().position(|bound| took <= Duration::from_micros(*bound));
+        let count = bound.and_then(|bound| self.counts.get_mut(bound)).unwrap_or(&mut self.longer);
+        *count = count.saturating_add(1);
+        self.sum = self.sum.saturating_add(took);
+    }
+}
+
+wire! {
+    /// The site, as this agent sees it.
+    struct AboutSite {
+        /// The name of its own host.
+        host: String,
+        /// The members of etcd.
+        endpoints: Vec<String>,
+        /// The prefix of all keys.
+        prefix: String,
+        /// How long a host may be silent.
+        ttl: Duration,
+        /// Whether slots are granted now.
+        is_open: bool,
+        /// How long ago the last read was sent that found this host's key.
+        seen: Option<Duration>,
+        /// How long until others may consider it dead.
+        left: Option<Duration>,
+        /// How far the mirror is behind; none if it was never current.
+        lag: Option<Duration>,
+        /// How often the lease was lost since the agent started.
+        leases_lost: u64,
+        /// What is wrong, if anything is.
+        trouble: Option<AboutTrouble>,
+        /// The state of etcd itself, if it was ever checked.
+        store: Option<AboutStore>,
+        /// Every known host.
+        hosts: Vec<AboutHost>,
+        /// The first of the slots with unreadable values: no host frees them.
+        unreadable: Vec<UnreadableSlot>,
+        /// How long etcd took for its answers; absent from an older agent.
+        requests: Option<Latency>,
+    }
+}
+
+wire! {
+    /// A slot that is held by a value which no agent wrote.
+    struct UnreadableSlot {
+        /// Its table, as its host calls it.
+        table: String,
+        /// Its number.
+        slot: u64,
+        /// Its key in etcd.
+        key: String,
+    }
+}
+
+wire! {
+    /// How etcd is.
+    struct AboutStore {
+        /// How large the largest database of a member is, in bytes.
+        size: u64,
+        /// The maximum size, if known.
+        quota: Option<u64>,
+        /// Whether it accepts no writes.
+        is_full: bool,
+        /// How many changes it has kept, if it has kept all of them.
+        uncompacted: Option<u64>,
+    }
+}
+
+wire! {
+    /// What is wrong.
+    struct AboutTrouble {
+        text: String,
+        /// What to do about it, if known.
+        advice: Option<String>,
+        /// For how long.
+        lasts: Duration,
+    }
+}
+
+wire! {
+    struct AboutHost {
+        name: String,
+        /// The version of its agent, if it ever said so.
+        version: Option<String>,
+        /// Its lease; none if it does not exist.
+        lease: Option<u64>,
+        /// For how long it has been absent, and how long until its slots are free.
+        absent: Option<(Duration, Duration)>,
+        /// How many of its launches wait.
+        waiting: u64,
+        /// How many slots it has of each table.
+        held: Vec<(String, u64)>,
+        /// The settings of its policy for each repository of the site, a line for each key.
+        repositories: Vec<(String, String)>,
+    }
+}
+
+impl UnreadableSlot {
+    /// What is wrong with it.
+    pub fn text(&self) -> String {
+        format!(
+            "a slot has no readable holder: the value of {} was not written by an agent",
+            self.key.shown()
+        )
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> String {
+        format!("if no program of the site runs for it: etcdctl del {}", word(&self.key))
     }
 }

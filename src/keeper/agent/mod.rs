@@ -3,24 +3,21 @@
 //! agent that a listing asks for comes back as a table in memory. Here is what both ends share, and the
 //! launcher's end.
 
-pub mod about;
 pub mod client;
 pub mod error;
-mod fate;
 pub mod frame;
-pub mod granted;
 pub mod message;
 pub mod picture;
 pub mod wire;
 
 use self::{
-    about::{About, UnreadableSlot},
     client::Client,
     error::AgentError,
+    message::{About, UnreadableSlot},
 };
 use super::{
     Holder,
-    file::table_snapshot::TableSnapshot,
+    file::holder::TableSnapshot,
     memory::{self, Store},
     occupancy::Occupancy,
 };

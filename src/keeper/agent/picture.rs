@@ -4,7 +4,7 @@
 use super::message::{Grouped, Holder, Table};
 use crate::{
     keeper::{self, memory},
-    sys::credentials,
+    sys::accounts,
 };
 
 impl Table {
@@ -112,5 +112,5 @@ pub(super) fn shown(holder: &Holder) -> keeper::Holder {
 }
 
 fn is_this_host(host: &str) -> bool {
-    credentials::name().is_ok_and(|name| name.to_string_lossy() == host)
+    accounts::name().is_ok_and(|name| name.to_string_lossy() == host)
 }

@@ -13,8 +13,8 @@ use std::{
 };
 
 use crate::judge::terms::{
+    claim::ExpireKill,
     keyword::{Hold, Keyword},
-    pace::ExpireKill,
     span_of_time::Wait,
 };
 use crate::keeper::line::Number;

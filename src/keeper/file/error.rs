@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     sys::{
-        accounts, credentials,
+        accounts,
         failure::{Errno, Failure},
         process::{self, Process},
         regular_file::Kind,
@@ -243,7 +243,7 @@ fn name_of(uid: u32) -> String {
 
 /// A command for a user who may do this to the process, and advice for one who has to ask.
 fn for_owner(process: &Process, what: &str, command: &str) -> String {
-    let me = credentials::own_uid();
+    let me = accounts::own_uid();
     match process::owner(process.pid) {
         Some(owner) if me != 0 && owner != me => {
             format!("Ask {} or your administrator to {what}: {command}", name_of(owner))

@@ -15,14 +15,13 @@ use std::{
 use super::{
     error::RepositoryError,
     file::LockFile,
-    holder::Holder,
+    holder::{self, Holder, Membership},
     job::{Guardian, Job, MOMENT, UnverifiedTarget},
     layout::{LAST_SLOT, guardians, slot_bytes},
-    members::{self, Membership},
     scan::locks_within,
 };
 use crate::{
-    judge::terms::{keyword::Hold, pace::Expiry, span_of_time::show_duration},
+    judge::terms::{claim::Expiry, keyword::Hold, span_of_time::show_duration},
     keeper::{
         eviction_outcome::EvictionOutcome,
         occupancy::{Occupancy, Span},
@@ -30,7 +29,7 @@ use crate::{
         signalling::{Reach, SIGNALS},
     },
     sys::{
-        accounts, credentials,
+        accounts,
         failure::Errno,
         process::{self, PidFd, Process},
         record_lock::Conflict,
@@ -141,8 +140,8 @@ fn to_end(
     let guardians = all_guardians(file)?;
     let mut overdue: Vec<Overdue> = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();
-    let locks = members::locks(file)?;
-    let memberships = members::memberships(&locks);
+    let locks = holder::locks(file)?;
+    let memberships = holder::memberships(&locks);
     let mut groups: Vec<u64> = Vec::new();
     for holder in holders {
         let is_its_own = |member: &&Membership| (holder.slots.0..=holder.slots.1).contains(&member.slot);
@@ -506,7 +505,7 @@ impl Ending {
         let why = if self.is_overdue {
             format!("it has had a slot of {path} for more than {after} (expire_after)")
         } else {
-            let uid = credentials::own_uid();
+            let uid = accounts::own_uid();
             let user = accounts::user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string());
             format!("{} ended the holder of a slot of {path} (rungate end)", user.shown())
         };

@@ -24,7 +24,7 @@ use crate::{
         record_lock::{self, Bytes, Conflict, Mode, Ownership},
         regular_file::{self, Access, Kind, Status},
         stamp::FileId,
-        walked_directory::WalkedDirectory,
+        trusted_file::WalkedDirectory,
     },
 };
 

@@ -11,22 +11,25 @@ use std::{
 };
 
 use super::{
-    error::RepositoryError,
+    error::{RepositoryError, call},
     file::LockFile,
     header::Header,
-    layout::{LAST_SLOT, RECORD_SIZE, record_at, slot_byte},
-    members::{self, Membership},
+    layout::{LAST_SLOT, RECORD_SIZE, grouped_at, groups, record_at, slot_byte},
+    line,
+    lock_path::LockPath,
     record::{Record, short_boot_id},
+    scan::{listed, scan},
 };
 use crate::{
     judge::terms::keyword::Hold,
     keeper::{
-        line::shown_pid,
+        line::{Waiter, shown_pid},
         occupancy::{Occupancy, Span},
     },
     sys::{
+        failure::Errno,
         process::{self, Process},
-        record_lock::{self, Bytes},
+        record_lock::{self, Bytes, Conflict},
     },
 };
 
@@ -331,7 +334,7 @@ const MOST_SLOTS: u64 = 256;
 /// The same holders with those who have their slots together with them. A member that cannot be seen from
 /// here is unknown.
 fn with_others(file: &LockFile, holders: Vec<Holder>) -> Result<Vec<Holder>, RepositoryError> {
-    let memberships = members::memberships(&members::locks(file)?);
+    let memberships = memberships(&locks(file)?);
     if memberships.is_empty() {
         return Ok(holders);
     }
@@ -383,4 +386,112 @@ fn owners(members: &[&Membership], descriptions: &[(i32, Bytes)]) -> Vec<i32> {
         descriptions.iter().filter(|(_, bytes)| is_theirs(bytes)).map(|(pid, _)| *pid).collect();
     let is_first = |pid: &i32| Process::find(*pid).is_none_or(|process| !have.contains(&process.parent));
     have.iter().copied().filter(is_first).collect()
+}
+
+// The members of a group, who share its slots. A query names only one reader of a byte. So all locks of the
+// file are listed, after the decision, for listings and to end a whole group.
+
+/// What one member has locked of one slot of its group.
+#[derive(Clone, Debug)]
+pub(super) struct Membership {
+    /// The group, by its place in the file.
+    pub(super) group: u64,
+    pub(super) slot: u64,
+    /// The byte of the membership.
+    pub(super) byte: u64,
+    /// Its process, where a process has locked it.
+    pub(super) pid: Option<i32>,
+}
+
+/// Every lock of the file, if groups have slots and the kernel lists the locks; otherwise none.
+pub(super) fn locks(file: &LockFile) -> Result<Vec<Conflict>, RepositoryError> {
+    if file.conflict(&groups())?.is_none() {
+        return Ok(Vec::new());
+    }
+    Ok(listed(file)?.unwrap_or_default())
+}
+
+/// The memberships among these locks.
+pub(super) fn memberships(locks: &[Conflict]) -> Vec<Membership> {
+    let of = |Conflict { bytes, pid }: &Conflict| {
+        let byte = *bytes.start();
+        let (group, slot) = grouped_at(byte).filter(|_| bytes.start() == bytes.end())?;
+        Some(Membership { group, slot, byte, pid: *pid })
+    };
+    locks.iter().filter_map(of).collect()
+}
+
+// Looks at a repository without taking anything, for listings and explanations. It creates nothing; a file
+// that does not exist is an unused repository.
+
+/// A repository at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct TableSnapshot {
+    /// How many slots are held.
+    pub used: u64,
+    /// The holders, by slot.
+    pub holders: Vec<Holder>,
+    /// The waiters, oldest first.
+    pub waiting: Vec<Waiter>,
+    /// When a program was last started under it.
+    pub last_start: Option<SystemTime>,
+    /// When one was last seen to end under it.
+    pub last_end: Option<SystemTime>,
+}
+
+/// Which slots of a file are held, and by which processes where the kernel names them: all that exectimes
+/// tells. A file that does not exist has none.
+pub fn held_slots(place: &LockPath<'_>) -> Result<Occupancy, RepositoryError> {
+    LockFile::open_to_read(place)?.map_or(Ok(Occupancy::default()), |file| scan(&file))
+}
+
+type HoldersOf = fn(&LockFile, &Occupancy) -> Result<Vec<Holder>, RepositoryError>;
+
+impl TableSnapshot {
+    /// Looks at a lock file of a policy: one that does not exist was never used.
+    pub fn of(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
+        LockFile::open_to_read(place)?
+            .map_or(Ok(Self::default()), |file| Self::of_file(&file, holders_with_search))
+    }
+
+    /// The same, for callers that look repeatedly: it does not search for a holder without a record.
+    pub fn at_a_glance(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
+        LockFile::open_to_read(place)?.map_or(Ok(Self::default()), |file| Self::of_file(&file, holders))
+    }
+
+    /// Looks at a lock file that the caller named, which should exist.
+    pub fn of_existing(place: &LockPath<'_>) -> Result<Self, RepositoryError> {
+        match LockFile::open_to_read(place)? {
+            Some(file) => Self::of_file(&file, holders_with_search),
+            None => Err(call("open", place.path, "open", Errno::ENOENT)),
+        }
+    }
+
+    fn of_file(file: &LockFile, holders: HoldersOf) -> Result<Self, RepositoryError> {
+        let header = Header::read(file)?;
+        let occupancy = scan(file)?;
+        let mut waiting = line::waiters(file)?;
+        for waiter in &mut waiting {
+            waiter.wants = line::wants(file, waiter)?;
+        }
+        Ok(Self {
+            used: occupancy.shown(),
+            holders: holders(file, &occupancy)?,
+            waiting,
+            last_start: header.last_start,
+            last_end: header.last_end,
+        })
+    }
+
+    /// How many of `slots` are free.
+    pub fn free_among(&self, slots: &RangeInclusive<u64>) -> u64 {
+        let held =
+            |slot: &u64| self.holders.iter().any(|holder| (holder.slots.0..=holder.slots.1).contains(slot));
+        slots.clone().filter(|slot| !held(slot)).count() as u64
+    }
+
+    /// The holder that has held its slot for longest.
+    pub fn oldest(&self) -> Option<&Holder> {
+        self.holders.iter().filter(|holder| holder.since.is_some()).min_by_key(|holder| holder.since)
+    }
 }

@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use super::layout::{guardian_at, guardian_byte, slot_byte};
 use crate::{
-    judge::terms::{keyword::Hold, pace::ExpireKill},
+    judge::terms::{claim::ExpireKill, keyword::Hold},
     keeper::signalling::{Reach, Whom},
     sys::{
-        credentials,
+        accounts,
         failure::Errno,
         process::{self, PidFd, Process},
         record_lock::{self, Bytes, Ownership},
@@ -126,7 +126,7 @@ impl Job {
     /// Sends a signal to all processes that must end. Root does not signal processes that the user of the job
     /// could not signal either, for example a service that the job started through a set-id program.
     pub(super) fn signal(&self, signal: Signal, kill: ExpireKill) -> Result<Reach, Errno> {
-        let spares_others = credentials::is_root() && self.user != 0;
+        let spares_others = accounts::is_root() && self.user != 0;
         let may_signal = |_: &PidFd, users: [u32; 2]| !spares_others || users.contains(&self.user);
         let own_group = Process::this().map(|process| process.group);
         let hold = self.hold();

@@ -13,11 +13,11 @@ use super::error::{RepositoryError, call, failed_call};
 use crate::{
     judge::terms::location::{Creation, FileLocation},
     sys::{
-        credentials,
+        accounts,
         failure::{Errno, Failure},
         regular_file::{self, Status},
         trust::{InsecurePath, Reason},
-        walked_directory::WalkedDirectory,
+        trusted_file::WalkedDirectory,
     },
 };
 
@@ -91,7 +91,7 @@ impl<'a> LockPath<'a> {
             base.trust(owner);
         }
         if self.is_own {
-            base.trust(credentials::own_uid());
+            base.trust(accounts::own_uid());
         }
         let directory = self.path.parent().unwrap_or(self.path);
         let Ok(below) = directory.strip_prefix(self.base) else {
@@ -153,7 +153,7 @@ impl<'a> LockPath<'a> {
         let (parent, name) = (path.parent().unwrap_or(path), path.file_name().unwrap_or_default());
         match bases.named(parent) {
             Ok(mut parent) => {
-                parent.trust(credentials::own_uid());
+                parent.trust(accounts::own_uid());
                 parent.below(Path::new(name), mode).map_err(|distrust| self.distrusted(distrust))
             }
             Err(Failure { errno: Errno::ENOENT, .. }) if mode.is_none() => Ok(None),

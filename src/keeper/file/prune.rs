@@ -6,25 +6,32 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
 use std::{
+    fs,
+    path::Path,
+    process,
     rc::Rc,
     time::{Duration, SystemTime},
 };
 
 use super::{
-    error::{RepositoryError, call},
+    error::{RepositoryError, call, failed_call},
     file::{LockFile, Opening},
     header::Header,
     layout::MUTEX,
     lock_path::{BaseDirectories, LockPath},
-    mutex::MutexGuard,
+    mutex::{MutexGuard, PATIENCE},
 };
 use crate::{
     judge::terms::{
+        claim::{ElapsedFrom, Pause},
         keyword::Hold,
         location::Creation,
-        pace::{ElapsedFrom, Pause},
     },
-    sys::{descriptor::Inherited, record_lock::LAST_BYTE},
+    sys::{
+        descriptor::Inherited,
+        record_lock::LAST_BYTE,
+        regular_file::{self, Status},
+    },
 };
 
 /// A file that was changed within this time is kept.
@@ -90,4 +97,105 @@ fn remove(file: &LockFile, place: &LockPath<'_>) -> Result<(), RepositoryError> 
         return Ok(());
     }
     directory.remove(place.name()?).map_err(failed("unlinkat"))
+}
+
+// Forgets when a repository was last used, so that `if_elapsed` refuses no launch.
+
+/// Forgets the last start and the last end. Returns whether there was anything to forget.
+pub fn reset(place: &LockPath<'_>) -> Result<bool, RepositoryError> {
+    if place.look()?.is_none() {
+        return Ok(false);
+    }
+    let inherited = Inherited::scan();
+    let bases = BaseDirectories::default();
+    let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
+    let creation = Creation { file_mode: 0o600, directory_mode: 0o700, ..Creation::default() };
+    let file = Rc::new(LockFile::open_to_lock(place, &creation, &opening)?);
+    let _mutex = MutexGuard::lock(&file, PATIENCE)?;
+    let header = Header::read(&file)?;
+    if header.last_start.is_none() && header.last_end.is_none() {
+        return Ok(false);
+    }
+    Header { last_start: None, ..header }.write(&file)?;
+    Header::forget_end(&file)?;
+    Ok(true)
+}
+
+// A lock file of root. A user who owns one in a directory for all users can remove it, and then its holders
+// are forgotten.
+
+/// The state of a lock file before it was given to root.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Before {
+    /// It did not exist.
+    Missing,
+    /// It belonged to this user, or had this mode.
+    Other {
+        /// Its owner.
+        uid: u32,
+        /// Its permission bits.
+        mode: u32,
+    },
+    /// It already belonged to root, with the right mode.
+    Same,
+}
+
+/// The present state of the lock file.
+pub fn look(place: &LockPath<'_>, mode: u32) -> Result<Before, RepositoryError> {
+    Ok(place.look()?.map_or(Before::Missing, |status| judge(&status, mode)))
+}
+
+/// Creates it if it is missing, and makes it root's if it is another user's. Holders keep their slots: it
+/// stays the same file.
+pub fn make_roots(place: &LockPath<'_>, creation: &Creation) -> Result<Before, RepositoryError> {
+    let before = look(place, creation.file_mode)?;
+    if before == Before::Same {
+        return Ok(before);
+    }
+    let file = open(place, creation)?;
+    regular_file::give_to_root(&file, creation.file_mode).map_err(failed_call("give to root", place.path))?;
+    Ok(before)
+}
+
+fn judge(status: &Status, mode: u32) -> Before {
+    if status.uid == 0 && status.mode == mode {
+        Before::Same
+    } else {
+        Before::Other { uid: status.uid, mode: status.mode }
+    }
+}
+
+// Tries what a launch does with a lock file, in a directory, with a file that counts no launch.
+
+/// As much as a launch writes: the header and a record.
+const CONTENT: [u8; 8192] = [0; 8192];
+
+/// Creates a lock file in the directory of `creation`, locks it, writes to it, and removes it.
+pub fn try_out(creation: &Creation) -> Result<(), RepositoryError> {
+    let base = creation.base.as_path();
+    // The names of repositories begin with no dot, so that no listing takes it for one.
+    let path = base.join(format!(".rungate-doctor-{}", process::id()));
+    let place = LockPath { path: &path, base, private: None, owner: None, is_own: false };
+    let result = use_as_launches_do(&place, creation);
+    let _ = fs::remove_file(&path);
+    result
+}
+
+/// Opens a lock file that exists, as a launch does.
+pub fn try_to_open(path: &Path, creation: &Creation) -> Result<(), RepositoryError> {
+    let place = LockPath { path, base: &creation.base, private: None, owner: None, is_own: false };
+    open(&place, creation).map(drop)
+}
+
+fn use_as_launches_do(place: &LockPath<'_>, creation: &Creation) -> Result<(), RepositoryError> {
+    let file = open(place, creation)?;
+    file.try_lock(&(0..=7))?;
+    file.write_at(&CONTENT, 0)
+}
+
+/// Opens a lock file as a launch does, and creates it if it is missing.
+pub(super) fn open(place: &LockPath<'_>, creation: &Creation) -> Result<LockFile, RepositoryError> {
+    let (inherited, bases) = (Inherited::scan(), BaseDirectories::default());
+    let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
+    LockFile::open_to_lock(place, creation, &opening)
 }

@@ -1,7 +1,6 @@
 //! Tables in the memory of this process: those of the agent, those of a policy's tests, and those that the
 //! agent has shown to a launch. What a lock file expresses by locks is plain data here.
 
-mod place;
 mod queue;
 mod table;
 
@@ -14,10 +13,7 @@ use std::{
 
 use crate::sys::process;
 
-pub use self::{
-    place::{Held, Place},
-    table::{Table, chosen, overdue},
-};
+pub use self::table::{Held, Place, Table, chosen, overdue};
 
 /// All tables, by name. Clones share the same tables.
 #[derive(Clone, Debug, Default)]

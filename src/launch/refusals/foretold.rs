@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::waits;
+use super::limits;
 use crate::{
     acquire::{
         dry_run::{DryRun, Found, Prospect},
@@ -86,7 +86,7 @@ fn why(refusal: &Refusal<'_>) -> String {
             format!("{never} can never give that many slots")
         };
     }
-    let neither: Vec<String> = refusal.unmet.iter().filter_map(waits::neither).collect();
+    let neither: Vec<String> = refusal.unmet.iter().filter_map(limits::neither).collect();
     if neither.len() == refusal.unmet.len() {
         return format!("{} can be had", neither.join(", and "));
     }

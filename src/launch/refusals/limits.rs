@@ -9,14 +9,16 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{Hints, waits};
+use super::Hints;
 use crate::{
-    acquire::refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
+    acquire::{
+        refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
+        unwaited::Unwaited,
+    },
     judge::terms::{
-        claim::Claim,
-        keyword::{Hold, Nested},
+        claim::{Claim, ElapsedFrom, LAST_SLOT, Pause},
+        keyword::{Hold, Nested, Queue},
         location::Location,
-        pace::{ElapsedFrom, Pause},
         provenance::{self, Origin, Place, rule_title},
         slots_wanted::{Amount, WhyUnclear},
     },
@@ -26,7 +28,7 @@ use crate::{
         situation::SystemNames,
     },
     policy::{Wait, show_duration},
-    sys::{accounts::NameCache, credentials::own_uid},
+    sys::accounts::{NameCache, own_uid},
     text::{
         clock::{Clock, age},
         error::{ExitStatus, contact_line},
@@ -51,7 +53,7 @@ pub(crate) fn describe(
         let what = if refusal.claims().all(is_behind_others) {
             "others wait in the queue for what is left".to_owned()
         } else if let ([_], Some(neither)) =
-            (refusal.unmet.as_slice(), refusal.unmet.iter().find_map(waits::neither))
+            (refusal.unmet.as_slice(), refusal.unmet.iter().find_map(neither))
         {
             neither
         } else {
@@ -148,12 +150,12 @@ impl Message<'_> {
         let wanted = claim.amount.wanted();
         let why = claim.reason_of_limit().map_or_else(String::new, |why| format!(" ({why})"));
         let numbers = match reason {
-            Reason::Never => format!("{}{why}", waits::never(claim)),
+            Reason::Never => format!("{}{why}", never(claim)),
             Reason::TooSoon { last, .. } => self.not_before(*last, claim.pace.pause),
             Reason::Full(_) if limit == 0 => format!("closed: its limit is 0{why}"),
             Reason::Full(full) => {
                 let more = if wanted > 1 { format!(", {wanted} more wanted") } else { String::new() };
-                let line = waits::not_waited_for(refused).unwrap_or_else(|| match full.waiting() {
+                let line = not_waited_for(refused).unwrap_or_else(|| match full.waiting() {
                     0 => String::new(),
                     waiting => format!(", {} waiting", claim.queue.show(waiting)),
                 });
@@ -371,8 +373,8 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
         return "Nothing new may start there now. Ask your administrator how long.".to_owned();
     }
     let (first, is_mine) = what_helps(refusal);
-    let next = match waits::longest_wait(refusal).filter(|_| !hints.are_of_no_use()) {
-        Some(most) if refusal.waited.is_some() && waits::could_wait_longer(refusal) => {
+    let next = match longest_wait(refusal).filter(|_| !hints.are_of_no_use()) {
+        Some(most) if refusal.waited.is_some() && could_wait_longer(refusal) => {
             format!(", or wait longer: {}", hints.wait(most.min(longer(refusal))))
         }
         _ if refusal.waited.is_some() && is_mine => ", or try again later".to_owned(),
@@ -535,4 +537,153 @@ pub(super) fn among_ancestors(full: &[(&Claim<'_>, &Full)]) -> String {
         "Start it outside of the program that holds the slot.\n\
          An administrator can let it share that slot: {missing}."
     )
+}
+
+// The part of a refusal or prediction about waiting: how long, how long at most, and why not.
+
+/// Why the launch does not wait for a full claim, after its numbers. Without a requested wait no reason is
+/// needed.
+pub(crate) fn not_waited_for(refused: &Refused<'_>) -> Option<String> {
+    Some(match refused.unwaited? {
+        Unwaited::Never if refused.claim.wait.is_forbidden() => ", never waited for".to_owned(),
+        Unwaited::Never => return None,
+        Unwaited::Over(_) => {
+            let wait = refused.claim.wait;
+            let longest = wait.bound.filter(|longest| *longest == wait.resolve())?;
+            format!(", waited for no longer than {longest}")
+        }
+        Unwaited::Queue { waiting, most } => format!(", and {waiting} of {most} wait"),
+        Unwaited::OwnQueue { waiting, most } => format!(", and {waiting} of {most} of yours wait"),
+    })
+}
+
+/// Why there can never be enough slots for a claim.
+pub(crate) fn never(claim: &Claim<'_>) -> String {
+    if let Some(unclear) = &claim.unclear {
+        return unclear.why.to_string();
+    }
+    let slots = if claim.amount.wanted() == 1 { "slot" } else { "slots" };
+    format!("{} {slots} wanted of {}", wanted(claim), claim.amount.effective_limit())
+}
+
+/// How many slots are wanted; a number that no limit reaches is not repeated.
+pub(crate) fn wanted(claim: &Claim<'_>) -> String {
+    match claim.amount.wanted() {
+        _ if claim.unclear.is_some() => "?".to_owned(),
+        wanted if wanted > LAST_SLOT => format!("more than {LAST_SLOT}"),
+        wanted => wanted.to_string(),
+    }
+}
+
+/// The message to a caller whose wait the policy shortens, claim by claim.
+pub(crate) fn cut(command: &OsStr, claim: &Claim<'_>, asked: Option<Wait>) -> Option<String> {
+    let (longest, asked) = (claim.wait.cut(asked)?, asked?);
+    let (command, name) = (visible(command), visible(claim.repository.as_ref()));
+    Some(format!(
+        "rungate: {command}: waits for {name} no longer than {longest}, not {asked}: repository {name} has max_wait = \"{longest}\""
+    ))
+}
+
+/// Whether its queue is full, for all or for the user, also for a launch that does not wait.
+pub(crate) fn is_at_the_end(refused: &Refused<'_>) -> bool {
+    let Queue { most, per_user } = refused.claim.queue;
+    let reached = |most: Option<u32>, waiting: &dyn Fn() -> usize| {
+        most.is_some_and(|most| waiting() >= usize::try_from(most).unwrap_or(usize::MAX))
+    };
+    match (&refused.reason, refused.unwaited) {
+        (_, Some(Unwaited::Queue { .. } | Unwaited::OwnQueue { .. })) => true,
+        (Reason::Full(full), Some(Unwaited::Never)) => {
+            reached(most, &|| full.waiting()) || reached(per_user, &|| full.waiting_of(own_uid()))
+        }
+        _ => false,
+    }
+}
+
+/// The longest possible wait of the launch; none if it may not wait.
+pub(crate) fn longest_wait(refusal: &Refusal<'_>) -> Option<Wait> {
+    wait_by(refusal, &|refused| refused.claim.wait.bound.unwrap_or(Wait::Forever))
+}
+
+/// Whether a launch that has waited could have requested a longer wait.
+pub(crate) fn could_wait_longer(refusal: &Refusal<'_>) -> bool {
+    longest_wait(refusal) > wait_by(refusal, &|refused| refused.claim.wait.resolve())
+}
+
+fn wait_by(refusal: &Refusal<'_>, of_claim: &dyn Fn(&Refused<'_>) -> Wait) -> Option<Wait> {
+    let of_alternative = |alternative: &Alternative<'_>| {
+        let is_in_vain = |refused: &Refused<'_>| refused.is_final() || is_at_the_end(refused);
+        if alternative.refused.iter().any(is_in_vain) {
+            return Some(Wait::NONE);
+        }
+        alternative.refused.iter().map(of_claim).min()
+    };
+    let of_demand = |unmet: &Unmet<'_>| unmet.alternatives.iter().filter_map(of_alternative).max();
+    refusal.unmet.iter().filter_map(of_demand).min().filter(|wait| *wait != Wait::NONE)
+}
+
+/// How a launch that is refused as full would wait, in words.
+pub(crate) fn foretold(refusal: &Refusal<'_>) -> String {
+    if let Some(wait) = refusal.wait() {
+        return at_most(wait);
+    }
+    let unwaited = refusal.unmet.iter().find(|unmet| unmet.is_unwaited() && !unmet.is_final());
+    let why = unwaited.into_iter().flat_map(Unmet::claims).find_map(|refused| {
+        let name = visible(refused.claim.repository.as_ref());
+        match refused.unwaited? {
+            Unwaited::Never => refused.claim.wait.is_forbidden().then(|| format!("{name} allows no wait")),
+            Unwaited::Over(_) => None,
+            Unwaited::Queue { waiting, most } => Some(format!("{waiting} of {most} wait for {name}")),
+            Unwaited::OwnQueue { waiting, most } => {
+                Some(format!("{waiting} of {most} of yours wait for {name}"))
+            }
+        }
+    });
+    why.map_or_else(|| "none".to_owned(), |why| format!("none: {why}"))
+}
+
+/// `; with -w up to 2h`, if the policy allows a longer wait than it gives, and names the longest.
+pub(crate) fn with_option(refusal: &Refusal<'_>) -> String {
+    match longest_wait(refusal) {
+        Some(longest @ Wait::For(_)) if could_wait_longer(refusal) => {
+            format!("; with -w {}", at_most(longest))
+        }
+        _ => String::new(),
+    }
+}
+
+/// `none`, `up to 2h`, `until it is its turn`.
+pub(crate) fn at_most(wait: Wait) -> String {
+    match wait {
+        Wait::NONE => "none".to_owned(),
+        Wait::For(longest) => format!("up to {}", show_duration(longest)),
+        Wait::Forever => "until it is its turn".to_owned(),
+    }
+}
+
+/// `neither drc + lvs (lvs 3 of 3) nor bundle (2 of 2)`, if claims belong together; none if each alternative
+/// is one claim.
+pub(crate) fn neither(unmet: &Unmet<'_>) -> Option<String> {
+    if unmet.alternatives.iter().all(|alternative| alternative.claims.len() == 1) {
+        return None;
+    }
+    let shown: Vec<String> = unmet.alternatives.iter().map(alternative).collect();
+    let (last, others) = shown.split_last()?;
+    Some(format!("neither {} nor {last}", others.join(", ")))
+}
+
+fn alternative(alternative: &Alternative<'_>) -> String {
+    let names = alternative.claims.iter().map(|claim| visible(claim.repository.as_ref()));
+    let names = names.collect::<Vec<_>>().join(" + ");
+    let is_alone = alternative.claims.len() == 1;
+    let why = alternative.refused.iter().map(|refused| {
+        let limit = refused.claim.amount.effective_limit();
+        let numbers = match &refused.reason {
+            Reason::Full(full) => format!("{} of {limit}", full.used()),
+            Reason::Never => format!("{} wanted of {limit}", wanted(refused.claim)),
+            Reason::TooSoon { .. } => "too soon".to_owned(),
+        };
+        let name = visible(refused.claim.repository.as_ref());
+        if is_alone { numbers } else { format!("{name} {numbers}") }
+    });
+    format!("{names} ({})", why.collect::<Vec<_>>().join(", "))
 }

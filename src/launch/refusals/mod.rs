@@ -4,7 +4,6 @@
 
 pub(crate) mod foretold;
 pub(crate) mod limits;
-pub(crate) mod waits;
 
 use std::{ffi::OsStr, path::Path};
 
@@ -17,7 +16,11 @@ use super::{
     start::StartError,
 };
 use crate::{
-    judge::terms::{claim::Claim, keyword::Hold, location::Location, names::LookupError},
+    judge::terms::{
+        claim::{Claim, LookupError},
+        keyword::Hold,
+        location::Location,
+    },
     keeper::error::KeeperError,
     policy::{Delegation, Faults, Policy, Rule, SYSTEM_POLICY, Wait},
     sys::{accounts, executable, process},

@@ -20,16 +20,12 @@ use crate::{
         conversation::{Conversation, Patience, Question},
         place_in_line::PlaceInLine,
         refusal::{Full, Reason, Unmet},
-        waiting::{Waiting, acquire_in_turn},
+        waiting::{Waiting, acquire, acquire_in_turn},
         with_agent::acquire_with_agent,
-        without_waiting::acquire,
     },
     judge::{Request, terms::claim::Demand},
     keeper::{agent::message::Take, error::KeeperError},
-    launch::{
-        environment::HELD,
-        refusals::{limits, waits},
-    },
+    launch::{environment::HELD, refusals::limits},
     policy::{Policy, Wait},
     sys::{accounts::NameCache, process::NameWhileWaiting},
     text::{
@@ -161,7 +157,7 @@ impl LaunchWait {
                 let blocked =
                     waiting.unmet.iter().flat_map(Unmet::claims).filter(|refused| refused.unwaited.is_none());
                 for text in
-                    blocked.filter_map(|refused| waits::cut(watch.command, refused.claim, wanted.longest))
+                    blocked.filter_map(|refused| limits::cut(watch.command, refused.claim, wanted.longest))
                 {
                     if !cuts.contains(&text) {
                         line.wipe();

@@ -23,8 +23,7 @@ use self::{
 };
 use super::{
     environment::{Depth, HELD, parse_held},
-    expired,
-    journal::Journal,
+    journal::{self, Journal},
     log::event::Circumstances,
     program::Program,
     refusals::{self, Hints, limits::describe},
@@ -48,9 +47,9 @@ use crate::{
     keeper::{error::KeeperError, table::Keepers},
     policy::{Faults, Invocation, LazyPolicy, Policy},
     sys::{
-        child::{self, Ending},
         descriptor::Inherited,
         executable,
+        process::{self, Ending},
     },
     text::{
         clock::age,
@@ -226,7 +225,7 @@ impl<'a> Session<'a> {
             generation: policy.generation(request.now),
             on_expired: &|claim, overdue, fate| {
                 if !is_quiet {
-                    stream::complain(&expired::describe(
+                    stream::complain(&journal::describe(
                         &claim.repository,
                         claim.location.path(),
                         overdue,
@@ -317,7 +316,7 @@ impl<'a> Session<'a> {
                 journal.ended(started.elapsed(), ending);
                 Ok(match ending {
                     Ending::Exited(status) => status,
-                    Ending::Killed(signal) => child::die_of(signal),
+                    Ending::Killed(signal) => process::die_of(signal),
                 })
             }
             Err(error) => {
@@ -413,8 +412,8 @@ fn notify(title: &str, text: &str) {
         .collect();
     let environment = executable::environment();
     let shell = Path::new("/bin/sh");
-    if let Ok(Ok(pid)) = child::spawn(|| executable::replace_process(shell, &words, &environment)) {
-        let _ = child::reap(pid);
+    if let Ok(Ok(pid)) = process::spawn(|| executable::replace_process(shell, &words, &environment)) {
+        let _ = process::reap(pid);
     }
 }
 

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     judge::terms::provenance::is_number,
-    text::{columns::width, diagnostic::SourceText, escape::visible},
+    text::{diagnostic::SourceText, escape::visible, style::width},
 };
 
 /// Everything that differs; nothing if two policies decide the same.

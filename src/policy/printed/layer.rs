@@ -7,10 +7,9 @@ use std::{
 };
 
 use crate::{
-    judge::terms::keyword::Keeper,
+    judge::terms::keyword::{Keeper, Keyword},
     policy::{
         Policy,
-        keyword::Keyword,
         layer::{Layer, LayerKind},
         log::{Log, LogTarget},
         place::Place,

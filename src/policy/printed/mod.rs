@@ -9,12 +9,12 @@ pub use self::layer::PartKind;
 use self::layer::{Printing, RepositoryNames};
 use super::{
     Policy,
-    keyword::Keyword,
     layer::LayerKind,
     rule::{Rule, Slots},
     scenario::{ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
     toml_text::{Table, inline_table, key, list, string},
 };
+use crate::judge::terms::keyword::Keyword;
 
 impl Policy {
     /// The text of every layer, the system's first.

@@ -3,12 +3,11 @@
 
 use super::Repository;
 use crate::{
-    judge::terms::provenance::Provenance,
+    judge::terms::{claim::LookupError, provenance::Provenance},
     policy::{
         eval_context::{EvalContext, any},
         key::{Keys, Shape, key},
         limit::Limit,
-        names::LookupError,
         pattern::Pattern,
         selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window, until},
         toml_text::{inline_table, key as toml_key, list, string},

@@ -34,8 +34,8 @@ use super::{
     template::{PathTemplate, Per, Placeholder},
 };
 use crate::judge::terms::{
+    claim::Pace,
     keyword::{Keeper, Keyword, Nested, Queue},
-    pace::Pace,
     provenance::Place,
 };
 

@@ -6,6 +6,7 @@ use crate::{
     judge::terms::{
         keyword::{Keeper, Keyword},
         outside::{Counts, Of, WhenStale},
+        span_of_time::show_duration,
     },
     policy::{
         fault::Fault,
@@ -14,7 +15,6 @@ use crate::{
         layer::LayerKind,
         place::{At, Written},
         reader::{Section, Value},
-        span_of_time::show_duration,
         template::Placeholder,
         toml_text::{inline_table, list, string},
     },

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use crate::{
     judge::terms::{
+        claim::{ElapsedFrom, ExpireKill, Expiry, Pace, Pause, TooSoon},
         keyword::{Hold, Keyword},
-        pace::{ElapsedFrom, ExpireKill, Expiry, Pace, Pause, TooSoon},
+        span_of_time::show_duration,
     },
     policy::{
         aliases::Aliases,
@@ -13,7 +14,6 @@ use crate::{
         key::{Key, Shape, key},
         place::{At, Written},
         reader::Section,
-        span_of_time::show_duration,
         toml_text::{Table, string},
         warning::Warning,
     },

@@ -1,14 +1,13 @@
 //! Slots that are kept for some users, some hosts, or some hours.
 
 use crate::{
-    judge::terms::provenance::Provenance,
+    judge::terms::{claim::LookupError, provenance::Provenance},
     policy::{
         aliases::{Aliases, WrittenList},
         eval_context::{EvalContext, any},
         fault::Fault,
         key::{Keys, Together, key},
         limit::{HIGHEST_LIMIT, Limit, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE, Share},
-        names::LookupError,
         place::{At, Written},
         reader::Section,
         selector::{Entry, HostEntry, Principal, Window, entries_of, until},

@@ -2,13 +2,15 @@
 //! and needs no other check than its own value, is added only here.
 
 use crate::{
-    judge::terms::keyword::{Hold, Keyword, Nested, Queue},
+    judge::terms::{
+        keyword::{Hold, Keyword, Nested, Queue},
+        span_of_time::Wait,
+    },
     policy::{
         key::{Key, Shape, key},
         limit::LONGEST_QUEUE,
         place::Written,
         reader::Section,
-        span_of_time::Wait,
         toml_text::{Table, string},
     },
 };

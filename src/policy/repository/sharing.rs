@@ -8,6 +8,7 @@ use crate::{
         group::Group,
         keyword::{Keeper, Keyword, Nested},
         outside::SharedBy,
+        span_of_time::show_duration,
     },
     policy::{
         fault::Fault,
@@ -15,7 +16,6 @@ use crate::{
         key::{Key, Shape, key},
         place::Written,
         reader::{Section, Value},
-        span_of_time::show_duration,
         template::{Name, PartitionKey, Per, Placeholder},
         toml_text::{Table, list, string},
     },

@@ -1,17 +1,19 @@
 //! Selectors with a list of alternatives: most of them.
 
-use crate::policy::{
-    aliases::{Aliases, WrittenEntry, WrittenList},
-    capture::Captured,
-    eval_context::{EvalContext, any},
-    fault::Fault,
-    key::Key,
-    names::{LookupError, Names},
-    pattern::{Pattern, Subject},
-    place::{At, Written},
-    reader::Value,
-    toml_text::{list, string},
-    warning::Warning,
+use crate::{
+    judge::terms::claim::{LookupError, Names},
+    policy::{
+        aliases::{Aliases, WrittenEntry, WrittenList},
+        capture::Captured,
+        eval_context::{EvalContext, any},
+        fault::Fault,
+        key::Key,
+        pattern::{Pattern, Subject},
+        place::{At, Written},
+        reader::Value,
+        toml_text::{list, string},
+        warning::Warning,
+    },
 };
 
 /// An entry of a list of alternatives.

@@ -7,16 +7,18 @@ use super::{
     alternatives::{Kind, note},
     text_entry::{TextEntry, text_entries},
 };
-use crate::policy::{
-    aliases::{Aliases, WrittenEntry, WrittenList, entry, read_all},
-    capture::Captured,
-    eval_context::EvalContext,
-    fault::Fault,
-    key::{Key, Keys, Shape, Together, key},
-    names::LookupError,
-    place::Written,
-    reader::Value,
-    toml_text::{inline_table, list, string},
+use crate::{
+    judge::terms::claim::LookupError,
+    policy::{
+        aliases::{Aliases, WrittenEntry, WrittenList, entry, read_all},
+        capture::Captured,
+        eval_context::EvalContext,
+        fault::Fault,
+        key::{Key, Keys, Shape, Together, key},
+        place::Written,
+        reader::Value,
+        toml_text::{inline_table, list, string},
+    },
 };
 
 /// What the arguments are compared with.

@@ -1,12 +1,14 @@
 //! `commands`: names, as typed or of the program, and paths of programs.
 
 use super::alternatives::{Entry, can_be_absolute, pattern};
-use crate::policy::{
-    eval_context::{EvalContext, Invocation},
-    fault::Fault,
-    key::{Key, Shape, key},
-    names::LookupError,
-    pattern::{Pattern, Subject},
+use crate::{
+    judge::terms::claim::LookupError,
+    policy::{
+        eval_context::{EvalContext, Invocation},
+        fault::Fault,
+        key::{Key, Shape, key},
+        pattern::{Pattern, Subject},
+    },
 };
 
 #[derive(Debug)]

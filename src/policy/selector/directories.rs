@@ -4,13 +4,15 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::alternatives::{Entry, can_be_absolute, pattern};
-use crate::policy::{
-    capture::{Capture, Captured, captures, is_literal},
-    eval_context::EvalContext,
-    fault::Fault,
-    key::{Key, Shape, key},
-    names::LookupError,
-    pattern::{Pattern, Subject},
+use crate::{
+    judge::terms::claim::LookupError,
+    policy::{
+        capture::{Capture, Captured, captures, is_literal},
+        eval_context::EvalContext,
+        fault::Fault,
+        key::{Key, Shape, key},
+        pattern::{Pattern, Subject},
+    },
 };
 
 #[derive(Debug)]

@@ -6,16 +6,18 @@ use super::{
     alternatives::{Kind, note},
     text_entry::{TextEntry, text_entries},
 };
-use crate::policy::{
-    aliases::{Aliases, WrittenList},
-    capture::Captured,
-    eval_context::EvalContext,
-    fault::Fault,
-    key::{Key, Shape, key},
-    names::LookupError,
-    place::Written,
-    reader::Value,
-    toml_text::{self, inline_table, list, string},
+use crate::{
+    judge::terms::claim::LookupError,
+    policy::{
+        aliases::{Aliases, WrittenList},
+        capture::Captured,
+        eval_context::EvalContext,
+        fault::Fault,
+        key::{Key, Shape, key},
+        place::Written,
+        reader::Value,
+        toml_text::{self, inline_table, list, string},
+    },
 };
 
 /// Variables and the condition of each.

@@ -3,12 +3,14 @@
 use std::os::unix::ffi::OsStrExt;
 
 use super::alternatives::{Entry, pattern};
-use crate::policy::{
-    eval_context::EvalContext,
-    fault::Fault,
-    key::{Key, Shape, key},
-    names::LookupError,
-    pattern::{Pattern, Subject},
+use crate::{
+    judge::terms::claim::LookupError,
+    policy::{
+        eval_context::EvalContext,
+        fault::Fault,
+        key::{Key, Shape, key},
+        pattern::{Pattern, Subject},
+    },
 };
 
 #[derive(Debug)]

@@ -34,10 +34,10 @@ use super::{
     capture::Captured,
     eval_context::{EvalContext, Invocation},
     key::Key,
-    names::LookupError,
     place::At,
     reader::Section,
 };
+use crate::judge::terms::claim::LookupError;
 pub(super) use window::Window;
 
 macro_rules! selectors {

@@ -3,13 +3,15 @@
 use std::{fmt, ops::RangeInclusive, slice};
 
 use super::alternatives::{Entry, pattern};
-use crate::policy::{
-    eval_context::{EvalContext, Lookups, any},
-    fault::Fault,
-    key::{Key, Shape, key},
-    names::{LookupError, Names},
-    pattern::{Pattern, Subject},
-    warning::Warning,
+use crate::{
+    judge::terms::claim::{LookupError, Names},
+    policy::{
+        eval_context::{EvalContext, Lookups, any},
+        fault::Fault,
+        key::{Key, Shape, key},
+        pattern::{Pattern, Subject},
+        warning::Warning,
+    },
 };
 
 #[derive(Debug)]

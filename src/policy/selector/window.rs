@@ -11,11 +11,13 @@ use jiff::{
 };
 
 use super::alternatives::Entry;
-use crate::policy::{
-    eval_context::EvalContext,
-    fault::Fault,
-    key::{Key, Shape, key},
-    names::LookupError,
+use crate::{
+    judge::terms::claim::LookupError,
+    policy::{
+        eval_context::EvalContext,
+        fault::Fault,
+        key::{Key, Shape, key},
+    },
 };
 
 #[derive(Debug)]

@@ -3,19 +3,21 @@
 use std::{path::Path, sync::Arc};
 
 use super::LayerFile;
-use crate::policy::{
-    aliases::Aliases,
-    fault::Fault,
-    findings::Findings,
-    keys::FILE,
-    layer::{Delegation, LayerKind},
-    names::Names,
-    place::At,
-    reader::Section,
-    selector::{Entry, Principal, entries_of, warn_of_unknown},
-    syntax,
-    tape::Tape,
-    written::{WrittenAlias, WrittenDelegation, aliases},
+use crate::{
+    judge::terms::claim::Names,
+    policy::{
+        aliases::Aliases,
+        fault::Fault,
+        findings::Findings,
+        keys::FILE,
+        layer::{Delegation, LayerKind},
+        place::At,
+        reader::Section,
+        selector::{Entry, Principal, entries_of, warn_of_unknown},
+        syntax,
+        tape::Tape,
+        written::{WrittenAlias, WrittenDelegation, aliases},
+    },
 };
 
 pub(super) fn validate(

@@ -21,9 +21,7 @@ use super::{
     eval_context::Invocation,
     fault::Fault,
     findings::Findings,
-    keyword::Hold,
     layer::{Layer, LayerKind},
-    names::Names,
     place::{At, Written},
     reader::Section,
     repository::Repository,
@@ -31,6 +29,7 @@ use super::{
     warning::Warning,
     written::{WrittenFile, WrittenRepository},
 };
+use crate::judge::terms::{claim::Names, keyword::Hold};
 use crate::text::diagnostic::SourceText;
 
 /// A file that is being validated.

@@ -16,15 +16,16 @@ use super::{
     aliases::{WrittenEntry, WrittenList, entry},
     fault::Fault,
     keys::{COMMAND, DEFAULTS, LOG},
-    keyword::Hold,
     layer::{DELEGATE, Unmatched},
     log::LogTarget,
     place::{At, Written},
     reader::{Section, Value},
     repository::REPOSITORY,
+};
+use crate::judge::terms::{
+    keyword::{Hold, Keeper},
     span_of_time::Wait,
 };
-use crate::judge::terms::keyword::Keeper;
 
 /// An alias with its entries.
 pub(super) type WrittenAlias<'a> = (Written<&'a str>, WrittenList<'a>);

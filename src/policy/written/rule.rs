@@ -1,18 +1,19 @@
 //! `[[rule]]` as written.
 
-use crate::policy::{
-    aliases::{WrittenEntry, WrittenList},
-    fault::Fault,
-    keys::{ALTERNATIVE, CLAIM, EXPECTED_CLAIM, HOLDER, RULE, SELECTORS, SLOTS_FROM, TEST},
-    keyword::Hold,
-    limit::{HIGHEST_LIMIT, LONGEST_QUEUE, Share},
-    place::{At, Written},
-    reader::{Section, Value},
-    rule::{Action, IfUnclear, Slots},
-    scenario::Expectation,
-    selector::{Entry, Window, WrittenSelectors},
-    span_of_time::Wait,
-    tape::Item,
+use crate::{
+    judge::terms::{keyword::Hold, span_of_time::Wait},
+    policy::{
+        aliases::{WrittenEntry, WrittenList},
+        fault::Fault,
+        keys::{ALTERNATIVE, CLAIM, EXPECTED_CLAIM, HOLDER, RULE, SELECTORS, SLOTS_FROM, TEST},
+        limit::{HIGHEST_LIMIT, LONGEST_QUEUE, Share},
+        place::{At, Written},
+        reader::{Section, Value},
+        rule::{Action, IfUnclear, Slots},
+        scenario::Expectation,
+        selector::{Entry, Window, WrittenSelectors},
+        tape::Item,
+    },
 };
 
 pub(in crate::policy) struct WrittenRule<'a> {

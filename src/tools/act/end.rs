@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     cli::EndArguments,
-    judge::terms::pace::Expiry,
+    judge::terms::claim::Expiry,
     keeper::{
         EvictionOutcome, Holder, Overdue,
         agent::{
@@ -17,11 +17,11 @@ use crate::{
             message::{Chosen, Evict, MOST_CHOSEN, Which},
         },
         error::KeeperError,
-        file::{expiry, file::LockFile, lock_path::LockPath, table_snapshot::TableSnapshot},
+        file::{expiry, file::LockFile, holder::TableSnapshot, lock_path::LockPath},
         memory,
     },
     launch::{
-        expired, journal,
+        journal,
         log::event::{Event, Kind},
         situation::Situation,
     },
@@ -283,7 +283,7 @@ impl End<'_> {
         }
         for holder in holders.iter().filter(|holder| holder.pid.is_none()) {
             self.status = ExitStatus::System;
-            let by_hand = expired::by_hand(file.path());
+            let by_hand = journal::by_hand(file.path());
             stream::complain(&format!(
                 "rungate: {}: slot {}: no process can be seen that holds it{by_hand}",
                 visible(file.title()),
@@ -387,7 +387,7 @@ impl End<'_> {
         if !fate.has_left() {
             self.status = ExitStatus::System;
         }
-        stream::complain(&expired::describe(&file.title(), file.path(), holder, fate));
+        stream::complain(&journal::describe(&file.title(), file.path(), holder, fate));
         let event = if holder.by.is_some() {
             Event::now(Kind::Expired, "end", self.uid(), &self.situation.host)
         } else {
@@ -469,10 +469,10 @@ fn shown(holder: &Holder) -> String {
 
 fn would_end(file: &ListedFile, overdue: &Overdue) -> String {
     let repository = visible(file.title());
-    let who = expired::who(overdue);
+    let who = journal::who(overdue);
     match overdue.job {
         Ok(_) if overdue.may_be_signalled => format!("{repository}: would end {who}\n"),
         Ok(_) => format!("{repository}: could not end {who}, which belongs to another user\n"),
-        Err(doubt) => format!("{repository}: would not end {who}: {}\n", expired::why_not(doubt)),
+        Err(doubt) => format!("{repository}: would not end {who}: {}\n", journal::why_not(doubt)),
     }
 }

@@ -16,13 +16,12 @@ use serde::Serialize;
 use super::past_rungate;
 use crate::{
     cli::MeasureArguments,
-    judge::sample_of,
-    judge::terms::outside::Of,
+    judge::{sample_of, terms::outside::Of},
     keeper::outside::{Head, Line, parse_lines},
     launch::situation::Situation,
     policy::{Measuring, Policy, Repository},
     sys::{
-        accounts, credentials,
+        accounts,
         process::{self, PidFd},
         regular_file, replaced_file,
     },
@@ -79,7 +78,7 @@ fn measured(policy: &Policy) -> impl Iterator<Item = (&Repository, &Measuring)> 
     // Root starts nothing that the admins of departments name.
     let is_own = |repository: &&Repository| {
         let layer = &policy.layers()[repository.layer];
-        !layer.is_of_system() || credentials::is_root() && layer.delegation().is_none()
+        !layer.is_of_system() || accounts::is_root() && layer.delegation().is_none()
     };
     let repositories = policy.repositories().iter().filter(is_own);
     repositories.filter_map(|repository| Some((repository, repository.outside.as_ref()?)))
@@ -150,7 +149,7 @@ fn output_of(words: &[String], longest: Duration) -> Result<Vec<u8>, String> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir("/").env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).process_group(0);
-    if credentials::is_root() {
+    if accounts::is_root() {
         let nobody = accounts::account_of_name("nobody").ok().flatten().ok_or("there is no user nobody")?;
         command.uid(nobody.uid).gid(nobody.gid);
     }

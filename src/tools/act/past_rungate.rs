@@ -12,14 +12,13 @@ use std::{
 use crate::{
     judge::{Request, Verdict, decide, terms::claim::Demand},
     keeper::{
-        file::{holder::Holder, table_snapshot::TableSnapshot},
+        file::holder::{Holder, TableSnapshot},
         outside::Line,
     },
     launch::{program::Program, situation::Situation},
     policy::Policy,
     sys::{
-        accounts,
-        credentials::Credentials,
+        accounts::{self, Credentials},
         process::{self, Process},
     },
     text::error::{Error, ExitStatus},

@@ -10,8 +10,7 @@ use std::{
 };
 
 use super::{
-    finding::{self, Context, Finding, Health, Section, word},
-    page::counted,
+    finding::{self, Context, Finding, Health, Section, counted, word},
     repositories::{self, INIT},
 };
 use crate::{

@@ -16,7 +16,7 @@ use crate::{
     sys::regular_file::LOG_GUARDS,
     text::escape::Show,
     tools::logs::{
-        records::Reader,
+        parsers::Reader,
         rendering::programs::{always_ended, always_too_soon},
         statistics::counts::without_member,
     },

@@ -10,8 +10,7 @@ use std::{
 };
 
 use super::{
-    finding::{Context, Finding, Section, command},
-    page::counted,
+    finding::{Context, Finding, Section, command, counted},
     repositories::{Want, barrier},
 };
 use crate::{

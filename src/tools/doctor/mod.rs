@@ -7,7 +7,6 @@ mod finding;
 mod installation;
 mod log;
 mod names;
-mod page;
 mod policy;
 mod repositories;
 mod site;
@@ -37,10 +36,10 @@ pub(super) fn run(arguments: &DoctorArguments, situation: Situation) -> Result<u
     let sections: Vec<Section> =
         Topic::value_variants().iter().filter(wanted).map(|topic| look(*topic, &examination)).collect();
     let text = if arguments.json {
-        page::to_json(&sections)
+        self::finding::to_json(&sections)
     } else {
         let columns = usize::from(terminal::size().0).min(WIDEST);
-        page::page(&sections, arguments.verbose, examination.is_root(), columns)
+        self::finding::page(&sections, arguments.verbose, examination.is_root(), columns)
     };
     print(&text)?;
     let worst = sections.iter().map(Section::health).max().unwrap_or(Health::Fine);

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::{
-    finding::{Context, Finding, NO_POLICY, Section},
-    page::counted,
+    finding::{Context, Finding, NO_POLICY, Section, counted},
     repositories::{Want, barrier},
 };
 use crate::{

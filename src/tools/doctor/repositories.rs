@@ -15,7 +15,7 @@ use super::finding::{Context, Finding, Health, Section, command};
 use crate::{
     cli::Topic,
     judge::terms::{keyword::Keeper, location::Creation},
-    keeper::file::trial::{try_out, try_to_open},
+    keeper::file::prune::{try_out, try_to_open},
     policy::{Policy, Repository},
     sys::{
         accounts,

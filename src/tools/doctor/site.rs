@@ -11,8 +11,7 @@ use std::{
 
 use super::{
     boot,
-    finding::{Context, Finding, Section},
-    page::counted,
+    finding::{Context, Finding, Section, counted},
     repositories::how_to_mend,
 };
 use crate::{
@@ -20,15 +19,15 @@ use crate::{
     judge::terms::keyword::Keeper,
     keeper::agent::{
         self, SOCKET,
-        about::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
         error::AgentError,
+        message::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
     },
     policy::Repository,
     sys::failure::errno_of,
     text::{
         clock::brief,
-        columns::answer,
         escape::{Show, visible},
+        style::answer,
         table::Table,
     },
 };

@@ -7,10 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    finding::{Context, Finding, Health, Section, command, word},
-    page::counted,
-};
+use super::finding::{Context, Finding, Health, Section, command, counted, word};
 use crate::{
     cli::Topic,
     launch::{

@@ -10,19 +10,18 @@ use crate::{
     judge::terms::keyword::Hold,
     keeper::{
         error::KeeperError,
-        file::{holder::Holder, table_snapshot::TableSnapshot},
+        file::holder::{Holder, TableSnapshot},
         line::{Waiter, WaitingProcess},
     },
     launch::situation::{Situation, uid_of},
-    sys::{accounts::NameCache, credentials},
+    sys::accounts::{self, NameCache},
     text::{
         clock::{Clock, age},
-        columns::answer,
         error::Error,
         escape::visible,
         json,
         stream::print,
-        style::Style,
+        style::{Style, answer},
         table::Table,
     },
     tools::shared::{
@@ -234,7 +233,7 @@ fn waiter_cells(
 
 /// The host on which a process waits: this one, if it is no other.
 fn host_of(process: &WaitingProcess) -> String {
-    let here = || credentials::name().unwrap_or_default().to_string_lossy().into_owned();
+    let here = || accounts::name().unwrap_or_default().to_string_lossy().into_owned();
     process.host.as_deref().map_or_else(here, str::to_owned)
 }
 

@@ -15,10 +15,10 @@ use crate::{
         Waiter,
         agent::{
             self,
-            about::{AboutSite, AboutWork, Latency},
+            message::{AboutSite, AboutWork, Latency},
         },
         error::KeeperError,
-        file::table_snapshot::TableSnapshot,
+        file::holder::TableSnapshot,
     },
     launch::situation::Situation,
     policy::{Log, Policy, Repository},
@@ -30,8 +30,8 @@ use crate::{
     },
     tools::{
         logs::{
+            parsers::Skipped,
             reading,
-            records::Skipped,
             statistics::{
                 counts::{Counts, Reason, Repository as Counted, Statistics},
                 joiner::Reading,
@@ -239,7 +239,7 @@ fn counts_of(path: &Path, policy: &Policy) -> io::Result<Counts> {
     let names = policy.repositories().iter().map(Repository::shown_name);
     let counts = Counts::new(policy.hours(), names, [].into_iter());
     let mut statistics = Statistics::new(Reading::default(), counts);
-    match crate::tools::logs::records::each(path, |event| drop(statistics.see(event))) {
+    match crate::tools::logs::parsers::each(path, |event| drop(statistics.see(event))) {
         // Lines that are no events do not count; long lines may have hidden some.
         Ok(skipped) => reading::complain_of(Skipped { others: 0, ..skipped }, path),
         // One that does not exist yet has none.

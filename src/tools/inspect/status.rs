@@ -5,17 +5,16 @@ use serde_json::{Value, json};
 use super::watch;
 use crate::{
     cli::StatusArguments,
-    keeper::{error::KeeperError, file::table_snapshot::TableSnapshot},
+    keeper::{error::KeeperError, file::holder::TableSnapshot},
     launch::situation::Situation,
     sys::terminal,
     text::{
         clock::{Clock, age},
-        columns::answer,
         error::Error,
         escape::visible,
         json,
         stream::print,
-        style::Style,
+        style::{Style, answer},
         table::Table,
     },
     tools::shared::{

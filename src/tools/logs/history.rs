@@ -12,11 +12,11 @@ use crate::{
     sys::accounts::NameCache,
     text::{
         clock::Clock,
-        columns::width,
         error::{Error, ExitStatus},
         escape::visible,
         json::{self, Numbered},
         stream::{self, print},
+        style::width,
         table::Table,
     },
 };

@@ -3,7 +3,6 @@
 pub(crate) mod history;
 pub(crate) mod parsers;
 pub(crate) mod reading;
-pub(crate) mod records;
 pub mod rendering;
 pub(crate) mod report;
 pub(crate) mod simulate;

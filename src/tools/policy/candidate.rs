@@ -25,7 +25,7 @@ use crate::{
         situation::{Situation, SystemNames},
     },
     policy::{Difference, Faults, Policy, Proposal, Request, Sources},
-    sys::{accounts, credentials, process},
+    sys::{accounts, process},
     text::{
         diagnostic::Diagnostic,
         error::Error,
@@ -351,7 +351,7 @@ fn request<'a>(
         directory: &running.directory,
         environment,
         now,
-        cpus: &credentials::processors,
+        cpus: &accounts::processors,
         runtime: Path::new("/run/user/rungate"),
         names: &SystemNames,
     }

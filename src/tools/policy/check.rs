@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 
 use super::{
     candidate::{Candidate, TestResult, counted, with_lines},
-    location::{path_of_system, read_candidate},
+    target::{path_of_system, read_candidate},
 };
 use crate::{
     cli::CheckArguments,
-    judge::terms::names::Names,
+    judge::terms::claim::Names,
     launch::situation::Situation,
     policy::{Policy, Proposal},
     text::{

@@ -8,10 +8,11 @@ use std::{
 use crate::{
     cli::DiffArguments,
     launch::situation::Situation,
-    policy::{Difference, Policy},
+    policy::{Difference, Layer, LayerKind, Policy, SYSTEM_POLICY},
     sys::failure::errno_of,
     text::{
         error::{Error, ExitStatus},
+        escape::visible,
         stream::print,
     },
 };
@@ -60,4 +61,36 @@ fn advice(path: &Path) -> Option<String> {
     is_file.then(|| {
         "To compare with other files, name a directory that has policy.toml and policy.d.".to_owned()
     })
+}
+
+// `rungate policy show`: the policy in force, drop-ins merged and aliases replaced, as a policy that decides
+// the same. If the caller's own policy is added to the system's, each layer is printed as a separate policy,
+// under a line that names it.
+
+/// Prints the policy in force for the caller.
+pub(super) fn show(situation: &Situation) -> Result<u8, Error> {
+    let policy = situation.load_policy()?;
+    let layers = policy.print();
+    match layers.as_slice() {
+        [] => Err(Error::new(ExitStatus::Policy, "there is no policy to show")
+            .advise(format!("It would be in {SYSTEM_POLICY}, or be given with --policy FILE."))),
+        [(_, only)] => print(only),
+        several => {
+            let parts = several.iter().zip(policy.layers());
+            let parts: Vec<String> =
+                parts.map(|((_, text), layer)| format!("# {}\n{text}", whose(layer))).collect();
+            print(&parts.join("\n"))
+        }
+    }
+}
+
+fn whose(layer: &Layer) -> String {
+    match (layer.kind(), layer.delegation()) {
+        (LayerKind::Delegated, Some(delegation)) => {
+            format!("{}, delegated to {}", visible(delegation.file()), visible(delegation.owner()))
+        }
+        (LayerKind::System | LayerKind::Delegated, _) => "The system's policy".into(),
+        (LayerKind::Given, _) => "The policy that was given, added to it".into(),
+        (LayerKind::Own, _) => "Your own policy, added to it".into(),
+    }
 }

@@ -13,10 +13,9 @@ use std::{
 
 use super::{
     candidate::Candidate,
-    location::Location,
     question,
     step::{self, Step},
-    target::Target,
+    target::{Location, Target},
 };
 use crate::{
     cli::{ConsentOptions, EditArguments},

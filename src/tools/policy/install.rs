@@ -8,10 +8,9 @@ use std::{
 
 use super::{
     candidate::Candidate,
-    location::{Location, path_of_system, read_candidate},
     question,
     step::{self, Step},
-    target::{Removal, Target},
+    target::{Location, Removal, Target, path_of_system, read_candidate},
 };
 use crate::{
     cli::{ConsentOptions, InstallPolicyArguments},

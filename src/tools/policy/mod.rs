@@ -7,11 +7,9 @@ mod check;
 mod diff;
 mod edit;
 mod install;
-mod location;
 mod past;
 pub(super) mod question;
 pub mod rehearsal;
-mod show;
 mod step;
 mod target;
 mod undo;
@@ -33,6 +31,6 @@ pub(super) fn run(arguments: &PolicyAction, situation: Situation) -> Result<u8, 
         PolicyAction::Log => undo::log(&situation),
         PolicyAction::Undo(arguments) => undo::undo(arguments, &situation),
         PolicyAction::Schema => print(&json::plain(&policy::schema())),
-        PolicyAction::Show => show::run(&situation),
+        PolicyAction::Show => self::diff::show(&situation),
     }
 }

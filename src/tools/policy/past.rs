@@ -13,15 +13,12 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{
-    location::{Location, names},
-    target,
-};
+use super::target::{self, Location, names};
 use crate::{
     launch::situation::Situation,
     policy::{SYSTEM_POLICY, Sources},
     sys::{
-        accounts, credentials,
+        accounts,
         failure::{Errno, errno_of},
         process,
         regular_file::{create_directory, create_new},
@@ -70,7 +67,7 @@ impl Past {
         let Sources { given, own, .. } = &location.sources;
         let drop_ins = location.sources.drop_ins();
         let is_of_system = location.path == Path::new(SYSTEM_POLICY) || location.is_drop_in();
-        match (credentials::own_uid(), given, own) {
+        match (accounts::own_uid(), given, own) {
             (0, None, None) if is_of_system => {
                 Some(Self { main: SYSTEM_POLICY.into(), drop_ins: Some(drop_ins) })
             }
@@ -148,7 +145,7 @@ impl Past {
     }
 
     fn fill(&self, new: &Path, what: &str) -> io::Result<()> {
-        let user = env::var("SUDO_USER").unwrap_or_else(|_| accounts::shown(credentials::own_uid()));
+        let user = env::var("SUDO_USER").unwrap_or_else(|_| accounts::shown(accounts::own_uid()));
         let one_line = |text: &str| text.replace('\n', " ");
         let mut note = File::from(create_new(&new.join(NOTE), 0o644)?);
         writeln!(note, "{}\n{}", one_line(&user), one_line(what))?;

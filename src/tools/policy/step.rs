@@ -3,9 +3,8 @@
 use std::{path::Path, rc::Rc};
 
 use super::{
-    location::Location,
     past::Past,
-    target::{Link, Removal, Target},
+    target::{Link, Location, Removal, Target},
 };
 use crate::{
     policy::{Proposal, Sources},

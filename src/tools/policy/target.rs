@@ -1,21 +1,25 @@
 //! A file of a policy to edit or to put in place: its location, its present text, and its owner.
 
 use std::{
-    ffi::OsStr,
-    fs,
+    ffi::{OsStr, OsString},
+    fs, io,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
+    rc::Rc,
 };
 
-use super::location::{Location, distrusted, names};
 use crate::{
     launch::situation::Situation,
-    policy::{Proposal, SYSTEM_POLICY, Sources},
+    policy::{Proposal, SYSTEM_POLICY, Sources, is_drop_in},
     sys::{
+        accounts,
         atomic_write::{Attributes, Before},
+        edit_lock::{EditLock, NoLock},
+        failure::errno_of,
+        process::{Process, owner},
         regular_file,
         trust::InsecurePath,
-        trusted_file::{TrustedDirectory, TrustedFile},
+        trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
     },
     text::{
         error::{Error, ExitStatus},
@@ -217,4 +221,238 @@ fn unknown(name: &OsStr, directory: &Path) -> Error {
         there => format!("There are: {}", there.join(", ")),
     };
     Error::new(ExitStatus::Usage, text).advise(advice)
+}
+
+// Where a file of a policy is, and whose policy it belongs to. Its directory was checked, and a lock
+// prevents other users from changing a file in it meanwhile.
+
+/// Where a file of a policy is.
+pub(super) struct Location {
+    /// The path that the policy names.
+    pub(super) path: PathBuf,
+    /// The policy that it belongs to.
+    pub(super) sources: Sources,
+    /// The resolved path.
+    pub(super) directory: Rc<TrustedDirectory>,
+    pub(super) name: OsString,
+}
+
+impl Location {
+    /// The location of the system's main file for root, and of their own policy for other users.
+    pub(super) fn usual(situation: &Situation) -> Result<Self, Error> {
+        if situation.credentials.uid == 0 {
+            return Self::of_path(Path::new(SYSTEM_POLICY), situation);
+        }
+        let own = situation.own_policy().ok_or_else(|| {
+            Error::new(ExitStatus::System, "there is no place for your own policy").advise(
+                "It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.".to_owned(),
+            )
+        })?;
+        Self::of_path(&own, situation)
+    }
+
+    /// The location of a file that is read and written: a link stays, and points to the new text.
+    pub(super) fn of_path(path: &Path, situation: &Situation) -> Result<Self, Error> {
+        let path = situation.directory.join(path);
+        let sources = sources_of(&path, situation)?;
+        let path = path_in(&sources, &path);
+        make_directory(&path, &sources, situation)?;
+        let real = if is_link(&path) { canonical(&path)? } else { path.clone() };
+        if real.is_dir() {
+            let text = format!("{} is a directory, not a policy", visible(&path));
+            return Err(Error::new(ExitStatus::Usage, text)
+                .advise("Name a file in it, or move it out of the way.".to_owned()));
+        }
+        Self::at(path, &real, sources, situation)
+    }
+
+    /// The location of a drop-in of the system itself, without following links.
+    pub(super) fn of_drop_in(name: &OsStr, situation: &Situation) -> Result<Self, Error> {
+        let sources = Sources::system(situation.credentials.uid);
+        let path = sources.drop_ins().join(name);
+        Self::at(path.clone(), &path, sources, situation)
+    }
+
+    fn at(path: PathBuf, real: &Path, sources: Sources, situation: &Situation) -> Result<Self, Error> {
+        let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
+            return Err(Error::new(ExitStatus::Usage, format!("{} is no file", visible(&path))));
+        };
+        let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+        let directory =
+            TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(&path, &distrust))?;
+        let directory = directory.ok_or_else(|| {
+            Error::new(ExitStatus::System, format!("there is no directory {}", visible(above)))
+        })?;
+        Ok(Self { path, sources, directory: Rc::new(directory), name: name.to_owned() })
+    }
+
+    /// Prevents other users from editing the same policy. The owner of a delegated drop-in has no lock beside
+    /// the main file, and takes one beside the file itself.
+    pub(super) fn lock(&self, situation: &Situation) -> Result<EditLock, Error> {
+        let own = || EditLock::take(&self.directory, &self.name);
+        let main = self.sources.system.as_path();
+        let taken_lock = match (main.parent(), main.file_name()) {
+            (Some(above), Some(name)) if self.is_drop_in() => {
+                let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+                let opened =
+                    TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(main, &distrust))?;
+                match opened.map(|opened| EditLock::take(&Rc::new(opened), name)) {
+                    None => own(),
+                    Some(Err(NoLock::Failed(_))) if situation.credentials.uid != 0 => own(),
+                    Some(lock) => lock,
+                }
+            }
+            _ => own(),
+        };
+        taken_lock.map_err(|none| match none {
+            NoLock::Taken(pid) => taken(&self.path, pid),
+            NoLock::Failed(failure) => {
+                let text = format!("{} cannot be changed by you: {failure}", visible(&self.path));
+                Error::new(ExitStatus::System, text).advise(self.advice(situation))
+            }
+        })
+    }
+
+    fn advice(&self, situation: &Situation) -> String {
+        let owner = regular_file::status_of_path(self.directory.path()).map_or(0, |status| status.uid);
+        if owner == situation.credentials.uid {
+            return "A new file is first written beside the old one, and then renamed.".to_owned();
+        }
+        let whose = accounts::shown(owner);
+        format!(
+            "The directory {} belongs to {whose}, where the new file must be written. Your drop-in can be a \
+                link that they create, to a file in a directory of yours.",
+            visible(self.directory.path())
+        )
+    }
+
+    /// Whether it is a drop-in of the system's policy.
+    pub(super) fn is_drop_in(&self) -> bool {
+        self.path.parent() == Some(&self.sources.drop_ins())
+    }
+}
+
+/// The path of the system's main file, or of the drop-in with this name.
+pub(super) fn path_of_system(name: &OsStr, option: &str) -> Result<PathBuf, Error> {
+    let system = Path::new(SYSTEM_POLICY);
+    if Some(name) == system.file_name() {
+        return Ok(system.to_owned());
+    }
+    let bytes = name.as_encoded_bytes();
+    if bytes.contains(&b'/') {
+        let text = format!("{option} takes policy.toml or the name of a drop-in, not {}", visible(name));
+        return Err(Error::new(ExitStatus::Usage, text));
+    }
+    let path = Sources::system(0).drop_ins().join(name);
+    if !is_drop_in(name) {
+        return Err(no_drop_in(&path));
+    }
+    Ok(path)
+}
+
+fn no_drop_in(path: &Path) -> Error {
+    let text = format!("{} would not be read: the name of a drop-in ends in .toml", visible(path));
+    Error::new(ExitStatus::Usage, text)
+}
+
+/// The text of a file that may become one of the policy: no other user can have written it.
+pub(super) fn read_candidate(path: &Path, situation: &Situation) -> Result<String, Error> {
+    let refused = |why: String| Error::new(ExitStatus::Policy, why);
+    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+    let opened = TrustedFile::open(path, &judged).map_err(|distrust| refused(distrust.to_string()))?;
+    let mut opened = opened.ok_or_else(|| refused(format!("there is no file {}", visible(path))))?;
+    let bytes = opened.read().map_err(|distrust| refused(distrust.to_string()))?;
+    String::from_utf8(bytes).map_err(|_| refused(format!("{} is not UTF-8 text", visible(path))))
+}
+
+/// The policy to which a path belongs: the system's, the caller's own, or the file itself.
+fn sources_of(path: &Path, situation: &Situation) -> Result<Sources, Error> {
+    let system = Sources::system(situation.credentials.uid);
+    let own = situation.own_policy();
+    let is_in = |directory: &Path| {
+        let of = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        path.parent().is_some_and(|above| of(above) == of(directory))
+    };
+    let name = path.file_name().unwrap_or_default();
+    if is_in(&system.drop_ins()) {
+        return if is_drop_in(name) { Ok(system) } else { Err(no_drop_in(path)) };
+    }
+    let is_of_system = system.system.parent().is_some_and(is_in) && Some(name) == system.system.file_name();
+    let is_own =
+        own.as_deref().is_some_and(|own| own.file_name() == Some(name) && own.parent().is_some_and(is_in));
+    Ok(if is_of_system {
+        system
+    } else if is_own {
+        Sources { own, ..system }
+    } else {
+        Sources { given: Some(path.to_owned()), ..system }
+    })
+}
+
+/// How the policy itself names the path.
+fn path_in(sources: &Sources, path: &Path) -> PathBuf {
+    let Sources { system, given, own, given_by: _, caller: _ } = sources;
+    let name = path.file_name().unwrap_or_default();
+    match (given, own) {
+        (Some(path), _) | (None, Some(path)) => path.clone(),
+        (None, None) if Some(name) == system.file_name() && path.parent() != Some(&sources.drop_ins()) => {
+            system.clone()
+        }
+        (None, None) => sources.drop_ins().join(name),
+    }
+}
+
+/// The directory of the system's policy, or of the caller's own, is created if it is missing.
+fn make_directory(path: &Path, sources: &Sources, situation: &Situation) -> Result<(), Error> {
+    let Some(directory) = path.parent().filter(|_| sources.given.is_none()) else { return Ok(()) };
+    let mode = if sources.own.is_some() { 0o700 } else { 0o755 };
+    let missing = |path: &&Path| regular_file::status_of_target(path).is_err();
+    let missing: Vec<&Path> = directory.ancestors().take_while(missing).collect();
+    if sources.own.is_none() && situation.credentials.uid != 0 {
+        return Ok(());
+    }
+    for directory in missing.into_iter().rev() {
+        regular_file::create_directory(directory, mode).map_err(|errno| {
+            let text = format!("cannot create {}: mkdir: {}", visible(directory), errno.desc());
+            Error::new(ExitStatus::System, text)
+        })?;
+    }
+    Ok(())
+}
+
+fn is_link(path: &Path) -> bool {
+    regular_file::status_of_path(path).is_ok_and(|status| status.kind == regular_file::Kind::SymbolicLink)
+}
+
+fn canonical(path: &Path) -> Result<PathBuf, Error> {
+    fs::canonicalize(path).map_err(|error: io::Error| {
+        let text = format!("{} leads nowhere: {}", visible(path), errno_of(&error).desc());
+        Error::new(ExitStatus::System, text)
+    })
+}
+
+/// The finding that another user may have written it.
+pub(super) fn distrusted(path: &Path, distrust: &InsecurePath) -> Error {
+    let text =
+        if distrust.path == path { distrust.to_string() } else { format!("{}: {distrust}", visible(path)) };
+    Error::new(ExitStatus::Policy, text)
+}
+
+fn taken(path: &Path, pid: Option<i32>) -> Error {
+    let who = pid.map_or_else(String::new, |pid| {
+        let user = owner(pid).map_or_else(String::new, |uid| format!("{}, ", accounts::shown(uid)));
+        let since = Process::find(pid).and_then(|process| process.age());
+        let since = since.map_or_else(String::new, |age| format!(", for {}", crate::text::clock::age(age)));
+        format!(" ({user}PID {pid}{since})")
+    });
+    let text = format!("{} is being edited by another user{who}", visible(path));
+    Error::new(ExitStatus::Full, text).advise("Try again when they are done.".to_owned())
+}
+
+/// The drop-ins of a directory, as policies are read.
+pub(super) fn names(directory: &Path) -> Vec<OsString> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let mut names: Vec<OsString> = entries.filter(|name| is_drop_in(name)).collect();
+    names.sort();
+    names
 }

@@ -5,10 +5,9 @@ use std::{ffi::OsStr, fs, path::Path, rc::Rc};
 
 use super::{
     install,
-    location::{Location, distrusted, names, path_of_system},
     past::Past,
     step::Step,
-    target::{self, Link, Removal, Target},
+    target::{self, Link, Location, Removal, Target, distrusted, names, path_of_system},
 };
 use crate::{
     cli::UndoArguments,

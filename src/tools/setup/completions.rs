@@ -17,7 +17,7 @@ use crate::{
     cli::{self, CompletionsArguments},
     launch::situation::Situation,
     policy::Policy,
-    sys::{accounts, credentials, executable},
+    sys::{accounts, executable},
     text::{
         error::Error,
         stream::{self, print, printed},
@@ -305,7 +305,7 @@ impl<'a> Place<'a> {
         let known = policy.repositories().iter().filter(|known| goes_on(known.shown_name(), word));
         let candidate = known.map(|known| Candidate {
             word: known.shown_name().into(),
-            help: format!("limit {}", known.limit().resolve(credentials::processors)),
+            help: format!("limit {}", known.limit().resolve(accounts::processors)),
         });
         candidate.collect()
     }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::launch::situation::{Situation, SystemNames};
 use crate::{
-    judge::terms::names::{LookupError, Names},
+    judge::terms::claim::{LookupError, Names},
     sys::accounts,
     text::{
         error::{Error, ExitStatus},

@@ -14,34 +14,28 @@ use crate::{
     judge::{
         Request, limit_of_most, listed,
         terms::{
-            claim,
+            claim::{self, LookupError, Member, Names, Pause},
             keyword::Queue,
-            names::{LookupError, Member, Names},
             outside::{Outside, WhenStale},
-            pace::Pause,
             provenance,
         },
     },
     keeper::{
         Holder, Means, Waiter, WaitingProcess,
-        agent::{self, about::UnreadableSlot, client::Client},
+        agent::{self, client::Client, message::UnreadableSlot},
         error::KeeperError,
         file::{
             file::LockFile,
+            holder::TableSnapshot,
             lock_path::LockPath,
-            prune::{Pruned, prune},
-            reset::reset,
-            table_snapshot::TableSnapshot,
+            prune::{Pruned, prune, reset},
         },
         outside::{self, Line, NoSample, Sample, Used},
         table::Table,
     },
     launch::situation::{Situation, SystemNames, failed},
     policy::{self, Placeholder, Policy, Repository},
-    sys::{
-        accounts::{self, NameCache},
-        credentials,
-    },
+    sys::accounts::{self, NameCache},
     text::escape::visible,
 };
 use jiff::Timestamp;
@@ -491,7 +485,7 @@ impl Owner<'_> {
             directory: Path::new("/"),
             environment: &|_| None,
             now: Timestamp::now(),
-            cpus: &credentials::processors,
+            cpus: &accounts::processors,
             runtime: &self.situation.runtime,
             names: &SystemNames,
         }

@@ -12,9 +12,9 @@ use super::listed_file::{KeptAt, ListedFile, Owner, Terms, Way};
 use crate::{
     cli::ListingArguments,
     judge::terms::{
+        claim::{self, LookupError, Member},
         keyword::{Keeper, Queue},
         location::{name_on_site, table_of_site},
-        names::{self, LookupError, Member},
     },
     keeper::agent,
     launch::{
@@ -125,7 +125,7 @@ fn tables_of(
 
 /// The member of the file, as listings name it.
 fn whose(members: &[Member]) -> String {
-    names::shown(members, &SystemNames)
+    claim::shown(members, &SystemNames)
 }
 
 /// A search for the files of a repository.

@@ -23,7 +23,7 @@ use crate::{
     policy::{LogTarget, Policy},
     sys::{process::Process, replaced_file},
     text::json,
-    tools::logs::records::Reader,
+    tools::logs::parsers::Reader,
 };
 
 /// The status of such an end.

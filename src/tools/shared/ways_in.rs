@@ -21,7 +21,7 @@ use std::{
 
 use crate::{
     launch::{program::Search, shim::Shim},
-    sys::{credentials, executable},
+    sys::{accounts, executable},
     text::escape::Show,
 };
 
@@ -122,7 +122,7 @@ impl Way {
     /// Why it is unknown where this way searches.
     pub(crate) fn unknown(self) -> &'static str {
         match self {
-            Self::Sudo if !credentials::is_root() => "only root can tell",
+            Self::Sudo if !accounts::is_root() => "only root can tell",
             Self::Login(_) | Self::Ssh(_) | Self::Desktop => "no answer in time",
             Self::Su | Self::Cron | Self::Sudo | Self::UserUnit | Self::Service => "cannot be told",
         }
@@ -130,7 +130,7 @@ impl Way {
 
     /// The commands or lines by which this directory of shims is searched first.
     pub(crate) fn remedy(self, shims: &Path) -> String {
-        of(self, shims, credentials::is_root())
+        of(self, shims, accounts::is_root())
     }
 }
 
@@ -354,20 +354,20 @@ fn of_pam() -> Option<OsString> {
 }
 
 fn cron_path() -> OsString {
-    let own = || said("crontab", &["-l"], b"PATH=").filter(|_| !credentials::is_root());
-    let system = || in_file("/etc/crontab", "PATH").filter(|_| credentials::is_root());
+    let own = || said("crontab", &["-l"], b"PATH=").filter(|_| !accounts::is_root());
+    let system = || in_file("/etc/crontab", "PATH").filter(|_| accounts::is_root());
     own().or_else(system).unwrap_or_else(|| CRON.into())
 }
 
 /// sudo shows it only to root; other callers must give a password, or are reported.
 fn sudo_path() -> Option<OsString> {
-    let is_root = credentials::is_root();
+    let is_root = accounts::is_root();
     is_root.then(|| said("sudo", &["-V"], b"Value to override user's $PATH with: "))?
 }
 
 /// In a session it is the present one; otherwise the one with which a session will begin.
 fn desktop_path() -> Option<OsString> {
-    let is_root = credentials::is_root();
+    let is_root = accounts::is_root();
     // Root became root in the session of another user.
     if !is_root && ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| env::var_os(name).is_some()) {
         return env::var_os("PATH");
@@ -395,7 +395,7 @@ fn user_unit_path() -> Option<OsString> {
     let running = || said("systemctl", &["--user", "show-environment"], b"PATH=");
     let mut generator = prepared(Path::new(GENERATOR), OsStr::new(SYSTEMD));
     let generated = || line_after(&generator.output().ok()?.stdout, b"PATH=");
-    (!credentials::is_root()).then(running).flatten().or_else(generated).or_else(|| Some(SYSTEMD.into()))
+    (!accounts::is_root()).then(running).flatten().or_else(generated).or_else(|| Some(SYSTEMD.into()))
 }
 
 /// The output of a program after these words on a line.
@@ -448,7 +448,7 @@ const NOBODY: u32 = 65_534;
 fn prepared(program: &Path, path: &OsStr) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", path).env("TERM", "dumb").stdin(Stdio::null()).stderr(Stdio::null());
-    if credentials::is_root() {
+    if accounts::is_root() {
         command.uid(NOBODY).gid(NOBODY).env("HOME", "/nonexistent").env("USER", "nobody");
     } else {
         let kept = ["HOME", "USER", "LOGNAME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "ZDOTDIR"];

@@ -14,7 +14,7 @@ use std::{
 };
 
 use rungate::{
-    judge::terms::pace::ExpireKill,
+    judge::terms::claim::ExpireKill,
     keeper::agent::message::{Answer, Evict, Request, Take, Which},
 };
 

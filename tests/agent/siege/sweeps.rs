@@ -4,7 +4,7 @@
 use std::{fs, thread::sleep, time::Duration};
 
 use rungate::{
-    judge::terms::{keyword::Hold, pace::ExpireKill},
+    judge::terms::{claim::ExpireKill, keyword::Hold},
     keeper::agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Request, Take, Which},
 };
 

@@ -1,7 +1,7 @@
 //! One case: the files of a policy, and everything that is said about them, to the letter.
 
 use rungate::{
-    judge::terms::names::{LookupError, Names},
+    judge::terms::claim::{LookupError, Names},
     policy::{LayerKind, LayerText, Policy},
     text::diagnostic::SourceText,
 };

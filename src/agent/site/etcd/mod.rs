@@ -3,7 +3,6 @@
 //! ([`EtcdError::is_definite`]): a transaction without an answer may have been committed, and may still be.
 
 mod client;
-mod cluster_status;
 mod etcd_error;
 mod message;
 
@@ -13,8 +12,7 @@ use std::{
 };
 
 pub(super) use self::{
-    client::{Access, Client, Inventory, Snapshot},
-    cluster_status::ClusterStatus,
+    client::{Access, Client, ClusterStatus, Inventory, Snapshot},
     etcd_error::EtcdError,
     message::Pair,
 };

@@ -22,7 +22,7 @@ use crate::{
             record::{NoticeRecord, Reply},
         },
     },
-    judge::terms::{location::table_of_site, pace::Expiry},
+    judge::terms::{claim::Expiry, location::table_of_site},
     keeper::{EvictionOutcome, memory, table::Table},
     text::escape::visible,
 };

@@ -15,8 +15,7 @@ use crate::{
         site::{
             Site,
             difference::Value,
-            key::Key,
-            record::{NoticeRecord, Reply, SlotRecord},
+            record::{Key, NoticeRecord, Reply, SlotRecord},
         },
     },
     judge::terms::location::{name_on_site, table_of_site},

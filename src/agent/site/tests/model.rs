@@ -17,10 +17,9 @@ use crate::{
     agent::site::{
         difference::{Change, Present, Value, diff},
         etcd::{Compare, Operation, Transaction},
-        key::{Key, Keys},
         lease_keeper::registration,
         proof::{self, Taking, clearing, compares, of_host, transaction},
-        record::SlotRecord,
+        record::{Key, Keys, SlotRecord},
     },
     keeper::occupancy::Occupancy,
 };

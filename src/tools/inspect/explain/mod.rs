@@ -35,11 +35,11 @@ use crate::{
     sys::{accounts, descriptor::Inherited},
     text::{
         clock::Clock,
-        columns::answer,
         error::{Error, ExitStatus},
         escape::visible,
         json,
         stream::print,
+        style::answer,
     },
 };
 use jiff::Timestamp;

@@ -13,7 +13,7 @@ use crate::{
     launch::{
         refusals::{
             foretold::{title, verdict_on},
-            waits,
+            limits,
         },
         situation::Situation,
     },
@@ -88,7 +88,7 @@ impl Explained<'_, '_> {
             let found = prospect.found.as_ref();
             table.row([
                 format!("{}{}", standing.joint(), title(prospect.claim)),
-                waits::wanted(prospect.claim),
+                limits::wanted(prospect.claim),
                 found.map_or_else(|_| unknown(), |found| found.occupancy.shown().to_string()),
                 prospect.claim.amount.effective_limit().to_string(),
                 found.map_or_else(|_| unknown(), |found| prospect.claim.queue.show(found.waiting.len())),
@@ -139,13 +139,13 @@ impl Explained<'_, '_> {
     /// How long it would wait for what blocks it; for everything, if nothing does.
     fn wait(&self) -> String {
         if let Ok(Some(refusal)) = &self.outlook.refusal {
-            return format!("{}{}", waits::foretold(refusal), waits::with_option(refusal));
+            return format!("{}{}", limits::foretold(refusal), limits::with_option(refusal));
         }
         let mut waits: Vec<Wait> =
             self.prospects().map(|(_, prospect)| prospect.claim.wait.resolve()).collect();
         waits.dedup();
         match waits.as_slice() {
-            [same] => waits::at_most(*same),
+            [same] => limits::at_most(*same),
             _ => "for each claim as long as WAIT says".to_owned(),
         }
     }

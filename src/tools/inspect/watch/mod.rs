@@ -28,13 +28,12 @@ use crate::{
     cli::ListingArguments,
     launch::situation::Situation,
     sys::{
-        child,
         failure::errno_of,
+        process,
         signals::{self, Signal},
     },
     text::{
         clock::age,
-        columns,
         error::{Error, ExitStatus},
         style,
     },
@@ -58,7 +57,7 @@ pub(crate) fn run(arguments: &ListingArguments, situation: Situation) -> Result<
     Ok(match shown {
         End::Asked => ExitStatus::Success as u8,
         // The sender of the signal must see its effect.
-        End::Signal(signal) => child::die_of(signal as i32),
+        End::Signal(signal) => process::die_of(signal as i32),
     })
 }
 
@@ -295,7 +294,7 @@ fn draw_heading(frame: &mut Frame, area: Rect, entry: &Entry, glyphs: Glyphs) ->
         text += &format!(", {kept}");
     }
     // Two columns of the line are visible before it, and one after it.
-    let text = columns::cut(&text, usize::from(area.width.saturating_sub(4))) + " ";
+    let text = style::cut(&text, usize::from(area.width.saturating_sub(4))) + " ";
     let [heading, rest] = Layout::vertical([Constraint::Length(1), Constraint::Fill(1)]).areas(area);
     let line = glyphs.line.repeat(usize::from(area.width));
     frame.render_widget(Line::from(vec![glyphs.line.repeat(2).dim(), text.bold(), line.dim()]), heading);

@@ -11,7 +11,7 @@ use crate::{
     cli::ListingArguments,
     judge::terms::keyword::Queue,
     keeper::{
-        file::{holder::Holder, table_snapshot::TableSnapshot},
+        file::holder::{Holder, TableSnapshot},
         line::Waiter,
     },
     launch::situation::Situation,

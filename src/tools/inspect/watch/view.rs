@@ -5,7 +5,7 @@ use std::{cmp::Reverse, env};
 
 use super::observer::{Entry, Process, Snapshot};
 use crate::{
-    text::{clock::age, columns},
+    text::{clock::age, style},
     tools::inspect::screen::{KeyCode, KeyEvent, KeyModifiers},
 };
 use ratatui::{
@@ -245,17 +245,17 @@ impl Glyphs {
 
 /// How many columns a text takes.
 pub(super) fn width(text: &str) -> u16 {
-    u16::try_from(columns::width(text)).unwrap_or(u16::MAX)
+    u16::try_from(style::width(text)).unwrap_or(u16::MAX)
 }
 
 /// A cell with text on its left side.
 pub(super) fn left(text: &str, width: u16) -> Cell<'static> {
-    Cell::from(columns::cut(text, usize::from(width)))
+    Cell::from(style::cut(text, usize::from(width)))
 }
 
 /// A cell with text on its right side.
 pub(super) fn right(text: &str, width: u16) -> Cell<'static> {
-    Cell::from(Text::from(columns::cut(text, usize::from(width))).right_aligned())
+    Cell::from(Text::from(style::cut(text, usize::from(width))).right_aligned())
 }
 
 // The visible part of a long list.

@@ -1,7 +1,6 @@
 //! Reads logs for all subcommands: the named files, or the log of the policy with its rotated files. Events
 //! of several hosts come in the order of their times.
 
-mod follow;
 mod source;
 
 use std::{
@@ -13,12 +12,9 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-pub(crate) use self::follow::follow;
 use self::source::Source;
-use super::{
-    parsers::{Log as Lines, Parsers},
-    records::Skipped,
-};
+pub(crate) use self::source::follow;
+use super::parsers::{Log as Lines, Parsers, Skipped};
 use crate::{
     cli::{HistoryArguments, Span},
     launch::{

@@ -7,7 +7,12 @@ use super::{
     figures::{Drawing, Figure, Use},
     programs::Program,
 };
-use crate::text::{columns::width, escape::visible, figures::count, style::Style, table::Table};
+use crate::text::{
+    escape::visible,
+    figures::count,
+    style::{Style, width},
+    table::Table,
+};
 
 const STYLE: &str = include_str!("page.css");
 

@@ -24,18 +24,18 @@ use super::{
 };
 use crate::{
     cli::ReportArguments,
-    judge::terms::names::Names,
+    judge::terms::claim::Names,
     launch::situation::Situation,
     policy::{LayerKind, Limit, Policy, Repository, Rule},
     sys::{replaced_file, terminal},
     text::{
         clock::{Clock, age},
-        columns::answer,
         error::{Error, ExitStatus},
         escape::{visible, word},
         figures::count,
         json,
         stream::print,
+        style::answer,
     },
     tools::shared::file_accounts::KnownAccounts,
 };

@@ -18,16 +18,16 @@ use super::{
 };
 use crate::{
     cli::{SimulateArguments, Span},
-    judge::terms::names::Names,
+    judge::terms::claim::Names,
     launch::situation::Situation,
     policy::{Policy, Wait},
     text::{
         clock::Clock,
-        columns::answer,
         error::{Error, ExitStatus},
         escape::Show,
         json,
         stream::print,
+        style::answer,
     },
     tools::shared::file_accounts::KnownAccounts,
 };
@@ -199,7 +199,7 @@ impl Material<'_> {
         self.accounts.user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string())
     }
 
-    fn groups(&self, kind: &crate::tools::logs::simulation::kind::Kind) -> Vec<String> {
+    fn groups(&self, kind: &super::simulation::judge::Kind) -> Vec<String> {
         let gids = match &kind.told {
             Some(told) => told.groups.clone(),
             None => self.accounts.groups_of(kind.uid),

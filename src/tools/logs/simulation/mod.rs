@@ -8,7 +8,6 @@
 
 pub mod accumulator;
 pub mod judge;
-pub mod kind;
 pub mod sweep;
 pub mod tally;
 #[cfg(test)]

@@ -3,13 +3,12 @@
 use jiff::tz::TimeZone;
 
 use super::{
-    judge::{Accounts, Terms},
-    kind::Kind,
+    judge::{Accounts, Kind, Terms},
     sweep::Trial,
     traffic::{Dice, Launch, Reading, Recording, Traffic},
 };
 use crate::{
-    judge::terms::names::{LookupError, Names},
+    judge::terms::claim::{LookupError, Names},
     policy::{Hours, Policy},
     tools::logs::statistics::joiner::Fate,
 };

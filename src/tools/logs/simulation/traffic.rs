@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::{
-    kind::{Kind, Kinds},
+    judge::{Kind, Kinds},
     tally::{OfRepository, Outcome, Tally},
 };
 use crate::{

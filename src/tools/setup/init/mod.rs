@@ -20,10 +20,10 @@ use crate::{
         replaced_file,
     },
     text::{
-        columns::answer,
         error::{Error, ExitStatus},
         escape::{visible, word},
         stream::print,
+        style::answer,
     },
 };
 

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     judge::terms::{keyword::Keeper, location::Creation},
-    keeper::file::roots::{self, Before},
+    keeper::file::prune::{self, Before},
     launch::situation::Situation,
     policy::{Policy, Repository},
     sys::{
@@ -111,9 +111,9 @@ impl Making<'_> {
     fn file(&mut self, file: &ListedFile, creation: &Creation) -> Result<(), Error> {
         let Some(place) = file.place() else { return Ok(()) };
         let before = if self.is_dry_run {
-            roots::look(&place, creation.file_mode)
+            prune::look(&place, creation.file_mode)
         } else {
-            roots::make_roots(&place, creation)
+            prune::make_roots(&place, creation)
         };
         let before = before
             .map_err(|error| Error::new(ExitStatus::Repository, error.to_string()).advise(error.advice()))?;

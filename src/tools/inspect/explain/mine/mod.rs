@@ -24,14 +24,14 @@ use crate::{
     keeper::{
         Holder, Waiter, agent,
         error::KeeperError,
-        file::{lock_path::LockPath, table_snapshot::TableSnapshot},
+        file::{holder::TableSnapshot, lock_path::LockPath},
     },
     launch::{
         log::event::Event,
         situation::{Situation, SystemNames},
     },
     policy::{Policy, Rule},
-    sys::{accounts::NameCache, credentials},
+    sys::accounts::{self, NameCache},
     text::{
         clock::Clock,
         error::{Error, ExitStatus},
@@ -98,7 +98,7 @@ fn request(situation: &Situation) -> Request<'_> {
         directory: &situation.directory,
         environment: &|_| None,
         now: Timestamp::now(),
-        cpus: &credentials::processors,
+        cpus: &accounts::processors,
         runtime: &situation.runtime,
         names: &SystemNames,
     }

@@ -5,7 +5,12 @@ use std::{fmt::Write as _, time::Duration};
 use super::{Limit, Mine, Past, lower, verdict};
 use crate::{
     launch::situation::SystemNames,
-    text::{clock::age, columns::answer, escape::visible, style::Style, table::Table},
+    text::{
+        clock::age,
+        escape::visible,
+        style::{Style, answer},
+        table::Table,
+    },
     tools::inspect::explain::text::person,
 };
 
