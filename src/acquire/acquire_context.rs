@@ -3,8 +3,8 @@
 use std::{cell::Cell, time::SystemTime};
 
 use crate::{
-    judge::terms::claim::{Claim, Launch},
-    keeper::{EvictionOutcome, Overdue, table::Keepers},
+    judge::terms::{Claim, Launch},
+    keeper::{EvictionOutcome, Keepers, Overdue},
 };
 
 /// A launch, and the state that it finds.

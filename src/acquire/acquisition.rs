@@ -9,29 +9,16 @@ use std::{
 };
 
 use super::{
-    acquire_context::AcquireContext,
-    allocation::Allocation,
-    blocked::Blocked,
-    grant::Grant,
-    liveness::{LOOK, QueuePosition},
-    refusal::{Line, Refusal},
-    room::{Room, Sights, TableView},
-    wants::{ClaimOnTable, Wants, is_unenforced, terms_on},
+    AcquireContext, Allocation, Blocked, ClaimOnTable, Grant, LOOK, Line, QueuePosition, Refusal, Room,
+    Sights, TableView, Wants,
+    wants::{is_unenforced, terms_on},
 };
 use crate::{
-    judge::terms::{
-        claim::{Claim, Demand},
-        runs::Runs,
-        slots_wanted::NamedSlots,
-    },
+    judge::terms::{Claim, Demand, NamedSlots, Runs},
     keeper::{
-        BaseDirectories, Class, Waiter,
-        error::KeeperError,
-        held::Held,
-        table::{Table, TableGuard, TableId},
-        view::Entry,
+        BaseDirectories, Class, Entry, KeeperError, TableGuard, TableId, Waiter, held::Held, table::Table,
     },
-    sys::signals::SigtstpBlocked,
+    sys::SigtstpBlocked,
 };
 
 /// How a launch's attempt to take its slots ended.

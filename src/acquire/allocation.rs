@@ -5,12 +5,10 @@
 use std::time::SystemTime;
 
 use super::{
-    blocked::Blocked,
-    refusal::{Alternative, Full, Line, Reason, Refused, Unmet},
-    room::{Room, Sights, room},
-    wants::{ClaimOnTable, Options, Wants, terms_on},
+    Alternative, Blocked, ClaimOnTable, Full, Line, Options, Reason, Refused, Room, Sights, Unmet, Wants,
+    room::room, wants::terms_on,
 };
-use crate::{judge::terms::keyword::Admit, keeper::error::KeeperError};
+use crate::{judge::terms::Admit, keeper::KeeperError};
 
 /// What came out.
 pub enum Allocation<'c> {

@@ -3,19 +3,12 @@
 //! something has happened.
 
 use super::{
-    acquire_context::AcquireContext,
-    acquisition::{Acquisition, Decided},
-    blocked::Blocked,
-    grant::Grant,
-    liveness::QueuePosition,
-    place_in_line::PlaceInLine,
-    refusal::{Refusal, Refused, Unmet},
-    too_late::{Eviction, Known},
-    waiting::is_over,
+    AcquireContext, Acquisition, Blocked, Decided, Eviction, Grant, Known, PlaceInLine, QueuePosition,
+    Refusal, Refused, Unmet, waiting::is_over,
 };
 use crate::{
-    judge::terms::claim::Demand,
-    keeper::{Number, WaitingProcess, error::KeeperError, held::Held, memory, place::Place, table::Table},
+    judge::terms::Demand,
+    keeper::{KeeperError, Number, WaitingProcess, held::Held, memory, place::Place, table::Table},
 };
 use std::time::{Duration, Instant, SystemTime};
 

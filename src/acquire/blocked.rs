@@ -1,7 +1,7 @@
 //! What blocks a launch, and the queues in which it may wait.
 
-use super::refusal::{Alternative, Line, Reason, Unmet};
-use crate::keeper::{error::KeeperError, table::Keepers};
+use super::{Alternative, Line, Reason, Unmet};
+use crate::keeper::{KeeperError, Keepers};
 
 /// A launch that has to wait, or is refused.
 pub struct Blocked<'c> {

@@ -8,30 +8,15 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{
-    acquire_context::AcquireContext,
-    acquisition::Outcome,
-    grant::Grant,
-    liveness::LOOK,
-    of_agent,
-    refusal::{Reason, Refusal, Unmet},
-    waiting::Watch,
-};
+use super::{AcquireContext, Grant, LOOK, Outcome, Reason, Refusal, Unmet, Watch, of_agent};
 use crate::{
-    judge::terms::{
-        claim::{Claim, Demand},
-        keyword::Unreachable,
-        location::Location,
-        span_of_time::Wait,
-    },
+    judge::terms::{Claim, Demand, Location, Unreachable, Wait},
     keeper::{
-        EvictionOutcome, Overdue,
+        AgentError, Client, EvictionOutcome, Granted, KeeperError, Overdue,
         agent::{
-            client::{self, Client, Granted},
-            error::AgentError,
+            client,
             message::{Answer, Expired, Refused, Request, Take, Waits},
         },
-        error::KeeperError,
     },
 };
 

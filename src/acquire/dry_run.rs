@@ -4,24 +4,14 @@
 use std::time::SystemTime;
 
 use super::{
-    acquire_context::AcquireContext,
-    allocation::Allocation,
-    liveness::{Clocks, QueuePosition},
-    refusal::Refusal,
-    room::{Room, Sights, TableView, room},
-    wait_check::WaitCheck,
-    wants::Wants,
+    AcquireContext, Allocation, Clocks, QueuePosition, Refusal, Room, Sights, TableView, WaitCheck, Wants,
+    room::room,
 };
 use crate::{
-    judge::terms::{
-        claim::{Claim, Demand, Terms},
-        location::Location,
-    },
+    judge::terms::{Claim, Demand, Location, Terms},
     keeper::{
-        Means, Waiter,
+        KeeperError, Means, Occupancy, Waiter,
         agent::{self, message::UnreadableSlot},
-        error::KeeperError,
-        occupancy::Occupancy,
         table::Table,
     },
 };

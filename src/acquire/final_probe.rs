@@ -3,16 +3,8 @@
 
 use std::thread;
 
-use super::{
-    acquisition::Acquisition,
-    blocked::Blocked,
-    liveness::{LOOK, LOOKS, QueuePosition},
-    refusal::Unmet,
-    too_late::Endings,
-    unwaited::Unwaited,
-    wait_check::WaitCheck,
-};
-use crate::keeper::error::KeeperError;
+use super::{Acquisition, Blocked, Endings, LOOK, LOOKS, QueuePosition, Unmet, Unwaited, WaitCheck};
+use crate::keeper::KeeperError;
 
 /// What was done already.
 #[derive(Default)]

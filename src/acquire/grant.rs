@@ -3,9 +3,9 @@
 use std::{ptr, time::SystemTime};
 
 use crate::{
-    judge::terms::{claim::Claim, runs::Runs, slots_wanted::NamedSlots},
-    keeper::{Means, agent::client::Granted, error::KeeperError, held::Held, table::Table},
-    sys::process::Process,
+    judge::terms::{Claim, NamedSlots, Runs},
+    keeper::{Granted, KeeperError, Means, held::Held, table::Table},
+    sys::Process,
 };
 
 /// What a launch holds, in all tables.

@@ -9,23 +9,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    blocked::Blocked,
-    refusal::{Reason, Refused, Unmet},
-    too_late::Endings,
-    unwaited::Unwaited,
-};
+use super::{Blocked, Endings, Reason, Refused, Unmet, Unwaited};
 use crate::{
-    judge::terms::{claim::Claim, span_of_time::Wait},
-    keeper::{
-        Class, Heartbeat, Number, Waiter,
-        error::KeeperError,
-        table::{Table, TableId},
-    },
-    sys::{
-        failure::Failure,
-        process::{self, PidFd},
-    },
+    judge::terms::{Claim, Wait},
+    keeper::{Class, Heartbeat, KeeperError, Number, TableId, Waiter, table::Table},
+    sys::{Failure, PidFd, process},
 };
 
 /// The time between two checks, and between two heartbeats. Tables in memory need less.

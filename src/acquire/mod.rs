@@ -25,3 +25,29 @@ mod wait_check;
 pub mod waiting;
 pub mod wants;
 pub mod with_agent;
+
+pub use self::{
+    acquire_context::{AcquireContext, Clock},
+    acquisition::Outcome,
+    allocation::Allocation,
+    at_once::{AtOnce, Standing},
+    blocked::Blocked,
+    conversation::{Conversation, LONGEST_ABSENCE, Patience, Question},
+    dry_run::{DryRun, Found, Prospect, is_for_queue, outlook},
+    grant::Grant,
+    liveness::{LOOK, LOOKS, LivenessTracker, QueuePosition, Sign},
+    place_in_line::{PlaceInLine, Stood},
+    refusal::{Alternative, Full, Line, Reason, Refusal, Refused, Unmet},
+    room::{Room, Sights, TableView},
+    too_late::{Endings, Eviction, Known},
+    unwaited::Unwaited,
+    waiting::{Waiting, Watch, acquire, acquire_at_once, acquire_in_turn},
+    wants::{ClaimOnTable, Options, Wants},
+    with_agent::acquire_with_agent,
+};
+use self::{
+    acquisition::{Acquisition, Decided},
+    final_probe::FinalProbe,
+    liveness::{Clocks, Watched},
+    wait_check::WaitCheck,
+};

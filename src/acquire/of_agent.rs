@@ -3,24 +3,12 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use super::{
-    acquire_context::AcquireContext,
-    acquisition::names_of,
-    grant::Grant,
-    refusal::{Alternative, Full, Line, Reason, Refusal, Refused, Unmet},
-    unwaited::Unwaited,
-    waiting::{Waiting, Watch, shown},
+    AcquireContext, Alternative, Full, Grant, Line, Reason, Refusal, Refused, Unmet, Unwaited, Waiting,
+    Watch, acquisition::names_of, waiting::shown,
 };
 use crate::{
-    judge::terms::{
-        claim::{Claim, Demand},
-        location::Location,
-        runs::Runs,
-        slots_wanted::NamedSlots,
-    },
-    keeper::{
-        agent::{client::Granted, error::AgentError, message},
-        table::Table,
-    },
+    judge::terms::{Claim, Demand, Location, NamedSlots, Runs},
+    keeper::{AgentError, Granted, agent::message, table::Table},
 };
 
 /// The agent's grant, as a grant of this process.

@@ -5,21 +5,10 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    acquire_context::AcquireContext,
-    blocked::Blocked,
-    liveness::{Clocks, LOOK, LivenessTracker, QueuePosition},
-    refusal::{Line, Refused, Unmet},
-    unwaited::Unwaited,
-    wait_check::WaitCheck,
-    wants::Wants,
+    AcquireContext, Blocked, Clocks, LOOK, Line, LivenessTracker, QueuePosition, Refused, Unmet, Unwaited,
+    WaitCheck, Wants,
 };
-use crate::keeper::{
-    Class, Number, PATIENCE,
-    error::KeeperError,
-    memory,
-    place::Place,
-    table::{Table, TableId},
-};
+use crate::keeper::{Class, KeeperError, Number, PATIENCE, TableId, memory, place::Place, table::Table};
 
 /// After it had to leave a queue this many times without being served, a launch waits in all of its queues.
 const MOVES: u32 = 8;

@@ -7,24 +7,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{
-    unwaited::Unwaited,
-    wants::{ClaimOnTable, terms_on},
-};
+use super::{ClaimOnTable, Unwaited, wants::terms_on};
 use crate::{
-    judge::terms::{
-        claim::{Claim, Terms, TooSoon},
-        span_of_time::Wait,
-    },
+    judge::terms::{Claim, Terms, TooSoon, Wait},
     keeper::{
-        EvictionOutcome, Holder, Known, Look, Means, Overdue, Waiter,
-        error::KeeperError,
-        memory,
-        occupancy::Occupancy,
-        table::{Keepers, Table, TableId},
+        EvictionOutcome, Holder, KeeperError, Keepers, Known, Look, Means, Occupancy, Overdue, TableId,
+        Waiter, memory, table::Table,
     },
     sys::process,
-    text::error::ExitStatus,
+    text::ExitStatus,
 };
 
 /// A launch that does not start.

@@ -3,22 +3,11 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{
-    acquire_context::AcquireContext,
-    blocked::Blocked,
-    refusal::{Alternative, Reason, Refused, Unmet},
-};
+use super::{AcquireContext, Alternative, Blocked, Reason, Refused, Unmet};
 use crate::{
-    judge::terms::claim::{Claim, Expiry},
-    keeper::{
-        Ending, EvictionOutcome, Overdue,
-        error::KeeperError,
-        table::{Table, TableId},
-    },
-    sys::{
-        failure::Failure,
-        process::{self, PidFd},
-    },
+    judge::terms::{Claim, Expiry},
+    keeper::{Ending, EvictionOutcome, KeeperError, Overdue, TableId, table::Table},
+    sys::{Failure, PidFd, process},
 };
 
 /// Holders of a claim's table that must be ended, and how.

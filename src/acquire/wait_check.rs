@@ -2,14 +2,8 @@
 //! launch that waits in one queue may join every other queue that it needs later; only newcomers find a queue
 //! full.
 
-use super::{
-    blocked::Blocked,
-    liveness::{Clocks, QueuePosition, Sign},
-    refusal::{Refused, Unmet},
-    unwaited::Unwaited,
-    wants::Wants,
-};
-use crate::keeper::{Waiter, error::KeeperError, table::TableId};
+use super::{Blocked, Clocks, QueuePosition, Refused, Sign, Unmet, Unwaited, Wants};
+use crate::keeper::{KeeperError, TableId, Waiter};
 
 /// The facts about a launch that decide how long and where it may wait.
 #[derive(Clone, Copy)]

@@ -21,23 +21,13 @@ use std::{
 };
 
 use super::{
-    acquire_context::AcquireContext,
-    acquisition::{Acquisition, Decided, Outcome},
-    blocked::Blocked,
-    final_probe::FinalProbe,
-    liveness::{Clocks, LOOK, LivenessTracker, QueuePosition, Watched},
-    place_in_line::PlaceInLine,
-    refusal::{Alternative, Full, Line, Reason, Refusal, Refused, Unmet},
-    too_late::Endings,
-    wait_check::WaitCheck,
-    wants::{ClaimOnTable, Wants},
+    AcquireContext, Acquisition, Alternative, Blocked, ClaimOnTable, Clocks, Decided, Endings, FinalProbe,
+    Full, LOOK, Line, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Reason, Refusal, Refused, Unmet,
+    WaitCheck, Wants, Watched,
 };
 use crate::{
-    judge::terms::{
-        claim::{Claim, Demand},
-        span_of_time::Wait,
-    },
-    keeper::{Class, LONGEST_PATIENCE, Number, PATIENCE, Waiter, Woken, error::KeeperError, table::Table},
+    judge::terms::{Claim, Demand, Wait},
+    keeper::{Class, KeeperError, LONGEST_PATIENCE, Number, PATIENCE, Waiter, Woken, table::Table},
 };
 
 /// The state of a wait, for its observer.

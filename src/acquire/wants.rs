@@ -3,15 +3,8 @@
 use std::{collections::BTreeMap, iter};
 
 use crate::{
-    judge::terms::{
-        claim::{Claim, Demand, Terms},
-        keyword::Admit,
-        location::Location,
-    },
-    keeper::{
-        error::KeeperError,
-        table::{Table, TableId},
-    },
+    judge::terms::{Admit, Claim, Demand, Location, Terms},
+    keeper::{KeeperError, TableId, table::Table},
 };
 
 #[derive(Clone, Copy)]

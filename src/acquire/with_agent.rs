@@ -4,18 +4,14 @@
 //! slots of another. The agent decides; here its answers are converted to those of this process.
 
 use super::{
-    acquire_context::AcquireContext,
-    acquisition::{Acquisition, Decided, Outcome},
-    conversation::{Conversation, Patience, Question},
+    AcquireContext, Acquisition, Conversation, Decided, Grant, LivenessTracker, Outcome, Patience,
+    PlaceInLine, Question, QueuePosition, Watch,
     dry_run::outlook,
-    grant::Grant,
-    liveness::{LivenessTracker, QueuePosition},
-    place_in_line::PlaceInLine,
-    waiting::{Watch, acquire, acquire_in_turn},
+    waiting::{acquire, acquire_in_turn},
 };
 use crate::{
-    judge::terms::claim::Demand,
-    keeper::{PATIENCE, error::KeeperError},
+    judge::terms::Demand,
+    keeper::{KeeperError, PATIENCE},
 };
 
 /// Acquires the slots of the agent and of lock files, all or nothing, and waits as long as it may.

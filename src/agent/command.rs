@@ -4,19 +4,13 @@ use std::ffi::OsString;
 
 use clap::Parser;
 
-use super::{
-    Fatal, Options,
-    log::{Level, Topic, log},
-};
+use super::{Fatal, Level, Options, Topic, log::log};
 use crate::{
     agent,
     cli::{AgentArguments, help},
-    launch::situation::SystemNames,
+    launch::SystemNames,
     sys::journal,
-    text::{
-        error::{Error, ExitStatus},
-        stream::print,
-    },
+    text::{Error, ExitStatus, print},
 };
 
 /// Serves with these arguments.

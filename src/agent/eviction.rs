@@ -17,23 +17,9 @@ use std::{
 use super::ledger::holding::{Alive, Holding};
 use crate::{
     acquire,
-    judge::terms::{
-        claim::{ExpireKill, Expiry},
-        keyword::Hold,
-        location::Location,
-    },
-    keeper::{
-        EvictionOutcome, Overdue, Reach, UnverifiedTarget,
-        signalling::{SIGNALS, Whom},
-        table::TableId,
-    },
-    sys::{
-        descriptor::{Bell, Fifo},
-        failure::{Errno, Failure},
-        process::{self, PidFd, Process},
-        signals::Signal,
-        stamp::FileId,
-    },
+    judge::terms::{ExpireKill, Expiry, Hold, Location},
+    keeper::{EvictionOutcome, Overdue, Reach, SIGNALS, TableId, UnverifiedTarget, Whom},
+    sys::{Bell, Errno, Failure, Fifo, FileId, PidFd, Process, Signal, process},
 };
 
 /// Holders of one table that must be ended.
@@ -374,7 +360,7 @@ mod tests {
     use std::process::{Child, Command};
 
     use super::*;
-    use crate::sys::accounts::own_uid;
+    use crate::sys::own_uid;
 
     fn program() -> Child {
         let child = Command::new("sleep").arg("600").spawn().expect("sleep(1)");

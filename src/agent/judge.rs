@@ -17,27 +17,16 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{
-    request::{AcquireRequest, demands_of},
-    server::FairQueue,
-};
+use super::{AcquireRequest, FairQueue, request::demands_of};
 use crate::{
     judge::{
         Request, Verdict, decide_within,
-        terms::{
-            claim::{Expiry, LookupError, Names},
-            keyword::Keeper,
-            slots_wanted::NamedSlots,
-        },
+        terms::{Expiry, Keeper, LookupError, NamedSlots, Names},
     },
     keeper::agent::message::{Answer, Take},
-    launch::environment::parse_held,
+    launch::parse_held,
     policy::{Policy, Repository, Sources},
-    sys::{
-        accounts::{self, LookupFailure},
-        descriptor::Bell,
-        failure::Failure,
-    },
+    sys::{Bell, Failure, LookupFailure, accounts},
 };
 
 /// The directory that lock files of the caller would be in.

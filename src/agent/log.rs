@@ -4,7 +4,7 @@
 use crate::{
     policy::{AgentFile, SiteSettings},
     sys::journal,
-    text::{clock::age, escape::Show, stream},
+    text::{Show, age, stream},
 };
 
 /// The levels of syslog(3).

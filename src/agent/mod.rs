@@ -18,6 +18,17 @@ mod service;
 mod session;
 mod site;
 
+use self::{
+    eviction::{Eviction, Evictor, RunningEviction},
+    judge::{Answered, Case, Judge, Judgement, Judges, Outcome, Question},
+    ledger::{Ledger, Looked, RecoveredWaiter},
+    log::{Level, Topic},
+    request::AcquireRequest,
+    server::{Accepted, Caller, Connections, FairQueue, Load, Over},
+    session::{Begins, Blocked, Change, Effect, Event, Session, Sessions},
+    site::Site,
+};
+
 use std::{
     fmt,
     path::{Path, PathBuf},
@@ -26,18 +37,13 @@ use std::{
 
 use self::reload::Reload;
 use crate::{
-    judge::terms::claim::Names,
-    keeper::agent::frame::LONGEST_REQUEST,
+    judge::terms::Names,
+    keeper::LONGEST_REQUEST,
     policy::{AgentFile, Faults, LONGEST_MESSAGE, Policy, Sources},
     sys::{
-        accounts,
-        failure::{Errno, Failure},
-        local_socket::Listener,
-        signals::HangUps,
-        trust::{InsecurePath, Reason},
-        trusted_file::{JudgedDirectories, TrustedFile},
+        Errno, Failure, HangUps, InsecurePath, JudgedDirectories, Listener, Reason, TrustedFile, accounts,
     },
-    text::{escape::visible, json::FORMAT},
+    text::{FORMAT, visible},
 };
 
 /// What a number of the poller means: each session, holding or recovered waiter has four of them.

@@ -4,15 +4,11 @@
 
 use std::{path::PathBuf, sync::Arc, thread};
 
-use super::{
-    judge::Judge,
-    load,
-    log::{Level, Topic, log},
-};
+use super::{Judge, Level, Topic, load, log::log};
 use crate::{
-    judge::terms::keyword::Keeper,
+    judge::terms::Keeper,
     policy::{AgentFile, Difference, Policy},
-    sys::{failure::Failure, signals::HangUps},
+    sys::{Failure, HangUps},
 };
 
 /// What the agent reads again.

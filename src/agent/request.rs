@@ -4,16 +4,12 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    acquire::acquire_context::{AcquireContext, Clock},
+    acquire::{AcquireContext, Clock},
     judge::terms::{
-        claim::{Claim, Demand, Launch, Pace, Reserved, Setting, Terms},
-        keyword::{Admit, Hold, Nested, OnLost, Queue, Unreachable},
-        location::{AgentLocation, Location, name_on_site},
-        outside::Outside,
-        provenance::{Origin, Place},
-        slots_wanted::{Amount, NamedSlots},
+        Admit, AgentLocation, Amount, Claim, Demand, Hold, Launch, Location, NamedSlots, Nested, OnLost,
+        Origin, Outside, Pace, Place, Queue, Reserved, Setting, Terms, Unreachable, name_on_site,
     },
-    keeper::{EvictionOutcome, Overdue, table::Keepers},
+    keeper::{EvictionOutcome, Keepers, Overdue},
     policy::Wait,
 };
 

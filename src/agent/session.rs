@@ -12,25 +12,19 @@ use std::{
 };
 
 use super::{
-    AWAY,
-    eviction::{Eviction, RunningEviction},
-    judge::{Case, Outcome, shortened},
+    AWAY, AcquireRequest, Caller, Case, Eviction, Load, Outcome, RunningEviction,
+    judge::shortened,
     ledger::state::{SavedLine, SavedNumber, SavedPlace, in_millis},
-    request::AcquireRequest,
-    server::{Caller, Load},
     site::notices::GivenNotice,
 };
 use crate::{
-    acquire::place_in_line::PlaceInLine,
+    acquire::PlaceInLine,
     keeper::{
         EvictionOutcome, Number, Overdue,
         agent::message::{Answer, Expired, Granted, Refused, Take, Waits},
         memory,
     },
-    sys::{
-        process::{self, Process},
-        stamp::FileId,
-    },
+    sys::{FileId, Process, process},
 };
 
 /// A launch, or another caller.

@@ -3,11 +3,7 @@
 use std::{ffi::OsString, fmt::Write as _};
 
 use super::CommandLine;
-use crate::text::{
-    error::{Error, ExitStatus},
-    escape::{visible, visible_lines, word},
-    stream::print,
-};
+use crate::text::{Error, ExitStatus, print, visible, visible_lines, word};
 use clap::{
     Arg, ArgMatches, Command, CommandFactory,
     error::{ContextKind, ContextValue, ErrorKind},

@@ -5,11 +5,8 @@ use std::{borrow::Cow, ffi::OsString, os::unix::ffi::OsStrExt};
 use super::{
     locations::{self, file_location, table_name},
     terms::{
-        claim::{Claim, Demand, LookupError, Member, Setting, common},
-        keyword::{Admit, Keeper},
-        location::{AgentLocation, Location, table_of_site},
-        slots_wanted::{Amount, Slots, Unclear, WhyUnclear},
-        span_of_time::Wait,
+        Admit, AgentLocation, Amount, Claim, Demand, Keeper, Location, LookupError, Member, Setting, Slots,
+        Unclear, Wait, WhyUnclear, common, table_of_site,
     },
     zones::zones,
 };

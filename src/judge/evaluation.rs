@@ -4,7 +4,7 @@ use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{
     claims,
-    terms::claim::{LookupError, settle},
+    terms::{LookupError, settle},
     verdict::{Decision, Outcome, Start, TraceEntry, Unenforced, Verdict},
 };
 use crate::policy::{Action, Delegation, EvalContext, Layer, Policy, Request, Rule, Selector, Unmatched};

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use super::{
     locations,
-    terms::{claim::LookupError, outside::Outside, provenance::Provenance},
+    terms::{LookupError, Outside, Provenance},
     zones::kept_now,
 };
 use crate::policy::{FileOf, Policy, Repository, Request, Reservation};

@@ -5,11 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::terms::{
-    claim::{LookupError, Member},
-    location::{Creation, FileLocation},
-    outside::{Outside, SAMPLES},
-};
+use super::terms::{Creation, FileLocation, LookupError, Member, Outside, SAMPLES};
 use crate::policy::{Captured, EvalContext, Layer, Placeholder, Policy, Repository, Request};
 
 /// A lock file, and how it is created.

@@ -12,11 +12,12 @@ mod tests;
 mod verdict;
 mod zones;
 
-pub use self::verdict::{Outcome, TraceEntry};
-pub use evaluation::{decide, decide_within};
-pub use listed::{Listed, limit_of_most, listed};
-pub use locations::sample_of;
-pub use personal::{Personal, personal};
-pub use verdict::{Decision, Start, Unenforced, Verdict};
+pub use self::{
+    evaluation::{decide, decide_within},
+    listed::{Listed, limit_of_most, listed},
+    locations::sample_of,
+    personal::{Personal, personal},
+    verdict::{Decision, Outcome, Start, TraceEntry, Unenforced, Verdict},
+};
 
 pub use crate::policy::{Request, Selector};

@@ -3,7 +3,7 @@
 
 use super::{
     claims::Demands,
-    terms::claim::{Claim, LookupError},
+    terms::{Claim, LookupError},
 };
 use crate::policy::{Action, Delegation, EvalContext, Policy, Repository, Request, Rule, Selector};
 

@@ -3,14 +3,10 @@
 
 use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt};
 
-use super::terms::{
-    claim::{Demand, LookupError, Setting},
-    keyword::Hold,
-    slots_wanted::Unclear,
-};
+use super::terms::{Demand, Hold, LookupError, Setting, Unclear};
 use crate::{
     policy::{Captured, Delegation, Policy, Rule, Selector},
-    text::escape::{Show, visible},
+    text::{Show, visible},
 };
 
 /// What to do, and the result of every rule.

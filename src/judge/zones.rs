@@ -5,10 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::terms::{
-    claim::Reserved,
-    provenance::{Kept, Provenance},
-};
+use super::terms::{Kept, Provenance, Reserved};
 use crate::policy::{Reservation, Standing};
 
 /// What a launch may take, and what it may not.

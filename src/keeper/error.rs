@@ -2,8 +2,8 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use super::{agent::error::AgentError, file::error::RepositoryError};
-use crate::sys::failure::Failure;
+use super::{AgentError, RepositoryError};
+use crate::sys::Failure;
 
 /// By keeper; the keeper in memory cannot fail.
 #[derive(Debug)]

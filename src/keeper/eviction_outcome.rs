@@ -1,7 +1,7 @@
 //! The outcome of an overdue holder, for every keeper.
 
-use super::{file::job::UnverifiedTarget, signalling::Reach};
-use crate::sys::signals::Signal;
+use super::{Reach, UnverifiedTarget};
+use crate::sys::Signal;
 
 /// The outcome of an overdue holder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

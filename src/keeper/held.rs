@@ -4,14 +4,8 @@
 use std::time::SystemTime;
 
 use super::{
-    agent::client::Granted,
-    error::KeeperError,
-    file::{
-        self,
-        header::Header,
-        mutex::{MutexGuard, PATIENCE},
-        record,
-    },
+    Granted, Header, KeeperError, MutexGuard, PATIENCE,
+    file::{self, record},
     memory,
 };
 

@@ -1,11 +1,6 @@
 //! The environment's hint about slots of ancestors. A nested launch looks there, but the hint proves nothing.
 
-use crate::judge::terms::{
-    claim::{Claim, Launch},
-    keyword::Nested,
-    runs::Runs,
-    slots_wanted::NamedSlots,
-};
+use crate::judge::terms::{Claim, Launch, NamedSlots, Nested, Runs};
 
 /// Whether the environment means this claim's repository; it writes each name as one word.
 fn is_named(claim: &Claim<'_>, hint: &NamedSlots) -> bool {

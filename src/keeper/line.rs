@@ -8,8 +8,8 @@ use std::{
 };
 
 use crate::{
-    sys::process::{self, Process},
-    text::escape::Show,
+    sys::{Process, process},
+    text::Show,
 };
 
 /// A launch's number: smaller is older. The first is 1.

@@ -18,14 +18,20 @@ pub mod signalling;
 pub mod table;
 pub mod view;
 
-pub use self::eviction_outcome::EvictionOutcome;
-pub use self::file::{
-    expiry::{Ending, Overdue},
-    holder::{Holder, Known},
-    job::UnverifiedTarget,
-    lock_path::BaseDirectories,
-    mutex::{LONGEST_PATIENCE, PATIENCE},
-    scan::{Extent, Look, Means},
+pub use self::{
+    agent::{AgentError, Client, Garbage, Granted, Inbox, LONGEST_REQUEST, MOST_CHOSEN, SOCKET},
+    error::KeeperError,
+    eviction_outcome::EvictionOutcome,
+    file::{
+        BaseDirectories, Before, Ending, Extent, Header, Holder, Known, LAST_SLOT, LONGEST_PATIENCE,
+        LockPath, Look, Means, MutexGuard, Overdue, PATIENCE, Pruned, Record, RepositoryError, TableSnapshot,
+        UnverifiedTarget,
+    },
+    line::{Class, Heartbeat, Number, Waiter, WaitingProcess, Woken},
+    memory::{Store, VerifiedAncestry},
+    occupancy::{Occupancy, Span, Vacancy},
+    outside::{Line, NoSample, Sample, Used, Vouched},
+    signalling::{Reach, SIGNALS, Whom, open_unchanged},
+    table::{Keepers, TableGuard, TableId},
+    view::{Entry, View},
 };
-pub use line::{Class, Heartbeat, Number, Waiter, WaitingProcess, Woken};
-pub use signalling::Reach;

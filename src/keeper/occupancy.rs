@@ -4,11 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-use crate::judge::terms::{
-    claim::{LAST_SLOT, Terms},
-    keyword::Admit,
-    runs::Runs,
-};
+use crate::judge::terms::{Admit, LAST_SLOT, Runs, Terms};
 
 /// Neighbouring slots with one holder.
 #[derive(Clone, Debug, Eq, PartialEq)]

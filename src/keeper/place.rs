@@ -1,11 +1,6 @@
 //! A position in the queue of a table, for every keeper.
 
-use super::{
-    error::KeeperError,
-    file::line,
-    line::{Class, WaitingProcess},
-    memory,
-};
+use super::{Class, KeeperError, WaitingProcess, file::line, memory};
 
 /// A place in a table, kept until dropped.
 #[must_use = "the place is given up when this is dropped"]

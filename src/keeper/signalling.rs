@@ -2,12 +2,8 @@
 //! them. Each process is opened first and checked last.
 
 use crate::{
-    judge::terms::{claim::ExpireKill, keyword::Hold},
-    sys::{
-        failure::Errno,
-        process::{self, PidFd, Process},
-        signals::Signal,
-    },
+    judge::terms::{ExpireKill, Hold},
+    sys::{Errno, PidFd, Process, Signal, process},
 };
 
 /// In this order, with some time in between: a stopped process is continued, and each can end properly.

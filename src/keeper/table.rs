@@ -7,43 +7,23 @@ use std::{
 };
 
 use super::{
-    agent::client::Client,
-    error::KeeperError,
-    eviction_outcome::EvictionOutcome,
+    BaseDirectories, Client, Ending, EvictionOutcome, Extent, Header, Heartbeat, Holder, KeeperError, Known,
+    LockPath, Look, Means, MutexGuard, Number, Occupancy, Overdue, RepositoryError, Span, View, Vouched,
+    Waiter, Woken,
     file::{
-        error::RepositoryError,
-        expiry::{self, Ending, Overdue},
+        expiry,
         file::{LockFile, Opening},
-        header::Header,
-        held,
-        holder::{self, Holder, Known},
+        held, holder,
         layout::slot_bytes,
         line,
-        lock_path::{BaseDirectories, LockPath},
-        mutex::MutexGuard,
-        scan::{Extent, Look, Means},
     },
     held::Held,
-    line::{Heartbeat, Number, Waiter, Woken},
     memory,
-    occupancy::{Occupancy, Span},
-    outside::Vouched,
     place::Place,
-    view::View,
 };
 use crate::{
-    judge::terms::{
-        claim::{Claim, Expiry, Launch},
-        group::{Group, Seats},
-        keyword::Hold,
-        location::{AgentLocation, Location},
-    },
-    sys::{
-        descriptor::Inherited,
-        process,
-        record_lock::{Bytes, locks_shown_by},
-        stamp::FileId,
-    },
+    judge::terms::{AgentLocation, Claim, Expiry, Group, Hold, Launch, Location, Seats},
+    sys::{Bytes, FileId, Inherited, process, record_lock::locks_shown_by},
 };
 
 /// What the keepers need of this process.

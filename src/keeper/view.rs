@@ -3,15 +3,8 @@
 
 use std::time::SystemTime;
 
-use super::{
-    Holder,
-    error::KeeperError,
-    file::{self, record::Record, scan::Look},
-    held::Held,
-    memory,
-    occupancy::Vacancy,
-};
-use crate::judge::terms::claim::{ElapsedFrom, Launch, Pause, Terms};
+use super::{Holder, KeeperError, Look, Record, Vacancy, file, held::Held, memory};
+use crate::judge::terms::{ElapsedFrom, Launch, Pause, Terms};
 
 /// A table that is being checked.
 pub enum View<'t> {

@@ -12,9 +12,9 @@ use std::{
 };
 
 use crate::{
-    judge::terms::{runs::Runs, slots_wanted::NamedSlots},
-    sys::executable::Entry,
-    text::escape::visible,
+    judge::terms::{NamedSlots, Runs},
+    sys::Entry,
+    text::visible,
 };
 
 /// The variable that names every repository and its slots.

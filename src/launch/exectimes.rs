@@ -9,43 +9,19 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    program::Program,
-    start::{Command, start},
-};
+use super::{Command, Program, start::start};
 use crate::{
-    acquire::{
-        acquire_context::{AcquireContext, Clock},
-        acquisition::Outcome,
-        refusal::{Full, Reason, Refusal},
-        waiting::acquire,
-    },
-    judge::terms::{
-        claim::{Claim, Demand, LAST_SLOT, Launch},
-        keyword::Hold,
-        location::{FileLocation, Location},
-        slots_wanted::{Amount, Slots},
-    },
+    acquire::{AcquireContext, Clock, Full, Outcome, Reason, Refusal, acquire},
+    judge::terms::{Amount, Claim, Demand, FileLocation, Hold, LAST_SLOT, Launch, Location, Slots},
     keeper::{
-        BaseDirectories, Means,
-        error::KeeperError,
-        file::{
-            holder::{TableSnapshot, held_slots},
-            lock_path::LockPath,
-        },
-        occupancy::Occupancy,
-        table::Keepers,
+        BaseDirectories, KeeperError, Keepers, LockPath, Means, Occupancy, TableSnapshot,
+        file::holder::held_slots,
     },
-    sys::{
-        accounts::{self, Credentials},
-        descriptor::Inherited,
-        executable,
-        process::own_pid,
-    },
-    text::{error::ExitStatus, escape::visible, stream},
+    sys::{Credentials, Inherited, accounts, executable, own_pid},
+    text::{ExitStatus, stream, visible},
 };
 #[cfg(feature = "tools")]
-use crate::{cli::ExectimesArguments, text::error::Error};
+use crate::{cli::ExectimesArguments, text::Error};
 
 /// Works like exectimes.
 #[cfg(feature = "tools")]

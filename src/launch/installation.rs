@@ -11,13 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::program::Search;
+use super::Search;
 use crate::{
-    sys::{
-        executable,
-        failure::{Errno, errno_of},
-    },
-    text::escape::visible,
+    sys::{Errno, errno_of, executable},
+    text::visible,
 };
 
 /// The second program.

@@ -11,32 +11,23 @@ use std::{
 };
 
 use super::{
+    LaunchSpec,
     log::{
         event::{Circumstances, Event, HAD_LEFT, Kind, TableSeen, micros},
         sink::{Sink, Target},
     },
-    run::launch_spec::{LaunchSpec, rules},
+    run::rules,
 };
 use crate::{
-    acquire::{
-        grant::Grant,
-        refusal::{Reason, Refusal, Refused},
-    },
+    acquire::{Grant, Reason, Refusal, Refused},
     judge::{
         Unenforced,
-        terms::{
-            claim::{Claim, Member},
-            runs::Runs,
-        },
+        terms::{Claim, Member, Runs},
     },
-    keeper::{EvictionOutcome, Overdue, Reach, UnverifiedTarget, occupancy::Occupancy},
+    keeper::{EvictionOutcome, Occupancy, Overdue, Reach, UnverifiedTarget},
     policy::{LayerKind, Log, LogTarget, Policy, Rule},
-    sys::{failure::errno_of, process::Ending, signals},
-    text::{
-        clock::age,
-        escape::{Show, visible},
-        stream,
-    },
+    sys::{Ending, errno_of, signals},
+    text::{Show, age, stream, visible},
 };
 
 /// Where systemd's journal listens, if it runs.

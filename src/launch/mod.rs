@@ -15,15 +15,26 @@ pub mod shim;
 pub(crate) mod situation;
 pub mod start;
 
+pub use self::{
+    environment::{Depth, HELD, TooDeep, parse_held},
+    installation::{NoTools, TOOLS},
+    program::{Program, ProgramError, Search, directory_of},
+    shim::{DirectoryError, Shim, ShimDirectory, Standing, is_own_name},
+    start::{Command, StartError},
+};
+pub(crate) use self::{
+    journal::{JOURNAL, Journal, sink},
+    refusals::Hints,
+    run::{LaunchOptions, LaunchSpec, ancestors, find},
+    situation::{Situation, SystemNames, account, failed, uid_of},
+};
+
 use std::{env, ffi::OsString};
 
-use self::{
-    run::{launch_options::LaunchOptions, plain_run},
-    shim::{CalledAs, Shim},
-};
+use self::{run::plain_run, shim::CalledAs};
 use crate::{
     sys::accounts,
-    text::{error::Error, stream},
+    text::{Error, stream},
 };
 
 /// The launcher: carries out the arguments of this process, and returns the exit status. If it executes a

@@ -10,10 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::shim::{Shim, is_own_name};
+use super::{Shim, shim::is_own_name};
 use crate::{
-    sys::{executable, failure::Errno, stamp::FileId},
-    text::escape::{visible, word},
+    sys::{Errno, FileId, executable},
+    text::{visible, word},
 };
 
 /// A program that can be executed.

@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     sys::{executable, failure},
-    text::escape::visible,
+    text::visible,
 };
 
 /// Names that no shim may have, because too many programs start through them, rungate itself included.

@@ -8,23 +8,15 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{program::Program, refusals};
+use super::{Program, refusals};
 use crate::{
     judge::{
         Request,
-        terms::claim::{LookupError, Names},
+        terms::{LookupError, Names},
     },
     policy::{Faults, Policy, SYSTEM_POLICY, Sources},
-    sys::{
-        accounts::{self, Account, Credentials, LookupFailure},
-        failure::Errno,
-        regular_file,
-    },
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream,
-    },
+    sys::{Account, Credentials, Errno, LookupFailure, accounts, regular_file},
+    text::{Error, ExitStatus, stream, visible},
 };
 
 /// The environment variable with the effect of `--policy`.

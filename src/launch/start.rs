@@ -6,21 +6,13 @@ use std::{
     path::Path,
 };
 
-use super::{
-    environment::{self, Depth},
-    program::Program,
-};
+use super::{Depth, Program, environment};
 use crate::{
-    acquire::grant::Grant,
-    judge::terms::{keyword::Hold, slots_wanted::NamedSlots},
-    keeper::error::KeeperError,
-    sys::{
-        executable::{self, Entry},
-        failure::{Errno, Failure},
-        process::{self, Change, Ending},
-        signals::{self, Event, SupervisedSignals},
-    },
-    text::escape::visible,
+    acquire::Grant,
+    judge::terms::{Hold, NamedSlots},
+    keeper::KeeperError,
+    sys::{Change, Ending, Entry, Errno, Event, Failure, SupervisedSignals, executable, process, signals},
+    text::visible,
 };
 
 /// Why the program did not start although all slots were acquired. Its slots are free again.

@@ -9,16 +9,10 @@ use std::{
 };
 
 use super::{
-    fault::Fault,
-    findings::{Faults, Findings},
-    key::{Key, Keys, Shape, Together, key},
-    malformed,
-    place::At,
-    reader::Section,
+    At, Faults, Findings, Key, Keys, Section, Shape, Tape, Together, fault::Fault, key::key, malformed,
     syntax,
-    tape::Tape,
 };
-use crate::text::diagnostic::SourceText;
+use crate::text::SourceText;
 
 static FILE: Keys = Keys {
     what: "the file",

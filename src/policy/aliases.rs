@@ -7,15 +7,8 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use super::{
-    fault::Fault,
-    findings::Findings,
-    place::{At, Written},
-    reader::Value,
-    spelling::nearest,
-    warning::Warning,
-};
-use crate::judge::terms::claim::Names;
+use super::{At, Findings, Value, Written, fault::Fault, spelling::nearest, warning::Warning};
+use crate::judge::terms::Names;
 
 /// The aliases of all files, with the entries that mean nothing, and the captures of entries.
 pub(super) struct Aliases<'w> {

@@ -1,7 +1,7 @@
 //! Captures: `{project}` in an entry of a selector captures the text there, for repositories with a file for
 //! each value. A name in braces is one; `{ann,bob}` stays a glob.
 
-use super::{fault::Fault, pattern::Subject, template::Placeholder};
+use super::{Placeholder, Subject, fault::Fault};
 
 /// The text that a rule captured from a request.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -9,7 +9,7 @@ use std::{
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-use crate::judge::terms::claim::{LookupError, Names};
+use crate::judge::terms::{LookupError, Names};
 
 /// One request.
 pub(crate) struct EvalContext<'a> {

@@ -2,8 +2,8 @@
 
 use std::{fmt, time::Duration};
 
-use super::{coded::coded, place::At};
-use crate::{judge::terms::span_of_time::show_duration, text::escape::Show};
+use super::{At, coded::coded};
+use crate::{judge::terms::show_duration, text::Show};
 
 coded! {
     /// A fault of a policy: with it, nothing of the policy is applied.

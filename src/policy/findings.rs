@@ -4,12 +4,12 @@
 use std::{cell::RefCell, error::Error, fmt, path::PathBuf, sync::Arc};
 
 use super::{
+    At, ECHOES,
     fault::Fault,
-    malformed::{ECHOES, is_header, next_header},
-    place::At,
+    malformed::{is_header, next_header},
     warning::Warning,
 };
-use crate::text::diagnostic::{Diagnostic, Severity, SourceText};
+use crate::text::{Diagnostic, Severity, SourceText};
 
 /// Everything found so far, with its place.
 #[derive(Debug, Default)]

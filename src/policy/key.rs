@@ -1,7 +1,7 @@
 //! A key of the language: its name, the shape of its value, its meaning, and who needs it. The tables of all
 //! keys are in [`keys`](super::keys).
 
-use super::tape::{Item, mark};
+use super::{Item, tape::mark};
 
 #[derive(Debug)]
 pub(super) struct Key {

@@ -2,15 +2,10 @@
 //! from the same tables. Keys of selectors and of repositories are beside their types.
 
 use super::{
-    key::{Key, Keys, Shape, Together, key},
-    layer::{DELEGATE, Unmatched},
-    limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE},
-    repository::REPOSITORY,
-    rule::{Action, IfUnclear},
-    scenario::Expectation,
-    selector,
+    Action, DELEGATE, Expectation, IfUnclear, Key, Keys, LONGEST_QUEUE, REPOSITORY, SLOT_COUNT,
+    SLOT_COUNT_OR_NONE, Shape, Together, Unmatched, key::key, selector,
 };
-use crate::judge::terms::keyword::{Hold, Keeper, Keyword};
+use crate::judge::terms::{Hold, Keeper, Keyword};
 
 pub(super) static FILE: Keys = Keys {
     what: "a policy",

@@ -4,18 +4,12 @@
 use std::{path::Path, sync::Arc};
 
 use super::{
-    eval_context::EvalContext,
-    key::{Key, Keys, Shape, key},
-    log::Log,
-    path_syntax::Directory,
-    selector::{CommandEntry, Entry, Principal},
+    CommandEntry, Directory, EvalContext, Key, Keys, Log, Principal, Shape,
+    key::key,
+    selector::Entry,
     toml_text::{list, string},
 };
-use crate::judge::terms::{
-    claim::LookupError,
-    keyword::{Hold, Keeper, Keyword},
-    span_of_time::Wait,
-};
+use crate::judge::terms::{Hold, Keeper, Keyword, LookupError, Wait};
 use jiff::tz::TimeZone;
 
 /// The system's policy.

@@ -9,28 +9,13 @@ use std::{
 };
 
 use super::{
-    Policy, Repository,
-    eval_context::{EvalContext, Invocation, Request},
-    fault::Fault,
-    findings::{Faults, Findings},
-    keys::FILE,
-    layer::{Delegation, FORBIDDEN, LayerKind},
-    place::At,
-    reader::Section,
-    repository::limits::Whom,
-    rule::Acquisition,
-    selector::Selectors,
-    source::{self, Found, LayerText, Proposal, Sources, Stamps},
-    syntax,
-    tape::{Item, Nodes, Tape},
-    template::Placeholder,
-    times::{Hours, file_of_zone},
-    validation::{self, LayerFile},
-    warning::Warning,
-    written::WrittenFile,
+    Acquisition, At, Delegation, EvalContext, FILE, FORBIDDEN, Faults, Findings, Found, Hours, Invocation,
+    Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Proposal, Repository, Request,
+    Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault, repository::limits::Whom, source,
+    syntax, times::file_of_zone, validation, warning::Warning,
 };
-use crate::judge::terms::claim::Names;
-use crate::text::diagnostic::{Diagnostic, SourceText};
+use crate::judge::terms::Names;
+use crate::text::{Diagnostic, SourceText};
 
 /// The files of a policy, and their settings for programs.
 pub struct LazyPolicy<'s> {

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::{key::Shape, toml_text::string};
+use super::{Shape, toml_text::string};
 
 /// The highest limit, and so the highest number of a slot.
 pub const HIGHEST_LIMIT: u32 = 1_048_575;

@@ -7,11 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    fault::Fault,
-    path_syntax::Directory,
-    template::{PathTemplate, Placeholder},
-};
+use super::{Directory, PathTemplate, Placeholder, fault::Fault};
 
 /// The log of one layer.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -39,48 +39,68 @@ mod validation;
 mod warning;
 mod written;
 
-pub(crate) use self::{
-    eval_context::EvalContext,
-    rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom},
-};
-pub(crate) use layer::SYSTEM_DIRECTORY;
-pub(crate) use repository::{FileOf, Standing};
-pub(crate) use scenario::{ExpectedClaim, Holders, Person};
-pub(crate) use selector::GroupEntry;
-pub(crate) use template::Placeholder;
-
 pub use self::{
-    agent_file::SiteSettings,
+    agent_file::{AgentFile, AgentLimits, LONGEST_MESSAGE, SiteSettings},
+    capture::Captured,
+    difference::{Change, Detail, Difference, KeyChange, LayerName, Turn},
     eval_context::{Invocation, Request},
     findings::Faults,
-    layer::{Delegation, Unmatched},
+    layer::{Delegation, Layer, LayerKind, SYSTEM_POLICY, Unmatched},
     lazy_policy::{LazyPolicy, RelevantInputs},
-    limit::Share,
+    limit::{HIGHEST_LIMIT, Limit, Share},
+    log::{Log, LogFile, LogTarget},
+    printed::PartKind,
+    repository::{Charge, Repository, Reservation},
+    rule::{Action, Rule},
+    scenario::{Expectation, Scenario},
+    schema::schema,
+    selector::Selector,
+    source::{LayerText, Proposal, Sources},
     times::{Hours, named_zone, parse_time, system_zone},
 };
-pub use agent_file::{AgentFile, AgentLimits, LONGEST_MESSAGE};
-pub use capture::Captured;
-pub use difference::{Change, Detail, Difference, KeyChange, LayerName, Turn};
-pub use layer::{Layer, LayerKind, SYSTEM_POLICY};
-pub use limit::{HIGHEST_LIMIT, Limit};
-pub use log::{Log, LogFile, LogTarget};
-pub(crate) use pattern::{Pattern, Subject};
-pub use printed::PartKind;
-pub(crate) use repository::outside::Measuring;
-pub use repository::{Charge, Repository, Reservation};
-pub use rule::{Action, Rule};
-pub use scenario::{Expectation, Scenario};
-pub use schema::schema;
-pub use selector::Selector;
-pub(crate) use source::is_drop_in;
-pub use source::{LayerText, Proposal, Sources};
-pub(crate) use spelling::nearest;
+use self::{
+    aliases::{Aliases, Definition, Definitions, Meaning, QuickHash, WrittenEntry, WrittenList},
+    capture::Capture,
+    findings::Findings,
+    key::{Key, Keys, Shape, Together},
+    keys::{
+        ALTERNATIVE, CLAIM, COMMAND, DEFAULTS, EXPECTED_CLAIM, FILE, HOLDER, LOG, RULE, SELECTORS,
+        SLOTS_FROM, TEST,
+    },
+    layer::{DELEGATE, FORBIDDEN},
+    limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE},
+    malformed::ECHOES,
+    place::{At, Written},
+    reader::{Section, Value},
+    repository::REPOSITORY,
+    selector::WrittenSelectors,
+    source::{Found, Stamps},
+    tape::{Item, Kind, Nodes, Tape},
+    template::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, PartitionKey, Per},
+    times::Idle,
+    toml_text::Table,
+    validation::LayerFile,
+    written::{WrittenAlias, WrittenDefaults, WrittenDelegation, WrittenFile, WrittenLog},
+};
+pub(crate) use self::{
+    eval_context::{EvalContext, Lookups},
+    layer::SYSTEM_DIRECTORY,
+    path_syntax::Directory,
+    pattern::{Pattern, Subject},
+    repository::{FileOf, OtherLimit, Standing, outside::Measuring},
+    rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom},
+    scenario::{ExpectedClaim, Held, Holder, Holders, Person, Waiting},
+    selector::{CommandEntry, GroupEntry, Principal, Selectors},
+    source::is_drop_in,
+    spelling::nearest,
+    template::{Name, PathTemplate, Piece, Placeholder, Start},
+};
 
 // The types that judge and keepers share.
-pub use crate::judge::terms::span_of_time::{Wait, parse_duration, show_duration};
+pub use crate::judge::terms::{Wait, parse_duration, show_duration};
 use crate::{
-    judge::terms::claim::Names,
-    text::diagnostic::{Diagnostic, SourceText},
+    judge::terms::Names,
+    text::{Diagnostic, SourceText},
 };
 
 use std::{
@@ -92,12 +112,7 @@ use std::{
 
 use jiff::tz::TimeZone;
 
-use self::{
-    fault::Fault,
-    source::{Found, Stamps},
-    times::Idle,
-    warning::Warning,
-};
+use self::{fault::Fault, warning::Warning};
 
 /// The whole of the policy files, validated.
 #[derive(Debug, Default)]

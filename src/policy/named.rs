@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 
-use super::{Policy, rule::Acquisition, selector::Selectors, template::Placeholder};
+use super::{Acquisition, Placeholder, Policy, Selectors};
 
 impl Policy {
     /// For each argument, whether a rule names it, by itself or as a number of slots.

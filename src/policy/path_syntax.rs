@@ -5,10 +5,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{
-    capture::is_name,
-    fault::Fault,
-    spelling::nearest,
-    template::{LONGEST_NAME, Name, PartitionKey, PathTemplate, Piece, Placeholder, Start},
+    LONGEST_NAME, Name, PartitionKey, PathTemplate, Piece, Placeholder, Start, capture::is_name,
+    fault::Fault, spelling::nearest,
 };
 
 const RUNTIME: &str = "{runtime}";

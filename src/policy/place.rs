@@ -3,8 +3,8 @@
 
 use std::{ops::Range, sync::Arc};
 
-pub(super) use crate::judge::terms::provenance::Place;
-use crate::text::diagnostic::{Label, SourceText};
+pub(super) use crate::judge::terms::Place;
+use crate::text::{Label, SourceText};
 
 /// A part of one of the files that are being read.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

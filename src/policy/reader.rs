@@ -4,18 +4,13 @@
 use std::time::Duration;
 
 use super::{
+    At, Findings, HIGHEST_LIMIT, Item, Keys, Kind, Share, Written,
     fault::Fault,
-    findings::Findings,
-    key::{Keys, table_of, tables_of},
-    limit::{HIGHEST_LIMIT, Share},
-    place::{At, Written},
+    key::{table_of, tables_of},
     spelling::nearest,
-    tape::{Item, Kind, mark},
+    tape::mark,
 };
-use crate::judge::terms::{
-    keyword::Keyword,
-    span_of_time::{Wait, parse_duration},
-};
+use crate::judge::terms::{Keyword, Wait, parse_duration};
 
 /// A table whose keys are known.
 pub(super) struct Section<'a> {

@@ -7,19 +7,13 @@ use std::{
 };
 
 use super::{
-    limit::Share,
+    END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, Repository, Selector, Selectors,
+    Share,
     place::Place,
-    repository::Repository,
-    selector::{Selector, Selectors},
-    template::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, decoded, find},
+    template::{decoded, find},
 };
-pub(super) use crate::judge::terms::slots_wanted::Slots;
-use crate::judge::terms::{
-    claim::Member,
-    keyword::{Hold, Keyword},
-    provenance::{Origin, rule_title},
-    span_of_time::Wait,
-};
+pub(super) use crate::judge::terms::Slots;
+use crate::judge::terms::{Hold, Keyword, Member, Origin, Wait, rule_title};
 
 /// The effect of a counting rule on the launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -5,10 +5,7 @@ use std::{ffi::OsString, path::PathBuf};
 use jiff::Timestamp;
 
 use super::{place::Place, rule::Slots};
-use crate::judge::terms::{
-    keyword::{Hold, Keyword},
-    span_of_time::Wait,
-};
+use crate::judge::terms::{Hold, Keyword, Wait};
 
 /// One `[[test]]`.
 #[derive(Debug)]

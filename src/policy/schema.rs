@@ -6,13 +6,8 @@ use std::ptr;
 use serde_json::{Map, Value, json};
 
 use super::{
-    key::{Key, Keys, Shape, Together},
-    keys::{FILE, RULE, SELECTORS},
-    layer::DELEGATE,
-    limit::HIGHEST_LIMIT,
-    log::LogTarget,
-    repository::REPOSITORY,
-    template::Placeholder,
+    DELEGATE, FILE, HIGHEST_LIMIT, Key, Keys, LogTarget, Placeholder, REPOSITORY, RULE, SELECTORS, Shape,
+    Together,
 };
 
 /// The schema of a policy file.

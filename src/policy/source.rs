@@ -8,21 +8,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{
-    fault::Fault,
-    layer::{Delegation, LayerKind, SYSTEM_POLICY},
-    malformed,
-    validation::delegations_of,
-};
+use super::{Delegation, LayerKind, SYSTEM_POLICY, fault::Fault, malformed, validation::delegations_of};
 use crate::{
     sys::{
-        accounts,
-        regular_file::{self, Kind},
-        stamp::Stamp,
-        trust::InsecurePath,
-        trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
+        InsecurePath, JudgedDirectories, Kind, Stamp, TrustedDirectory, TrustedFile, accounts, regular_file,
     },
-    text::diagnostic::{Change, SourceText},
+    text::{Change, SourceText},
 };
 
 /// Where the policy comes from.

@@ -6,11 +6,9 @@ use std::ops::Range;
 use toml::de::{DeTable, Error};
 
 use super::{
+    At, Findings, Nodes,
     fault::Fault,
-    findings::Findings,
     malformed::{self, is_header, line_start, next_header},
-    place::At,
-    tape::Nodes,
 };
 
 /// A file with more of them is not TOML, and the reader stops.

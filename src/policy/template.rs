@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::judge::terms::keyword::Keyword;
+use crate::judge::terms::Keyword;
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) enum Placeholder {

@@ -8,12 +8,7 @@ use std::{
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-use super::{
-    Policy,
-    layer::SYSTEM_POLICY,
-    layer::{Layer, LayerKind},
-    selector::Window,
-};
+use super::{Layer, LayerKind, Policy, SYSTEM_POLICY, selector::Window};
 
 /// The times of a rule that a launch left out because it is for other commands.
 #[derive(Debug)]

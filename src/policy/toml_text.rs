@@ -3,7 +3,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use crate::text::escape::is_unsafe;
+use crate::text::is_unsafe;
 
 /// The keys of a table, in their order, with values that are TOML.
 #[derive(Debug, Default, Eq, PartialEq)]

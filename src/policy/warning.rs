@@ -3,8 +3,8 @@
 
 use std::fmt;
 
-use super::{coded::coded, limit::Share, place::At};
-use crate::{judge::terms::provenance::rule_title, text::escape::Show};
+use super::{At, Share, coded::coded};
+use crate::{judge::terms::rule_title, text::Show};
 
 coded! {
     /// A probable mistake.

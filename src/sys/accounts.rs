@@ -12,7 +12,7 @@ use std::{
 };
 
 use super::{failure::errno_of, unsafe_calls};
-use crate::text::escape::Show;
+use crate::text::Show;
 use nix::{
     errno::Errno,
     unistd::{

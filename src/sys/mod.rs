@@ -22,3 +22,29 @@ pub(crate) mod terminal;
 pub mod trust;
 pub mod trusted_file;
 mod unsafe_calls;
+
+pub(crate) use self::{
+    accounts::{Account, LookupFailure, NameCache},
+    atomic_write::{Attributes, Before},
+    edit_lock::{EditLock, NoLock},
+    mount::Mount,
+    ordinary_user::{access, as_ordinary_user, is_full},
+    service_manager::ServiceManager,
+    signals::{
+        Alarm, Event, HangUps, InterruptsHeldBack, Signal, SigtstpBlocked, SupervisedSignals, TakenSignals,
+    },
+    trusted_file::WalkedDirectory,
+};
+pub use self::{
+    accounts::{Credentials, own_uid},
+    descriptor::{Bell, Fifo, Inherited, Interest, Poller, Unfit},
+    executable::Entry,
+    failure::{Errno, Failure, errno_of},
+    local_socket::{Connection, Listener, Peer},
+    process::{Change, Ending, NameWhileWaiting, PidFd, Process, own_pid, owner},
+    record_lock::{Bytes, Conflict, LAST_BYTE, Mode, Ownership},
+    regular_file::{Access, Kind, LOG_GUARDS, Status},
+    stamp::{FileId, Stamp},
+    trust::{InsecurePath, Reason},
+    trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
+};

@@ -5,7 +5,7 @@ use std::{error::Error, fmt, path::PathBuf};
 use nix::{errno::Errno, libc, sys::stat::FileStat};
 
 use super::{accounts, failure::Failure, process};
-use crate::text::escape::Show;
+use crate::text::Show;
 
 /// The users whom a walk trusts with the directories and links on its way, besides root.
 #[derive(Clone, Debug, Default)]

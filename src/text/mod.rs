@@ -11,3 +11,16 @@ pub(crate) mod stream;
 pub(crate) mod style;
 #[cfg(feature = "tools")]
 pub(crate) mod table;
+
+pub(crate) use self::{
+    clock::{Clock, age, brief, system_time},
+    error::{Error, ExitStatus, contact_line},
+    figures::{count, percent, share, wait},
+    json::{FORMAT, Numbered},
+    stream::{LivingLine, print, printed},
+    style::{Style, answer, width},
+};
+pub use self::{
+    diagnostic::{Change, Diagnostic, Label, Severity, SourceText},
+    escape::{Show, is_unsafe, visible, visible_lines, word},
+};

@@ -9,7 +9,7 @@ use super::{
     escape::is_unsafe,
     style::{self, cut, fitted},
 };
-use crate::sys::{failure::errno_of, terminal};
+use crate::sys::{errno_of, terminal};
 
 /// Writes the requested output to standard output, and reports a failure.
 pub(crate) fn write_out(text: &str) -> io::Result<()> {

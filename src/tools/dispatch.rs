@@ -16,15 +16,11 @@ use super::{
 use crate::{
     cli::{self, Action, CommandLine, help},
     launch::{
-        exectimes,
-        installation::{self, TOOLS},
-        refusals,
+        Shim, Situation, TOOLS, exectimes, installation, is_own_name, refusals,
         run::{self, acquire},
-        shim::{Shim, is_own_name},
-        situation::Situation,
     },
     sys::executable,
-    text::error::Error,
+    text::Error,
 };
 
 /// Runs the subcommand of the arguments.

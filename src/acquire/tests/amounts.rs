@@ -1,7 +1,7 @@
 //! Several claims on one table are one claim there.
 
 use super::stage::{But, any_of, claim, one, tables};
-use crate::judge::terms::keyword::Admit;
+use crate::judge::terms::Admit;
 
 #[test]
 fn the_lowest_limit_and_the_most_slots_count() {

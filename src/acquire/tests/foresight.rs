@@ -6,11 +6,8 @@ use proptest::{collection::vec, option, prelude::*, sample::select};
 
 use super::stage::{But, Tables, claim, shown, tables};
 use crate::{
-    acquire::{blocked::Blocked, refusal::Refusal},
-    judge::terms::{
-        claim::{Claim, Demand, ElapsedFrom, TooSoon},
-        keyword::Admit,
-    },
+    acquire::{Blocked, Refusal},
+    judge::terms::{Admit, Claim, Demand, ElapsedFrom, TooSoon},
 };
 
 const NAMES: [&str; 3] = ["a", "b", "c"];

@@ -9,13 +9,8 @@ use std::{
 
 use super::stage::{But, GENERATION, Tables, any_of, claim, granted, one, shown, tables};
 use crate::{
-    acquire::{
-        acquisition::Outcome,
-        liveness::{LOOK, LivenessTracker, Sign},
-        place_in_line::PlaceInLine,
-        waiting::acquire_in_turn,
-    },
-    judge::terms::claim::Demand,
+    acquire::{LOOK, LivenessTracker, Outcome, PlaceInLine, Sign, waiting::acquire_in_turn},
+    judge::terms::Demand,
     keeper::{Class, Number, table::Table},
 };
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::stage::{But, claim, shown, tables};
 use crate::{
-    acquire::refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
-    judge::terms::claim::Claim,
+    acquire::{Alternative, Full, Reason, Refusal, Refused, Unmet},
+    judge::terms::Claim,
     keeper::table::Table,
 };
 

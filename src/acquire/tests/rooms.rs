@@ -4,11 +4,8 @@ use std::time::Duration;
 
 use super::stage::{But, claim, one, tables};
 use crate::{
-    acquire::room::Room,
-    judge::terms::{
-        claim::{ElapsedFrom, TooSoon},
-        keyword::Admit,
-    },
+    acquire::Room,
+    judge::terms::{Admit, ElapsedFrom, TooSoon},
 };
 
 #[test]

@@ -9,32 +9,16 @@ use std::{
 
 use crate::{
     acquire::{
-        acquire_context::{AcquireContext, Clock},
-        acquisition::{Acquisition, Decided, Outcome},
-        blocked::Blocked,
-        dry_run::{DryRun, outlook},
-        grant::Grant,
-        liveness::QueuePosition,
-        refusal::{Alternative, Reason, Refusal, Refused, Unmet},
-        room::Room,
-        waiting::acquire,
-        wants::Wants,
+        AcquireContext, Acquisition, Alternative, Blocked, Clock, Decided, DryRun, Grant, Outcome,
+        QueuePosition, Reason, Refusal, Refused, Room, Unmet, Wants, dry_run::outlook, waiting::acquire,
     },
     judge::terms::{
-        claim::{Claim, Demand, ElapsedFrom, Launch, Pace, Pause, Reserved, Setting, TooSoon},
-        keyword::{Admit, Hold, Nested, Queue},
-        location::Location,
-        provenance::{Origin, Place},
-        slots_wanted::{Amount, Slots},
-        span_of_time::Wait,
+        Admit, Amount, Claim, Demand, ElapsedFrom, Hold, Launch, Location, Nested, Origin, Pace, Pause,
+        Place, Queue, Reserved, Setting, Slots, TooSoon, Wait,
     },
-    keeper::{
-        BaseDirectories, Class, Number, PATIENCE,
-        memory::{self, Store},
-        table::Keepers,
-    },
-    sys::descriptor::Inherited,
-    text::diagnostic::SourceText,
+    keeper::{BaseDirectories, Class, Keepers, Number, PATIENCE, Store, memory},
+    sys::Inherited,
+    text::SourceText,
 };
 
 /// The generation of the policy in force.

@@ -10,20 +10,9 @@ use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, shown, tables};
 use crate::{
-    acquire::{
-        acquisition::Outcome,
-        grant::Grant,
-        place_in_line::{PlaceInLine, Stood},
-        refusal::Refusal,
-        unwaited::Unwaited,
-        waiting::acquire_in_turn,
-    },
-    judge::terms::{
-        claim::{Claim, Demand},
-        keyword::Queue,
-        span_of_time::Wait,
-    },
-    keeper::{Class, Number, memory::Store},
+    acquire::{Grant, Outcome, PlaceInLine, Refusal, Stood, Unwaited, waiting::acquire_in_turn},
+    judge::terms::{Claim, Demand, Queue, Wait},
+    keeper::{Class, Number, Store},
 };
 
 /// One step of a launch: it starts, is refused, or waits and comes back.

@@ -9,18 +9,9 @@ use std::{
 
 use super::state::{SavedHolding, SavedSlots};
 use crate::{
-    judge::terms::{
-        keyword::{Hold, OnLost},
-        location::name_on_site,
-    },
-    keeper::{held::Held, memory, signalling::open_unchanged},
-    sys::{
-        descriptor::{self, Fifo},
-        failure::{Errno, Failure},
-        process::{self, PidFd, Process},
-        signals::Signal,
-        stamp::FileId,
-    },
+    judge::terms::{Hold, OnLost, name_on_site},
+    keeper::{held::Held, memory, open_unchanged},
+    sys::{Errno, Failure, Fifo, FileId, PidFd, Process, Signal, descriptor, process},
 };
 
 /// A process with slots.

@@ -18,38 +18,21 @@ use self::{
     state::{SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, at_millis, in_millis},
 };
 use super::{
-    AWAY, FIFO, Fatal, KINDS, PROCESS, RECOVERED,
-    eviction::Eviction,
-    request::{AcquireRequest, asker},
-    session::{Blocked, Session},
+    AWAY, AcquireRequest, Blocked, Eviction, FIFO, Fatal, KINDS, PROCESS, RECOVERED, Session, request::asker,
 };
 use crate::{
     acquire::{
-        at_once::{AtOnce, Standing, at_once},
-        conversation::LONGEST_ABSENCE,
-        grant::Grant,
-        place_in_line::{PlaceInLine, Stood},
-        refusal::{self, Refusal},
-        too_late::Known,
+        AtOnce, Grant, Known, LONGEST_ABSENCE, PlaceInLine, Refusal, Standing, Stood, at_once::at_once,
+        refusal,
     },
-    judge::terms::{
-        group::Group,
-        keyword::Hold,
-        location::{Location, name_on_site},
-    },
+    judge::terms::{Group, Hold, Location, name_on_site},
     keeper::{
-        Number, Overdue, WaitingProcess,
+        KeeperError, Keepers, Number, Overdue, Store, TableId, VerifiedAncestry, WaitingProcess,
         agent::message::{End, Obstacle, Reason, Refused, Table},
-        error::KeeperError,
-        memory::{self, Store, VerifiedAncestry},
-        table::{Keepers, TableId},
+        memory,
     },
     policy::Wait,
-    sys::{
-        descriptor::{self, Fifo, Inherited, Interest, Poller},
-        failure::{Errno, Failure},
-        process::{self, PidFd, Process},
-    },
+    sys::{Errno, Failure, Fifo, Inherited, Interest, PidFd, Poller, Process, descriptor, process},
 };
 
 /// How many ends are remembered: what a busy host has between two looks.

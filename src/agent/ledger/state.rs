@@ -16,20 +16,12 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    acquire::place_in_line::Stood,
+    acquire::Stood,
     agent::Fatal,
-    judge::terms::{
-        group::Group,
-        keyword::{Hold, OnLost},
-        location::{name_on_site, table_of_site},
-    },
+    judge::terms::{Group, Hold, OnLost, name_on_site, table_of_site},
     keeper::{Class, Holder, Number, WaitingProcess, agent::message::Take, memory},
-    sys::{
-        descriptor::Fifo,
-        failure::{Errno, Failure, errno_of},
-        process, replaced_file,
-    },
-    text::json::{self, FORMAT},
+    sys::{Errno, Failure, Fifo, errno_of, process, replaced_file},
+    text::{FORMAT, json},
 };
 
 /// For root alone.

@@ -16,16 +16,11 @@ use std::{
 use self::quota::{Quota, Quotas, Rate, Share, count};
 use super::{KINDS, LISTENER, LONGEST_WAIT, SESSION};
 use crate::{
-    keeper::agent::{
-        frame::{Garbage, Inbox},
-        message::{AboutWork, Answer, Latency, Request},
+    keeper::{
+        Garbage, Inbox,
+        agent::message::{AboutWork, Answer, Latency, Request},
     },
-    sys::{
-        descriptor::{Interest, Poller},
-        failure::{Errno, Failure},
-        local_socket::{self, Listener, Peer},
-        process::PidFd,
-    },
+    sys::{Errno, Failure, Interest, Listener, Peer, PidFd, Poller, local_socket},
 };
 
 /// For callers in a user namespace of root: its users have no quota of their own, and root has no limit.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::{agent::ledger::holding::Holding, judge::terms::keyword::Hold, policy::AgentLimits};
+use crate::{agent::ledger::holding::Holding, judge::terms::Hold, policy::AgentLimits};
 
 /// The quota that a user has exhausted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -5,17 +5,11 @@ use std::{collections::BTreeSet, mem, time::Duration};
 
 use crate::{
     agent::{
-        eviction::Evictor,
-        judge::{Judges, Question},
-        ledger::{Ledger, Looked, holding::Holding},
-        request::AcquireRequest,
-        server::{
-            Connections,
-            quota::{Quota, Share},
-        },
-        session::{Event, Session, Sessions},
+        AcquireRequest, Connections, Event, Evictor, Judges, Ledger, Looked, Question, Session, Sessions,
+        ledger::holding::Holding,
+        server::quota::{Quota, Share},
     },
-    judge::terms::runs::Runs,
+    judge::terms::Runs,
     keeper::{
         agent::message::{Answer, Granted, Obstacle, Refused, Unwaited},
         memory,

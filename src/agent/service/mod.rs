@@ -18,38 +18,23 @@ use std::{
 
 use self::local::{LONGEST_ROUND, Local, Next, Worklist};
 use super::{
-    AWAY, BELL, FIFO, Fatal, KINDS, LISTENER, LONGEST_WAIT, RECOVERED, SESSION,
-    eviction::{Eviction, Evictor, RunningEviction},
-    judge::{Answered, Judge, Judgement, Judges},
-    ledger::{Ledger, Looked, holding::Holding},
-    request::AcquireRequest,
-    server::{
-        Accepted, Connections, Over,
-        quota::{Quotas, Share},
-    },
-    session::{Change, Effect, Event, Session, Sessions},
-    site::{self, Site},
+    AWAY, Accepted, AcquireRequest, Answered, BELL, Change, Connections, Effect, Event, Eviction, Evictor,
+    FIFO, Fatal, Judge, Judgement, Judges, KINDS, LISTENER, LONGEST_WAIT, Ledger, Looked, Over, RECOVERED,
+    RunningEviction, SESSION, Session, Sessions, Site,
+    ledger::holding::Holding,
+    server::quota::{Quotas, Share},
+    site,
 };
 use crate::{
-    judge::terms::claim::{Expiry, Names},
+    judge::terms::{Expiry, Names},
     keeper::{
-        EvictionOutcome, Holder, Number, Overdue,
-        agent::{
-            frame::Garbage,
-            message::{About, Answer, Chosen, Evict, Granted, MOST_CHOSEN, Request, Take, Which},
-        },
-        line::Class,
+        Class, EvictionOutcome, Garbage, Holder, MOST_CHOSEN, Number, Overdue, TableId,
+        agent::message::{About, Answer, Chosen, Evict, Granted, Request, Take, Which},
         memory,
-        table::{Table, TableId},
+        table::Table,
     },
     policy::AgentFile,
-    sys::{
-        descriptor::{self, Bell, Interest, Poller},
-        failure::{Errno, Failure},
-        local_socket::Listener,
-        process,
-        service_manager::ServiceManager,
-    },
+    sys::{Bell, Errno, Failure, Interest, Listener, Poller, ServiceManager, descriptor, process},
 };
 
 /// How many new clients are accepted before others are served.

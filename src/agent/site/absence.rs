@@ -9,16 +9,10 @@ use std::{
 };
 
 use super::{
-    Level, Site,
-    difference::Change,
-    etcd::{Compare, Operation, Snapshot, Transaction},
-    log,
-    mirror::{Changed, TableOfSite},
-    pending::{Admission, Work},
-    proof,
-    record::{AgentId, ClusterRecord, Key, bytes},
+    Admission, AgentId, Change, Changed, ClusterRecord, Compare, Key, Level, Operation, Site, TableOfSite,
+    Transaction, Work, etcd::Snapshot, log, proof, record::bytes,
 };
-use crate::{agent::service::local::Local, judge::terms::location::name_on_site, sys::process};
+use crate::{agent::service::local::Local, judge::terms::name_on_site, sys::process};
 
 /// How many keys are deleted at once.
 const AT_ONCE: usize = 100;

@@ -4,32 +4,26 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    PATIENCE, Site,
-    difference::Value,
-    etcd::{Done, EtcdError, Operation, Transaction},
-    pending::{Admission, Work},
-    proof::{self, Taking},
-    record::{Key, SlotRecord},
+    Admission, Done, Key, Operation, PATIENCE, Site, SlotRecord, Taking, Transaction, Value, Work,
+    etcd::EtcdError, proof,
 };
 use crate::{
     agent::{
+        AcquireRequest, Event, Session,
         ledger::{
             holding::{Holding, OfSite},
             state::SavedStamps,
         },
-        request::AcquireRequest,
         service::local::Local,
-        session::{Event, Session},
     },
-    judge::terms::location::{name_on_site, table_of_site},
+    judge::terms::{name_on_site, table_of_site},
     keeper::{
+        Number, Occupancy, Span,
         agent::message::{Obstacle, Reason, Refused, Table, Waits},
-        line::Number,
         memory,
-        occupancy::{Occupancy, Span},
     },
     sys::process,
-    text::escape::Show,
+    text::Show,
 };
 
 impl Site {

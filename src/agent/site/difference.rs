@@ -1,7 +1,7 @@
 //! The necessary changes of this host's keys: compares the wanted keys with the present ones. Pure: it knows
 //! neither etcd nor the agent.
 
-use super::record::{Key, NoticeRecord, SlotRecord, TicketRecord, bytes};
+use super::{Key, NoticeRecord, SlotRecord, TicketRecord, record::bytes};
 use crate::agent::ledger::state::SavedStamps;
 
 /// The value of a key of this host.
@@ -106,7 +106,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::agent::site::{record::AgentId, record::Reply};
+    use crate::agent::site::{AgentId, Reply};
 
     type Table = BTreeMap<Key, Present>;
 

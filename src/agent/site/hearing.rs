@@ -5,17 +5,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{
-    Level, Site,
-    etcd::{Done, EtcdError},
-    log,
-    mirror::Changed,
-    pending::{Report, Work},
-};
-use crate::{
-    agent::service::local::Local, judge::terms::location::table_of_site, keeper::memory,
-    text::escape::visible,
-};
+use super::{Changed, Done, Level, Report, Site, Work, etcd::EtcdError, log};
+use crate::{agent::service::local::Local, judge::terms::table_of_site, keeper::memory, text::visible};
 
 /// How many reports are processed before other work.
 const MOST_AT_ONCE: usize = 1000;

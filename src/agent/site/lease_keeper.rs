@@ -13,11 +13,11 @@ use std::{
 };
 
 use super::{
-    etcd::{Client, EtcdError, Operation, Range, Transaction},
-    pending::{Report, Reporter},
-    record::{AgentId, HostRecord, Key, Keys, bytes, read},
+    AgentId, HostRecord, Key, Keys, Operation, Range, Report, Reporter, Transaction,
+    etcd::{Client, EtcdError},
+    record::{bytes, read},
 };
-use crate::{agent::judge::Judge, judge::terms::keyword::Keeper, policy::Policy, sys::process};
+use crate::{agent::Judge, judge::terms::Keeper, policy::Policy, sys::process};
 
 /// Its commands.
 #[derive(Clone, Debug, Eq, PartialEq)]

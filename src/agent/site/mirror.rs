@@ -8,19 +8,14 @@ use std::{
 };
 
 use super::{
-    Site,
+    AgentId, ClusterRecord, HostRecord, Key, Keys, NoticeRecord, Site, SlotRecord, Taking, TicketRecord,
     etcd::{Inventory, Pair},
-    proof::Taking,
-    record::{AgentId, ClusterRecord, HostRecord, Key, Keys, NoticeRecord, SlotRecord, TicketRecord, read},
+    record::read,
 };
 use crate::{
     agent::ledger::state::SavedStamps,
-    judge::terms::location::table_of_site,
-    keeper::{
-        Holder,
-        line::{Class, Number},
-        memory::{self, Store},
-    },
+    judge::terms::table_of_site,
+    keeper::{Class, Holder, Number, Store, memory},
     sys::process,
 };
 

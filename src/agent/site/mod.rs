@@ -21,6 +21,23 @@ mod tests;
 mod tickets;
 mod watcher;
 
+use self::{
+    absence::{Absences, Origin},
+    admission::Resting,
+    difference::{Change, Difference, Present, Value},
+    etcd::{Access, Client, ClusterStatus, Compare, Done, Heard, Operation, Range, Transaction},
+    lease_keeper::{Command, LeaseKeeper},
+    mirror::{Changed, Mirror, Shown, TableOfSite, Versioned},
+    notices::ReceivedNotice,
+    pending::{Admission, Pending, Report, Reporter, Work},
+    presence::Presence,
+    proof::Taking,
+    reconciler::OwnKeys,
+    record::{AgentId, ClusterRecord, HostRecord, Key, Keys, NoticeRecord, Reply, SlotRecord, TicketRecord},
+    tickets::Numbers,
+    watcher::Watcher,
+};
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::{
@@ -32,29 +49,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use self::{
-    absence::{Absences, Origin},
-    admission::Resting,
-    etcd::{Access, Client, ClusterStatus, Transaction},
-    lease_keeper::LeaseKeeper,
-    mirror::{Mirror, Shown},
-    notices::ReceivedNotice,
-    pending::{Pending, Report, Reporter, Work},
-    presence::Presence,
-    reconciler::OwnKeys,
-    record::{AgentId, HostRecord, Keys},
-    tickets::Numbers,
-    watcher::Watcher,
-};
-use super::{
-    judge::Judge,
-    ledger::state::State,
-    log::{Level, Topic},
-};
+use super::{Judge, Level, Topic, ledger::state::State};
 use crate::{
     policy::SiteSettings,
-    sys::{accounts, descriptor::Bell, process},
-    text::escape::visible,
+    sys::{Bell, accounts, process},
+    text::visible,
 };
 
 /// How long a launch may wait for etcd before it is answered: less than launches wait for their agent.

@@ -12,13 +12,12 @@ use std::{
 };
 
 use super::{
-    difference::{Change, Value},
-    etcd::{Client, ClusterStatus, Done, EtcdError, Inventory, Pair, Snapshot, Transaction},
-    record::{AgentId, Key},
+    AgentId, Change, Done, Key, Transaction, Value,
+    etcd::{Client, ClusterStatus, EtcdError, Inventory, Pair, Snapshot},
 };
 use crate::{
-    agent::{ledger::holding::Holding, request::AcquireRequest},
-    sys::descriptor::Bell,
+    agent::{AcquireRequest, ledger::holding::Holding},
+    sys::Bell,
 };
 
 /// How many run at once.

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Level, PATIENCE, Site, TICK, etcd::EtcdError, lease_keeper::Command, log};
+use super::{Command, Level, PATIENCE, Site, TICK, etcd::EtcdError, log};
 use crate::{
     agent::{
         ledger::{
@@ -16,7 +16,7 @@ use crate::{
         },
         service::local::Local,
     },
-    judge::terms::{keyword::OnLost, location::table_of_site},
+    judge::terms::{OnLost, table_of_site},
     sys::process,
 };
 

@@ -5,12 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{
-    difference::Change,
-    etcd::{Compare, Operation, Range, Transaction},
-    record::{Key, Keys},
-};
-use crate::keeper::occupancy::Occupancy;
+use super::{Change, Compare, Key, Keys, Operation, Range, Transaction};
+use crate::keeper::Occupancy;
 
 /// This many conditions leave room below etcd's limit of 128 for those that every transaction has.
 const MOST_COMPARES: usize = 100;
@@ -132,7 +128,7 @@ pub(super) fn clearing(keys: &Keys, host: &str, written: i64, left: &[Change]) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keeper::occupancy::Span;
+    use crate::keeper::Span;
 
     fn held(spans: &[(u64, u64)]) -> Occupancy {
         Occupancy::of(spans.iter().map(|&(first, last)| Span { slots: first..=last, pid: None }).collect())

@@ -14,21 +14,16 @@ use std::{
 };
 
 use super::{
-    Site,
-    difference::{Change, Difference, Present, Value, diff},
-    etcd::{Compare, Done, EtcdError, Operation, Transaction},
-    mirror::Versioned,
-    pending::Work,
-    proof,
-    record::{AgentId, Key, SlotRecord},
+    AgentId, Change, Compare, Difference, Done, Key, Operation, Present, Site, SlotRecord, Transaction,
+    Value, Versioned, Work, difference::diff, etcd::EtcdError, proof,
 };
 use crate::{
     agent::{
         ledger::{holding::Holding, state::SavedStamps},
         service::local::Local,
     },
-    judge::terms::location::{name_on_site, table_of_site},
-    keeper::memory::{self, Store},
+    judge::terms::{name_on_site, table_of_site},
+    keeper::{Store, memory},
 };
 
 /// How many changes one transaction may have.

@@ -3,16 +3,16 @@
 
 use std::{collections::BTreeMap, fmt};
 
-use super::etcd::Range;
+use super::Range;
 use crate::{
     agent::{
         judge::shortened,
         ledger::state::{SavedHolding, State, at_millis},
     },
-    judge::terms::keyword::Hold,
+    judge::terms::Hold,
     keeper::{EvictionOutcome, Holder, UnverifiedTarget, WaitingProcess},
-    sys::signals::Signal,
-    text::json::{self, Numbered},
+    sys::Signal,
+    text::{Numbered, json},
 };
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 

@@ -5,20 +5,11 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Site,
-    difference::Value,
-    etcd::{Compare, Done, EtcdError, Operation, Transaction},
-    pending::Work,
-    proof,
-    record::{Key, TicketRecord},
+    Compare, Done, Key, Operation, Site, TicketRecord, Transaction, Value, Work, etcd::EtcdError, proof,
 };
 use crate::{
-    agent::{
-        ledger::{RecoveredWaiter, state::in_millis},
-        service::local::Local,
-        session::{Begins, Session},
-    },
-    judge::terms::location::name_on_site,
+    agent::{Begins, RecoveredWaiter, Session, ledger::state::in_millis, service::local::Local},
+    judge::terms::name_on_site,
 };
 
 impl Site {

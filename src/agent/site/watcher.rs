@@ -14,17 +14,15 @@ use std::{
 };
 
 use super::{
-    Level, Site,
-    etcd::{Client, ClusterStatus, EtcdError, Heard},
+    Heard, Key, Keys, Level, Report, Reporter, Site,
+    etcd::{Client, ClusterStatus, EtcdError},
     log,
-    pending::{Report, Reporter},
-    record::{Key, Keys},
 };
 use crate::{
-    judge::terms::location::{name_on_site, table_of_site},
+    judge::terms::{name_on_site, table_of_site},
     keeper::agent::message::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
     sys::process,
-    text::escape::Show,
+    text::Show,
 };
 
 /// How long it rests after an error.

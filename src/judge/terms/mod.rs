@@ -11,3 +11,19 @@ pub mod provenance;
 pub mod runs;
 pub mod slots_wanted;
 pub mod span_of_time;
+
+pub(crate) use self::{claim::settle, keyword::Keyword};
+pub use self::{
+    claim::{
+        Claim, Demand, ElapsedFrom, ExpireKill, Expiry, LAST_SLOT, Launch, LookupError, Member, Names, Pace,
+        Pause, Reserved, Setting, Terms, TooSoon, common,
+    },
+    group::{Group, MOST_SHARED, Seats},
+    keyword::{Admit, Hold, Keeper, Nested, OnLost, Queue, Unreachable},
+    location::{AgentLocation, Creation, FileLocation, Location, name_on_site, table_of_site},
+    outside::{Counts, Of, Outside, SAMPLES, SharedBy, WhenStale},
+    provenance::{Kept, Origin, Place, Provenance, is_number, rule_title},
+    runs::Runs,
+    slots_wanted::{Amount, NamedSlots, Slots, Unclear, WhyUnclear},
+    span_of_time::{Wait, parse_duration, show_duration},
+};

@@ -2,10 +2,7 @@
 
 use std::{fmt, path::Path, sync::Arc};
 
-use crate::text::{
-    diagnostic::SourceText,
-    escape::{Show, visible},
-};
+use crate::text::{Show, SourceText, visible};
 
 /// A rule that asks for a claim, or a substitute for one, such as `--limit`.
 #[derive(Clone, Copy, Debug)]

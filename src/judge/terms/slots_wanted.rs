@@ -3,7 +3,7 @@
 use std::{ffi::OsString, fmt, ops::RangeInclusive, time::Duration};
 
 use super::{group::Group, keyword::Admit, runs::Runs};
-use crate::text::escape::Show;
+use crate::text::Show;
 
 /// The numbers of a claim.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -1,7 +1,7 @@
 //! What is taken: limits, ceilings, slots, members, reservations.
 
 use super::site::under;
-use crate::{judge::terms::keyword::Hold, policy::Wait};
+use crate::{judge::terms::Hold, policy::Wait};
 
 #[test]
 fn a_ceiling_lowers_the_limit_for_the_launches_of_one_rule() {

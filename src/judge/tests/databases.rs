@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use crate::judge::terms::claim::{LookupError, Names};
+use crate::judge::terms::{LookupError, Names};
 
 pub(super) const USERS: &[(u32, &str)] =
     &[(0, "root"), (4711, "ann"), (4712, "bob"), (4713, "stu07"), (4714, "tutor1")];

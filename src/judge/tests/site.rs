@@ -12,15 +12,10 @@ use super::databases::{Databases, GROUPS, USERS};
 use crate::{
     judge::{
         Decision, Request, Unenforced, Verdict, decide,
-        terms::{
-            claim::{Claim, Demand},
-            keyword::Admit,
-            location::{FileLocation, Location},
-            slots_wanted::Slots,
-        },
+        terms::{Admit, Claim, Demand, FileLocation, Location, Slots},
     },
     policy::{LayerKind, LayerText, Policy},
-    text::diagnostic::SourceText,
+    text::SourceText,
 };
 
 /// One launch at the site: ann, of the group users, starts matlab on ws17 on a Friday afternoon, unless said

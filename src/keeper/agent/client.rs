@@ -10,14 +10,12 @@ use std::{
 };
 
 use super::{
-    SOCKET,
-    error::AgentError,
-    frame::Inbox,
+    AgentError, Inbox, SOCKET,
     message::{About, Answer, End, Evict, Request, Table},
 };
 use crate::{
-    keeper::{EvictionOutcome, Overdue, signalling::SIGNALS},
-    sys::{descriptor, failure::Errno, local_socket::Connection},
+    keeper::{EvictionOutcome, Overdue, SIGNALS},
+    sys::{Connection, Errno, descriptor},
 };
 
 /// How long the agent may take for an answer, unless the caller is more patient.

@@ -3,8 +3,8 @@
 
 use std::{error::Error, fmt, time::Duration};
 
-use super::{SOCKET, frame::Garbage};
-use crate::{sys::failure::Errno, text::escape::visible_lines};
+use super::{Garbage, SOCKET};
+use crate::{sys::Errno, text::visible_lines};
 
 /// Why the agent gave no slots, and refused none.
 #[derive(Clone, Debug, Eq, PartialEq)]

@@ -8,8 +8,8 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
 use super::{
+    Wire,
     message::{Answer, Request},
-    wire::Wire,
 };
 
 /// The version of this program.
@@ -134,7 +134,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        judge::terms::{keyword::Hold, span_of_time::Wait},
+        judge::terms::{Hold, Wait},
         keeper::agent::message::Take,
     };
 

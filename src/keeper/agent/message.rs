@@ -8,15 +8,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::wire::{Wire, fields, wire};
+use super::{
+    Wire,
+    wire::{fields, wire},
+};
 use crate::{
-    judge::terms::{claim::ExpireKill, keyword::Hold, span_of_time::Wait},
-    keeper::{
-        self, Overdue, UnverifiedTarget,
-        line::{Class, Waiter, WaitingProcess},
-    },
-    sys::signals::Signal,
-    text::escape::{Show, word},
+    judge::terms::{ExpireKill, Hold, Wait},
+    keeper::{self, Class, Overdue, UnverifiedTarget, Waiter, WaitingProcess},
+    sys::Signal,
+    text::{Show, word},
 };
 
 wire! {

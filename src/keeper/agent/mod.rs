@@ -10,18 +10,19 @@ pub mod message;
 pub mod picture;
 pub mod wire;
 
-use self::{
-    client::Client,
+pub use self::{
+    client::{Client, Granted},
     error::AgentError,
+    frame::{Garbage, Inbox, LONGEST_REQUEST},
+    message::MOST_CHOSEN,
+};
+use self::{
     message::{About, UnreadableSlot},
+    wire::Wire,
 };
-use super::{
-    Holder,
-    file::holder::TableSnapshot,
-    memory::{self, Store},
-    occupancy::Occupancy,
-};
-use crate::judge::terms::location::name_on_site;
+
+use super::{Holder, Occupancy, Store, TableSnapshot, memory};
+use crate::judge::terms::name_on_site;
 
 /// The names of all tables.
 pub fn tables() -> Result<Vec<String>, AgentError> {

@@ -12,12 +12,8 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::judge::terms::{
-    claim::ExpireKill,
-    keyword::{Hold, Keyword},
-    span_of_time::Wait,
-};
-use crate::keeper::line::Number;
+use crate::judge::terms::{ExpireKill, Hold, Keyword, Wait};
+use crate::keeper::Number;
 
 /// What can be sent.
 pub(super) trait Wire: Sized {

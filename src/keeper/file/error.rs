@@ -9,14 +9,8 @@ use std::{
 };
 
 use crate::{
-    sys::{
-        accounts,
-        failure::{Errno, Failure},
-        process::{self, Process},
-        regular_file::Kind,
-        trust::InsecurePath,
-    },
-    text::escape::{Show, word},
+    sys::{Errno, Failure, InsecurePath, Kind, Process, accounts, process},
+    text::{Show, word},
 };
 
 /// A lock file that cannot be opened, created, locked or trusted.

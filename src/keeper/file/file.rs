@@ -10,21 +10,15 @@ use std::{
 };
 
 use super::{
+    BaseDirectories, HEADER_AT, LockPath, RepositoryError,
     content::{self, looks_like_a_lock_file},
-    error::{RepositoryError, call},
-    layout::HEADER_AT,
-    lock_path::{BaseDirectories, LockPath},
+    error::call,
 };
 use crate::{
-    judge::terms::{keyword::Hold, location::Creation},
+    judge::terms::{Creation, Hold},
     sys::{
-        descriptor::{self, Inherited},
-        failure::Errno,
-        process::{Process, own_pid},
-        record_lock::{self, Bytes, Conflict, Mode, Ownership},
-        regular_file::{self, Access, Kind, Status},
-        stamp::FileId,
-        trusted_file::WalkedDirectory,
+        Access, Bytes, Conflict, Errno, FileId, Inherited, Kind, Mode, Ownership, Process, Status,
+        WalkedDirectory, descriptor, own_pid, record_lock, regular_file,
     },
 };
 

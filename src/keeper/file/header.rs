@@ -6,10 +6,9 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::keeper::file::{
-    content::{HEADER_INDEX, MAGIC, TELLING},
-    error::RepositoryError,
+    HEADER_AT, HEADER_INDEX, LAST_SLOT, MAGIC, RepositoryError, TELLING,
     file::LockFile,
-    layout::{HEADER_AT, LAST_SLOT, slot_at, slot_byte},
+    layout::{slot_at, slot_byte},
 };
 
 /// The layout of the whole file, records included. In a newer layout, these fields stay where they are.

@@ -14,21 +14,14 @@
 use std::{ops::RangeInclusive, rc::Rc};
 
 use super::{
-    error::RepositoryError,
+    Guardian, LAST_SLOT, RECORD_SIZE, Record, RepositoryError,
     file::LockFile,
-    job::Guardian,
-    layout::{LAST_SLOT, RECORD_SIZE, group_byte, record_at, shared_bytes, slot_byte, slot_bytes},
-    record::Record,
+    layout::{group_byte, record_at, shared_bytes, slot_byte, slot_bytes},
 };
 use crate::{
-    judge::terms::{
-        claim::{Claim, Launch},
-        group::{Group, Seats},
-        keyword::Hold,
-        runs::{self, Runs},
-    },
+    judge::terms::{Claim, Group, Hold, Launch, Runs, Seats, runs},
     keeper::hint,
-    sys::{descriptor::Inherited, process::own_pid, record_lock::Bytes},
+    sys::{Bytes, Inherited, own_pid},
 };
 
 /// The slots of one file that a launch holds, or shares with an ancestor.

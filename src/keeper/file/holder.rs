@@ -11,26 +11,18 @@ use std::{
 };
 
 use super::{
-    error::{RepositoryError, call},
+    Header, LAST_SLOT, LockPath, RECORD_SIZE, Record, RepositoryError,
+    error::call,
     file::LockFile,
-    header::Header,
-    layout::{LAST_SLOT, RECORD_SIZE, grouped_at, groups, record_at, slot_byte},
+    layout::{grouped_at, groups, record_at, slot_byte},
     line,
-    lock_path::LockPath,
-    record::{Record, short_boot_id},
+    record::short_boot_id,
     scan::{listed, scan},
 };
 use crate::{
-    judge::terms::keyword::Hold,
-    keeper::{
-        line::{Waiter, shown_pid},
-        occupancy::{Occupancy, Span},
-    },
-    sys::{
-        failure::Errno,
-        process::{self, Process},
-        record_lock::{self, Bytes, Conflict},
-    },
+    judge::terms::Hold,
+    keeper::{Occupancy, Span, Waiter, line::shown_pid},
+    sys::{Bytes, Conflict, Errno, Process, process, record_lock},
 };
 
 /// The holder of a slot, or of neighbouring slots with the same holder.

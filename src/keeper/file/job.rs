@@ -7,16 +7,9 @@ use std::time::Duration;
 
 use super::layout::{guardian_at, guardian_byte, slot_byte};
 use crate::{
-    judge::terms::{claim::ExpireKill, keyword::Hold},
-    keeper::signalling::{Reach, Whom},
-    sys::{
-        accounts,
-        failure::Errno,
-        process::{self, PidFd, Process},
-        record_lock::{self, Bytes, Ownership},
-        signals::Signal,
-        stamp::FileId,
-    },
+    judge::terms::{ExpireKill, Hold},
+    keeper::{Reach, Whom},
+    sys::{Bytes, Errno, FileId, Ownership, PidFd, Process, Signal, accounts, process, record_lock},
 };
 
 /// A process that is the job which holds a slot.

@@ -4,14 +4,14 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use crate::sys::record_lock::Bytes;
+use crate::sys::Bytes;
 
 /// The content of these bytes is the hint; a write lock on them is the mutex.
 pub const MUTEX: Bytes = 0..=7;
 
 // Slots are numbered from 1 to this.
-pub use crate::judge::terms::claim::LAST_SLOT;
-use crate::judge::terms::group::MOST_SHARED;
+pub use crate::judge::terms::LAST_SLOT;
+use crate::judge::terms::MOST_SHARED;
 
 /// The byte before that of slot 1.
 const BEFORE_SLOTS: u64 = 7;
@@ -228,7 +228,7 @@ pub const fn record_at(slot: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sys::record_lock::LAST_BYTE;
+    use crate::sys::LAST_BYTE;
 
     #[test]
     fn a_guardian_reads_back_as_it_was() {

@@ -12,21 +12,17 @@
 use std::{os::fd::AsFd, rc::Rc, time::Duration};
 
 use super::{
-    error::{RepositoryError, call, failed_call},
+    Extent, LAST_NUMBER, Look, MOST_BEATS, Means, RepositoryError,
+    error::{call, failed_call},
     file::LockFile,
     layout::{
-        LAST_NUMBER, MOST_BEATS, place_byte, place_bytes, place_of, standing_byte, standing_bytes,
-        standing_of, wants_byte, wants_bytes, wants_of,
+        place_byte, place_bytes, place_of, standing_byte, standing_bytes, standing_of, wants_byte,
+        wants_bytes, wants_of,
     },
-    scan::{Extent, Look, Means},
 };
 use crate::{
-    keeper::line::{Class, Heartbeat, Number, Waiter, WaitingProcess, Woken},
-    sys::{
-        failure::Errno,
-        record_lock::{self, Bytes, Conflict, Mode},
-        signals::Alarm,
-    },
+    keeper::{Class, Heartbeat, Number, Waiter, WaitingProcess, Woken},
+    sys::{Alarm, Bytes, Conflict, Errno, Mode, record_lock},
 };
 
 /// A place in one file, kept until dropped.

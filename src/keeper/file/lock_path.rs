@@ -9,16 +9,13 @@ use std::{
     path::Path,
 };
 
-use super::error::{RepositoryError, call, failed_call};
+use super::{
+    RepositoryError,
+    error::{call, failed_call},
+};
 use crate::{
-    judge::terms::location::{Creation, FileLocation},
-    sys::{
-        accounts,
-        failure::{Errno, Failure},
-        regular_file::{self, Status},
-        trust::{InsecurePath, Reason},
-        trusted_file::WalkedDirectory,
-    },
+    judge::terms::{Creation, FileLocation},
+    sys::{Errno, Failure, InsecurePath, Reason, Status, WalkedDirectory, accounts, regular_file},
 };
 
 /// The path to a lock file.

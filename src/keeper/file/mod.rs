@@ -18,3 +18,19 @@ pub mod prune;
 pub mod record;
 pub mod scan;
 pub mod view;
+
+use self::content::{HEADER_INDEX, MAGIC, TELLING};
+pub use self::{
+    error::RepositoryError,
+    expiry::{Ending, Overdue},
+    header::Header,
+    held::Held,
+    holder::{Holder, Known, TableSnapshot},
+    job::{Guardian, UnverifiedTarget},
+    layout::{HEADER_AT, LAST_NUMBER, LAST_SLOT, MOST_BEATS, MUTEX, PROBE, RECORD_SIZE},
+    lock_path::{BaseDirectories, LockPath},
+    mutex::{LONGEST_PATIENCE, MutexGuard, PATIENCE},
+    prune::{Before, Pruned},
+    record::Record,
+    scan::{Extent, Look, Means},
+};

@@ -10,16 +10,11 @@ use std::{
 };
 
 use super::{
-    error::{RepositoryError, call, failed_call},
+    MUTEX, RepositoryError,
+    error::{call, failed_call},
     file::LockFile,
-    layout::MUTEX,
 };
-use crate::sys::{
-    failure::Errno,
-    process::Process,
-    record_lock::{self, Bytes, Conflict, Mode},
-    signals::Alarm,
-};
+use crate::sys::{Alarm, Bytes, Conflict, Errno, Mode, Process, record_lock};
 
 /// How long a launch waits for mutexes that one process keeps.
 pub const PATIENCE: Duration = Duration::from_secs(10);

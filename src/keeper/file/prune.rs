@@ -14,24 +14,13 @@ use std::{
 };
 
 use super::{
-    error::{RepositoryError, call, failed_call},
+    BaseDirectories, Header, LockPath, MUTEX, MutexGuard, PATIENCE, RepositoryError,
+    error::{call, failed_call},
     file::{LockFile, Opening},
-    header::Header,
-    layout::MUTEX,
-    lock_path::{BaseDirectories, LockPath},
-    mutex::{MutexGuard, PATIENCE},
 };
 use crate::{
-    judge::terms::{
-        claim::{ElapsedFrom, Pause},
-        keyword::Hold,
-        location::Creation,
-    },
-    sys::{
-        descriptor::Inherited,
-        record_lock::LAST_BYTE,
-        regular_file::{self, Status},
-    },
+    judge::terms::{Creation, ElapsedFrom, Hold, Pause},
+    sys::{Inherited, LAST_BYTE, Status, regular_file},
 };
 
 /// A file that was changed within this time is kept.

@@ -8,14 +8,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use super::{
-    error::RepositoryError,
-    file::LockFile,
-    layout::{RECORD_SIZE, record_at},
-};
+use super::{RECORD_SIZE, RepositoryError, file::LockFile, layout::record_at};
 use crate::{
-    judge::terms::{claim::Launch, keyword::Hold},
-    sys::process::{self, Process},
+    judge::terms::{Hold, Launch},
+    sys::{Process, process},
     text::json,
 };
 

@@ -14,14 +14,14 @@ use std::{cmp::Ordering, collections::BinaryHeap};
 
 use crate::{
     keeper::{
+        Occupancy, Span,
         file::{
-            error::RepositoryError,
+            MUTEX, PROBE, RepositoryError,
             file::LockFile,
-            layout::{MUTEX, PROBE, slot_at, slot_byte, slot_bytes_above},
+            layout::{slot_at, slot_byte, slot_bytes_above},
         },
-        occupancy::{Occupancy, Span},
     },
-    sys::record_lock::{self, Bytes, Conflict},
+    sys::{Bytes, Conflict, record_lock},
 };
 
 /// This many answers cost as much as listing all locks of the host.

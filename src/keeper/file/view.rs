@@ -11,25 +11,17 @@
 use std::{ops::RangeInclusive, time::SystemTime};
 
 use super::{
-    error::RepositoryError,
+    Extent, Header, Held, LAST_SLOT, Look, Means, Record, RepositoryError,
     file::LockFile,
-    header::Header,
-    held::Held,
     holder,
     layout::{
-        LAST_SLOT, everything_above, grouped_at, rank_bytes, record_at, slot_at, slot_byte, slot_bytes,
-        slot_bytes_above,
+        everything_above, grouped_at, rank_bytes, record_at, slot_at, slot_byte, slot_bytes, slot_bytes_above,
     },
-    record::Record,
-    scan::{Extent, Look, Means, highest},
+    scan::highest,
 };
 use crate::{
-    judge::terms::{
-        claim::Terms,
-        keyword::Admit,
-        runs::{self, Runs},
-    },
-    keeper::occupancy::Vacancy,
+    judge::terms::{Admit, Runs, Terms, runs},
+    keeper::Vacancy,
 };
 
 /// What is known of a file while its mutex is held.

@@ -1,7 +1,7 @@
 //! The queue of a table in memory.
 
 use super::Table;
-use crate::keeper::line::{Class, Number, Waiter};
+use crate::keeper::{Class, Number, Waiter};
 
 impl Table {
     /// The class of the waiter with this number.

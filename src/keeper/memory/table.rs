@@ -10,17 +10,10 @@ use std::{
 
 use super::VerifiedAncestry;
 use crate::{
-    judge::terms::{
-        claim::{Claim, Expiry, Launch, Terms},
-        group::{Group, Seats},
-        keyword::Admit,
-    },
+    judge::terms::{Admit, Claim, Expiry, Group, Launch, Seats, Terms},
     keeper::{
-        Holder, Overdue,
+        Class, Heartbeat, Holder, Number, Occupancy, Overdue, Span, Vacancy, Vouched, Waiter, WaitingProcess,
         hint::slots_to_join,
-        line::{Class, Heartbeat, Number, Waiter, WaitingProcess},
-        occupancy::{Occupancy, Span, Vacancy},
-        outside::Vouched,
     },
     sys::process,
 };
@@ -794,7 +787,7 @@ impl Drop for Held {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::terms::claim::ExpireKill;
+    use crate::judge::terms::ExpireKill;
     use std::time::UNIX_EPOCH;
 
     const EXPIRY: Expiry =

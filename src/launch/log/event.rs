@@ -8,7 +8,7 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::text::{escape::Show, json};
+use crate::text::{Show, json};
 use serde::{Deserialize, Serialize};
 
 /// A hundred years: no wait and no program lasts longer.

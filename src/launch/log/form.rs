@@ -13,10 +13,7 @@ use serde::{
 };
 
 use super::event::{Event, Kind};
-use crate::text::{
-    clock::Clock,
-    json::{self, FORMAT},
-};
+use crate::text::{Clock, FORMAT, json};
 
 /// The kind of a log line.
 #[derive(Debug, PartialEq)]

@@ -11,10 +11,7 @@ use std::{
 use super::event::Event;
 use crate::{
     sys::journal,
-    text::{
-        escape::Show,
-        json::{self, Numbered},
-    },
+    text::{Numbered, Show, json},
 };
 
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -144,8 +141,7 @@ mod journal_tests {
 
 #[cfg(test)]
 mod tests {
-    use crate::launch::log::event::Kind;
-    use crate::launch::log::sink::*;
+    use crate::launch::log::{event::Kind, sink::*};
     use std::ffi::OsStr;
 
     #[test]

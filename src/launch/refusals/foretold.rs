@@ -4,23 +4,14 @@ use std::time::Duration;
 
 use super::limits;
 use crate::{
-    acquire::{
-        dry_run::{DryRun, Found, Prospect},
-        refusal::{Reason, Refusal, Refused},
-        room::Room,
-    },
+    acquire::{DryRun, Found, Prospect, Reason, Refusal, Refused, Room},
     judge::{
         Decision, Start, Verdict,
-        terms::{
-            claim::{Claim, Terms},
-            keyword::Admit,
-            provenance,
-            runs::Runs,
-        },
+        terms::{Admit, Claim, Runs, Terms, provenance},
     },
-    launch::situation::SystemNames,
+    launch::SystemNames,
     policy::Policy,
-    text::{clock::Clock, error::ExitStatus, escape::visible},
+    text::{Clock, ExitStatus, visible},
 };
 
 /// What would happen now, and the status of a refusal.

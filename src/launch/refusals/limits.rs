@@ -11,29 +11,16 @@ use std::{
 
 use super::Hints;
 use crate::{
-    acquire::{
-        refusal::{Alternative, Full, Reason, Refusal, Refused, Unmet},
-        unwaited::Unwaited,
-    },
+    acquire::{Alternative, Full, Reason, Refusal, Refused, Unmet, Unwaited},
     judge::terms::{
-        claim::{Claim, ElapsedFrom, LAST_SLOT, Pause},
-        keyword::{Hold, Nested, Queue},
-        location::Location,
-        provenance::{self, Origin, Place, rule_title},
-        slots_wanted::{Amount, WhyUnclear},
+        Amount, Claim, ElapsedFrom, Hold, LAST_SLOT, Location, Nested, Origin, Pause, Place, Queue,
+        WhyUnclear, provenance, rule_title,
     },
-    keeper::{Holder, Known, occupancy::Occupancy},
-    launch::{
-        run::launch_spec::{LaunchSpec, rules},
-        situation::SystemNames,
-    },
+    keeper::{Holder, Known, Occupancy},
+    launch::{LaunchSpec, SystemNames, run::rules},
     policy::{Wait, show_duration},
-    sys::accounts::{NameCache, own_uid},
-    text::{
-        clock::{Clock, age},
-        error::{ExitStatus, contact_line},
-        escape::{visible, visible_lines},
-    },
+    sys::{NameCache, own_uid},
+    text::{Clock, ExitStatus, age, contact_line, visible, visible_lines},
 };
 
 /// How many holders a refusal names for each repository.

@@ -7,29 +7,13 @@ pub(crate) mod limits;
 
 use std::{ffi::OsStr, path::Path};
 
-use super::{
-    environment::TooDeep,
-    installation::NoTools,
-    program::{Program, ProgramError},
-    run::launch_options::LaunchOptions,
-    shim::Shim,
-    start::StartError,
-};
+use super::{LaunchOptions, NoTools, Program, ProgramError, Shim, StartError, TooDeep};
 use crate::{
-    judge::terms::{
-        claim::{Claim, LookupError},
-        keyword::Hold,
-        location::Location,
-    },
-    keeper::error::KeeperError,
+    judge::terms::{Claim, Hold, Location, LookupError},
+    keeper::KeeperError,
     policy::{Delegation, Faults, Policy, Rule, SYSTEM_POLICY, Wait},
     sys::{accounts, executable, process},
-    text::{
-        clock::Clock,
-        diagnostic::{Change, Diagnostic},
-        error::{Error, ExitStatus},
-        escape::{visible, visible_lines, word},
-    },
+    text::{Change, Clock, Diagnostic, Error, ExitStatus, visible, visible_lines, word},
 };
 
 /// rungate has the rights of another user.

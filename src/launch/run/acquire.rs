@@ -9,31 +9,20 @@ use super::{
     launch_wait::LaunchWait,
 };
 use crate::{
-    acquire::grant::Grant,
+    acquire::Grant,
     cli::AcquireArguments,
-    judge::terms::{
-        claim::Claim,
-        keyword::{Admit, Hold, Keyword},
-        location::Location,
+    judge::terms::{Admit, Claim, Hold, Keyword, Location},
+    keeper::{
+        BaseDirectories, LAST_SLOT, LockPath, RepositoryError,
+        file::{
+            file::{LockFile, Opening},
+            layout::slot_bytes,
+        },
     },
-    keeper::file::{
-        error::RepositoryError,
-        file::{LockFile, Opening},
-        layout::{LAST_SLOT, slot_bytes},
-        lock_path::{BaseDirectories, LockPath},
-    },
-    launch::{environment, journal::Journal, program::Program},
+    launch::{Journal, Program, environment},
     policy::LazyPolicy,
-    sys::{
-        descriptor::{Inherited, Unfit},
-        process, regular_file,
-        stamp::FileId,
-    },
-    text::{
-        error::{Error, ExitStatus},
-        escape::{visible, word},
-        stream::print,
-    },
+    sys::{FileId, Inherited, Unfit, process, regular_file},
+    text::{Error, ExitStatus, print, visible, word},
 };
 
 /// Takes slots for the caller's descriptors, or prints which files they have to be open for.

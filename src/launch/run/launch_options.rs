@@ -6,12 +6,9 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 #[cfg(feature = "tools")]
 use crate::{
     cli::{AcquireArguments, RunArguments},
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-    },
+    text::{Error, ExitStatus, visible},
 };
-use crate::{judge::terms::keyword::Hold, launch::shim::Shim, policy::Wait};
+use crate::{judge::terms::Hold, launch::Shim, policy::Wait};
 
 /// One command to start, and how.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

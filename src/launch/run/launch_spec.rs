@@ -6,18 +6,12 @@ use std::path::Path;
 
 use super::launch_options::LaunchOptions;
 use crate::{
-    acquire::{acquire_context::AcquireContext, refusal::Refusal},
+    acquire::{AcquireContext, Refusal},
     judge::{
         Start,
-        terms::{
-            claim::{Claim, Demand},
-            keyword::{Admit, Hold, Nested},
-            location::{Creation, FileLocation},
-            provenance::Origin,
-            slots_wanted::{Amount, Slots},
-        },
+        terms::{Admit, Amount, Claim, Creation, Demand, FileLocation, Hold, Nested, Origin, Slots},
     },
-    launch::situation::Situation,
+    launch::Situation,
     policy::Wait,
     sys::regular_file,
 };

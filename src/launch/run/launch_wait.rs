@@ -15,24 +15,15 @@ use jiff::Timestamp;
 use super::launch_spec::LaunchSpec;
 use crate::{
     acquire::{
-        acquire_context::AcquireContext,
-        acquisition::Outcome,
-        conversation::{Conversation, Patience, Question},
-        place_in_line::PlaceInLine,
-        refusal::{Full, Reason, Unmet},
-        waiting::{Waiting, acquire, acquire_in_turn},
-        with_agent::acquire_with_agent,
+        AcquireContext, Conversation, Full, Outcome, Patience, PlaceInLine, Question, Reason, Unmet, Waiting,
+        acquire, acquire_in_turn, acquire_with_agent,
     },
-    judge::{Request, terms::claim::Demand},
-    keeper::{agent::message::Take, error::KeeperError},
-    launch::{environment::HELD, refusals::limits},
+    judge::{Request, terms::Demand},
+    keeper::{KeeperError, agent::message::Take},
+    launch::{HELD, refusals::limits},
     policy::{Policy, Wait},
-    sys::{accounts::NameCache, process::NameWhileWaiting},
-    text::{
-        clock::{Clock, age},
-        escape::visible,
-        stream::{self, LivingLine},
-    },
+    sys::{NameCache, NameWhileWaiting},
+    text::{Clock, LivingLine, age, stream, visible},
 };
 
 /// How often a policy that has faults is checked again.

@@ -9,6 +9,11 @@ pub(crate) mod launch_spec;
 mod launch_wait;
 pub(crate) mod plain_run;
 
+pub(crate) use self::{
+    launch_options::LaunchOptions,
+    launch_spec::{LaunchSpec, rules},
+};
+
 use std::{
     env,
     ffi::{CString, OsStr},
@@ -17,46 +22,29 @@ use std::{
 };
 
 use self::{
-    launch_options::{LaunchOptions, Voice},
-    launch_spec::LaunchSpec,
+    launch_options::Voice,
     launch_wait::{Asked, LaunchWait, Watch},
 };
 use super::{
-    environment::{Depth, HELD, parse_held},
-    journal::{self, Journal},
+    Command, Depth, HELD, Hints, Journal, Program, Shim, Situation,
+    environment::parse_held,
+    journal,
     log::event::Circumstances,
-    program::Program,
-    refusals::{self, Hints, limits::describe},
-    shim::Shim,
-    situation::Situation,
-    start::{Command, start},
+    refusals::{self, limits::describe},
+    start::start,
 };
 #[cfg(feature = "tools")]
 use crate::cli::RunArguments;
 use crate::{
-    acquire::{
-        acquire_context::{AcquireContext, Clock},
-        acquisition::Outcome,
-        grant::Grant,
-        refusal::Refusal,
-    },
+    acquire::{AcquireContext, Clock, Grant, Outcome, Refusal},
     judge::{
         Request, Start, Verdict, decide,
-        terms::{claim::Launch, slots_wanted::NamedSlots},
+        terms::{Launch, NamedSlots},
     },
-    keeper::{error::KeeperError, table::Keepers},
+    keeper::{KeeperError, Keepers},
     policy::{Faults, Invocation, LazyPolicy, Policy},
-    sys::{
-        descriptor::Inherited,
-        executable,
-        process::{self, Ending},
-    },
-    text::{
-        clock::age,
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream,
-    },
+    sys::{Ending, Inherited, executable, process},
+    text::{Error, ExitStatus, age, stream, visible},
 };
 
 /// Starts a command, or reports why not.

@@ -11,7 +11,7 @@ use std::{
 
 use super::launch_options::{Cap, LaunchOptions, NOT_AT_ALL, Voice};
 use crate::{
-    judge::terms::keyword::Hold,
+    judge::terms::Hold,
     policy::{HIGHEST_LIMIT, Wait},
 };
 

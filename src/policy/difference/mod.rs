@@ -10,16 +10,14 @@ use std::{
 };
 
 use super::{
-    Policy,
-    layer::{Layer, LayerKind},
+    Layer, LayerKind, LayerText, PartKind, Policy,
     place::Place,
-    printed::{Part, PartKind},
-    source::LayerText,
+    printed::Part,
     toml_text::{elements, entries},
 };
 use crate::{
-    judge::terms::provenance::is_number,
-    text::{diagnostic::SourceText, escape::visible, style::width},
+    judge::terms::is_number,
+    text::{SourceText, visible, width},
 };
 
 /// Everything that differs; nothing if two policies decide the same.

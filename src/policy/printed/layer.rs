@@ -7,15 +7,14 @@ use std::{
 };
 
 use crate::{
-    judge::terms::keyword::{Keeper, Keyword},
+    judge::terms::{Keeper, Keyword},
     policy::{
-        Policy,
-        layer::{Layer, LayerKind},
-        log::{Log, LogTarget},
+        Acquisition, Action, ClaimTerms, Layer, LayerKind, Log, LogTarget, Policy, Repository, Reservation,
+        Rule, SlotsFrom, Table,
         place::Place,
-        repository::{Repository, Reservation, limits, outside::Measuring, pace},
-        rule::{Acquisition, Action, ClaimTerms, Rule, Slots, SlotsFrom},
-        toml_text::{Table, inline_table, key, list, string},
+        repository::{limits, outside::Measuring, pace},
+        rule::Slots,
+        toml_text::{inline_table, key, list, string},
     },
 };
 

@@ -8,13 +8,11 @@ pub(super) use self::layer::Part;
 pub use self::layer::PartKind;
 use self::layer::{Printing, RepositoryNames};
 use super::{
-    Policy,
-    layer::LayerKind,
-    rule::{Rule, Slots},
-    scenario::{ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
-    toml_text::{Table, inline_table, key, list, string},
+    ExpectedClaim, Held, Holder, Holders, LayerKind, Person, Policy, Rule, Scenario, Table, Waiting,
+    rule::Slots,
+    toml_text::{inline_table, key, list, string},
 };
-use crate::judge::terms::keyword::Keyword;
+use crate::judge::terms::Keyword;
 
 impl Policy {
     /// The text of every layer, the system's first.

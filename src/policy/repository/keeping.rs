@@ -2,15 +2,10 @@
 //! policy only, and has no files, so keys about files and policies of users exclude it.
 
 use crate::{
-    judge::terms::keyword::{Keeper, Keyword, OnLost, Unreachable},
+    judge::terms::{Keeper, Keyword, OnLost, Unreachable},
     policy::{
-        fault::Fault,
-        findings::Findings,
-        key::{Key, Shape, key},
-        layer::{Layer, LayerKind},
-        place::{At, Written},
-        reader::Section,
-        toml_text::{Table, string},
+        At, Findings, Key, Layer, LayerKind, Section, Shape, Table, Written, fault::Fault, key::key,
+        toml_text::string,
     },
 };
 

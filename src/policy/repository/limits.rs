@@ -3,13 +3,12 @@
 
 use super::Repository;
 use crate::{
-    judge::terms::{claim::LookupError, provenance::Provenance},
+    judge::terms::{LookupError, Provenance},
     policy::{
-        eval_context::{EvalContext, any},
-        key::{Keys, Shape, key},
-        limit::Limit,
-        pattern::Pattern,
-        selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window, until},
+        CommandEntry, EvalContext, GroupEntry, Keys, Limit, Pattern, Principal, Shape,
+        eval_context::any,
+        key::key,
+        selector::{DirectoryEntry, Entry, HostEntry, Window, until},
         toml_text::{inline_table, key as toml_key, list, string},
     },
 };

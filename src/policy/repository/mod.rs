@@ -27,17 +27,8 @@ pub(crate) use self::{
     reservation::Standing,
 };
 pub use self::{reservation::Reservation, settings::Charge};
-use super::{
-    key::{Keys, Shape, Together, key},
-    limit::Limit,
-    selector::Window,
-    template::{PathTemplate, Per, Placeholder},
-};
-use crate::judge::terms::{
-    claim::Pace,
-    keyword::{Keeper, Keyword, Nested, Queue},
-    provenance::Place,
-};
+use super::{Keys, Limit, PathTemplate, Per, Placeholder, Shape, Together, key::key, selector::Window};
+use crate::judge::terms::{Keeper, Keyword, Nested, Pace, Place, Queue};
 
 pub(super) static REPOSITORY: Keys = Keys {
     what: "a repository",

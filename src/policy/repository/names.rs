@@ -4,14 +4,11 @@
 use std::{borrow::Cow, slice};
 
 use crate::policy::{
-    aliases::{Aliases, WrittenEntry},
-    eval_context::EvalContext,
+    Aliases, At, EvalContext, Section, Table, Value, Written, WrittenEntry,
     fault::Fault,
-    place::{At, Written},
-    reader::{Section, Value},
     selector::{Entry, HostEntry, entries_of},
     spelling::nearest,
-    toml_text::{Table, inline_table, key, list, string},
+    toml_text::{inline_table, key, list, string},
 };
 
 /// The names of a repository's slots.

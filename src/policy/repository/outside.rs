@@ -3,19 +3,11 @@
 use std::time::Duration;
 
 use crate::{
-    judge::terms::{
-        keyword::{Keeper, Keyword},
-        outside::{Counts, Of, WhenStale},
-        span_of_time::show_duration,
-    },
+    judge::terms::{Counts, Keeper, Keyword, Of, WhenStale, show_duration},
     policy::{
+        At, Findings, Keys, LayerKind, Placeholder, Section, Shape, Value, Written,
         fault::Fault,
-        findings::Findings,
-        key::{Keys, Shape, key},
-        layer::LayerKind,
-        place::{At, Written},
-        reader::{Section, Value},
-        template::Placeholder,
+        key::key,
         toml_text::{inline_table, list, string},
     },
 };

@@ -3,18 +3,9 @@
 use std::time::Duration;
 
 use crate::{
-    judge::terms::{
-        claim::{ElapsedFrom, ExpireKill, Expiry, Pace, Pause, TooSoon},
-        keyword::{Hold, Keyword},
-        span_of_time::show_duration,
-    },
+    judge::terms::{ElapsedFrom, ExpireKill, Expiry, Hold, Keyword, Pace, Pause, TooSoon, show_duration},
     policy::{
-        aliases::Aliases,
-        fault::Fault,
-        key::{Key, Shape, key},
-        place::{At, Written},
-        reader::Section,
-        toml_text::{Table, string},
+        Aliases, At, Key, Section, Shape, Table, Written, fault::Fault, key::key, toml_text::string,
         warning::Warning,
     },
 };

@@ -1,16 +1,14 @@
 //! Slots that are kept for some users, some hosts, or some hours.
 
 use crate::{
-    judge::terms::{claim::LookupError, provenance::Provenance},
+    judge::terms::{LookupError, Provenance},
     policy::{
-        aliases::{Aliases, WrittenList},
-        eval_context::{EvalContext, any},
+        Aliases, At, EvalContext, HIGHEST_LIMIT, Keys, Limit, Principal, SLOT_COUNT_OR_NONE,
+        SLOT_COUNT_OR_SHARE, Section, Share, Together, Written, WrittenList,
+        eval_context::any,
         fault::Fault,
-        key::{Keys, Together, key},
-        limit::{HIGHEST_LIMIT, Limit, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE, Share},
-        place::{At, Written},
-        reader::Section,
-        selector::{Entry, HostEntry, Principal, Window, entries_of, until},
+        key::key,
+        selector::{Entry, HostEntry, Window, entries_of, until},
         toml_text::{inline_table, list, string},
     },
 };

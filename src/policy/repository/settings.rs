@@ -2,17 +2,8 @@
 //! and needs no other check than its own value, is added only here.
 
 use crate::{
-    judge::terms::{
-        keyword::{Hold, Keyword, Nested, Queue},
-        span_of_time::Wait,
-    },
-    policy::{
-        key::{Key, Shape, key},
-        limit::LONGEST_QUEUE,
-        place::Written,
-        reader::Section,
-        toml_text::{Table, string},
-    },
+    judge::terms::{Hold, Keyword, Nested, Queue, Wait},
+    policy::{Key, LONGEST_QUEUE, Section, Shape, Table, Written, key::key, toml_text::string},
 };
 
 pub(in crate::policy) const KEYS: &[Key] = &[

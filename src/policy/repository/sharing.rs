@@ -4,20 +4,12 @@
 use std::time::Duration;
 
 use crate::{
-    judge::terms::{
-        group::Group,
-        keyword::{Keeper, Keyword, Nested},
-        outside::SharedBy,
-        span_of_time::show_duration,
-    },
+    judge::terms::{Group, Keeper, Keyword, Nested, SharedBy, show_duration},
     policy::{
+        Findings, Key, Name, PartitionKey, Per, Placeholder, Section, Shape, Table, Value, Written,
         fault::Fault,
-        findings::Findings,
-        key::{Key, Shape, key},
-        place::Written,
-        reader::{Section, Value},
-        template::{Name, PartitionKey, Per, Placeholder},
-        toml_text::{Table, list, string},
+        key::key,
+        toml_text::{list, string},
     },
 };
 

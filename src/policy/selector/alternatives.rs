@@ -1,16 +1,11 @@
 //! Selectors with a list of alternatives: most of them.
 
 use crate::{
-    judge::terms::claim::{LookupError, Names},
+    judge::terms::{LookupError, Names},
     policy::{
-        aliases::{Aliases, WrittenEntry, WrittenList},
-        capture::Captured,
-        eval_context::{EvalContext, any},
+        Aliases, At, Captured, EvalContext, Key, Pattern, Subject, Value, Written, WrittenEntry, WrittenList,
+        eval_context::any,
         fault::Fault,
-        key::Key,
-        pattern::{Pattern, Subject},
-        place::{At, Written},
-        reader::Value,
         toml_text::{list, string},
         warning::Warning,
     },

@@ -8,15 +8,13 @@ use super::{
     text_entry::{TextEntry, text_entries},
 };
 use crate::{
-    judge::terms::claim::LookupError,
+    judge::terms::LookupError,
     policy::{
-        aliases::{Aliases, WrittenEntry, WrittenList, entry, read_all},
-        capture::Captured,
-        eval_context::EvalContext,
+        Aliases, Captured, EvalContext, Key, Keys, Shape, Together, Value, Written, WrittenEntry,
+        WrittenList,
+        aliases::{entry, read_all},
         fault::Fault,
-        key::{Key, Keys, Shape, Together, key},
-        place::Written,
-        reader::Value,
+        key::key,
         toml_text::{inline_table, list, string},
     },
 };

@@ -2,13 +2,8 @@
 
 use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::{
-    judge::terms::claim::LookupError,
-    policy::{
-        eval_context::{EvalContext, Invocation},
-        fault::Fault,
-        key::{Key, Shape, key},
-        pattern::{Pattern, Subject},
-    },
+    judge::terms::LookupError,
+    policy::{EvalContext, Invocation, Key, Pattern, Shape, Subject, fault::Fault, key::key},
 };
 
 #[derive(Debug)]

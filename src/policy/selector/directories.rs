@@ -5,13 +5,12 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::{
-    judge::terms::claim::LookupError,
+    judge::terms::LookupError,
     policy::{
-        capture::{Capture, Captured, captures, is_literal},
-        eval_context::EvalContext,
+        Capture, Captured, EvalContext, Key, Pattern, Shape, Subject,
+        capture::{captures, is_literal},
         fault::Fault,
-        key::{Key, Shape, key},
-        pattern::{Pattern, Subject},
+        key::key,
     },
 };
 

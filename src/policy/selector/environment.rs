@@ -7,15 +7,11 @@ use super::{
     text_entry::{TextEntry, text_entries},
 };
 use crate::{
-    judge::terms::claim::LookupError,
+    judge::terms::LookupError,
     policy::{
-        aliases::{Aliases, WrittenList},
-        capture::Captured,
-        eval_context::EvalContext,
+        Aliases, Captured, EvalContext, Key, Shape, Value, Written, WrittenList,
         fault::Fault,
-        key::{Key, Shape, key},
-        place::Written,
-        reader::Value,
+        key::key,
         toml_text::{self, inline_table, list, string},
     },
 };

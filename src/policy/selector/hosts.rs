@@ -4,13 +4,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use super::alternatives::{Entry, pattern};
 use crate::{
-    judge::terms::claim::LookupError,
-    policy::{
-        eval_context::EvalContext,
-        fault::Fault,
-        key::{Key, Shape, key},
-        pattern::{Pattern, Subject},
-    },
+    judge::terms::LookupError,
+    policy::{EvalContext, Key, Pattern, Shape, Subject, fault::Fault, key::key},
 };
 
 #[derive(Debug)]

@@ -29,15 +29,8 @@ pub(crate) use self::{
     commands::CommandEntry,
     principals::{GroupEntry, Principal},
 };
-use super::{
-    aliases::{Aliases, WrittenList},
-    capture::Captured,
-    eval_context::{EvalContext, Invocation},
-    key::Key,
-    place::At,
-    reader::Section,
-};
-use crate::judge::terms::claim::LookupError;
+use super::{Aliases, At, Captured, EvalContext, Invocation, Key, Section, WrittenList};
+use crate::judge::terms::LookupError;
 pub(super) use window::Window;
 
 macro_rules! selectors {

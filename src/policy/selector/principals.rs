@@ -4,12 +4,9 @@ use std::{fmt, ops::RangeInclusive, slice};
 
 use super::alternatives::{Entry, pattern};
 use crate::{
-    judge::terms::claim::{LookupError, Names},
+    judge::terms::{LookupError, Names},
     policy::{
-        eval_context::{EvalContext, Lookups, any},
-        fault::Fault,
-        key::{Key, Shape, key},
-        pattern::{Pattern, Subject},
+        EvalContext, Key, Lookups, Pattern, Shape, Subject, eval_context::any, fault::Fault, key::key,
         warning::Warning,
     },
 };

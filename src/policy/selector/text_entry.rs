@@ -2,11 +2,9 @@
 
 use super::alternatives::report;
 use crate::policy::{
-    aliases::{Aliases, WrittenEntry},
-    capture::{Captured, captures, is_literal},
+    Aliases, At, Captured, Pattern, Subject, Written, WrittenEntry,
+    capture::{captures, is_literal},
     fault::Fault,
-    pattern::{Pattern, Subject},
-    place::{At, Written},
 };
 
 #[derive(Debug)]

@@ -12,12 +12,8 @@ use jiff::{
 
 use super::alternatives::Entry;
 use crate::{
-    judge::terms::claim::LookupError,
-    policy::{
-        eval_context::EvalContext,
-        fault::Fault,
-        key::{Key, Shape, key},
-    },
+    judge::terms::LookupError,
+    policy::{EvalContext, Key, Shape, fault::Fault, key::key},
 };
 
 #[derive(Debug)]

@@ -4,19 +4,14 @@ use std::{path::Path, sync::Arc};
 
 use super::LayerFile;
 use crate::{
-    judge::terms::claim::Names,
+    judge::terms::Names,
     policy::{
-        aliases::Aliases,
+        Aliases, At, Delegation, FILE, Findings, LayerKind, Principal, Section, Tape, WrittenAlias,
+        WrittenDelegation,
         fault::Fault,
-        findings::Findings,
-        keys::FILE,
-        layer::{Delegation, LayerKind},
-        place::At,
-        reader::Section,
-        selector::{Entry, Principal, entries_of, warn_of_unknown},
+        selector::{Entry, entries_of, warn_of_unknown},
         syntax,
-        tape::Tape,
-        written::{WrittenAlias, WrittenDelegation, aliases},
+        written::aliases,
     },
 };
 

@@ -5,17 +5,13 @@ use std::sync::Arc;
 
 use super::LayerFile;
 use crate::{
-    judge::terms::keyword::{Keeper, Keyword},
+    judge::terms::{Keeper, Keyword},
     policy::{
+        Delegation, Directory, Findings, Layer, LayerKind, Log, LogTarget, SYSTEM_DIRECTORY, Unmatched,
+        Written, WrittenDefaults, WrittenLog,
         fault::Fault,
-        findings::Findings,
-        layer::{Delegation, Layer, LayerKind, SYSTEM_DIRECTORY, Unmatched},
-        log::{Log, LogTarget},
-        path_syntax::Directory,
-        place::Written,
         repository::keeping::check_defaults,
         times::{named_zone, system_zone},
-        written::{WrittenDefaults, WrittenLog},
     },
 };
 

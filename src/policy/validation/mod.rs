@@ -16,21 +16,12 @@ use std::{
 pub(super) use self::delegations::delegations_of;
 use self::rules::Rules;
 use super::{
-    Policy,
-    aliases::{Aliases, Definition, Definitions, Meaning},
-    eval_context::Invocation,
-    fault::Fault,
-    findings::Findings,
-    layer::{Layer, LayerKind},
-    place::{At, Written},
-    reader::Section,
-    repository::Repository,
-    rule::{Acquisition, Action, Rule},
-    warning::Warning,
-    written::{WrittenFile, WrittenRepository},
+    Acquisition, Action, Aliases, At, Definition, Definitions, Findings, Invocation, Layer, LayerKind,
+    Meaning, Policy, Repository, Rule, Section, Written, WrittenFile, fault::Fault, warning::Warning,
+    written::WrittenRepository,
 };
-use crate::judge::terms::{claim::Names, keyword::Hold};
-use crate::text::diagnostic::SourceText;
+use crate::judge::terms::{Hold, Names};
+use crate::text::SourceText;
 
 /// A file that is being validated.
 pub(super) struct LayerFile<'a> {

@@ -7,19 +7,15 @@ use std::{
 
 use super::{SymbolTable, rules::Captures};
 use crate::{
-    judge::terms::keyword::Keeper,
+    judge::terms::Keeper,
     policy::{
-        aliases::{Aliases, WrittenEntry},
+        Aliases, At, CommandEntry, Directory, GroupEntry, Limit, OtherLimit, PathTemplate, Pattern,
+        Placeholder, Principal, Repository, Start, Subject, Written, WrittenEntry,
         fault::Fault,
-        limit::Limit,
-        path_syntax::Directory,
-        pattern::{Pattern, Subject},
-        place::{At, Place, Written},
-        repository::{OtherLimit, Repository, Whom, reservation::WrittenReservation},
-        selector::{
-            CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Ids, Principal, entries_of, entry_of,
-        },
-        template::{PathTemplate, Placeholder, Start, Step, can_meet},
+        place::Place,
+        repository::{Whom, reservation::WrittenReservation},
+        selector::{DirectoryEntry, Entry, HostEntry, Ids, entries_of, entry_of},
+        template::{Step, can_meet},
         warning::Warning,
         written::{WrittenLimit, WrittenLimits, WrittenRepository},
     },

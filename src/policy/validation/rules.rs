@@ -8,18 +8,14 @@ use std::{
 
 use super::{LayerFile, SymbolTable};
 use crate::{
-    judge::terms::{group::MOST_SHARED, keyword::Keeper},
+    judge::terms::{Keeper, MOST_SHARED},
     policy::{
-        aliases::QuickHash,
-        eval_context::Invocation,
+        Acquisition, Action, At, Charge, ClaimTerms, Idle, Invocation, Limit, Placeholder, QuickHash,
+        Repository, Rule, Selectors, SlotsFrom, Written, WrittenSelectors,
         fault::Fault,
-        limit::Limit,
-        place::{At, Place, Written},
-        repository::{Charge, Repository, keeping::MOST_AT_SITE},
-        rule::{Acquisition, Action, ClaimTerms, Rule, Slots, SlotsFrom},
-        selector::{Selectors, WrittenSelectors},
-        template::Placeholder,
-        times::Idle,
+        place::Place,
+        repository::keeping::MOST_AT_SITE,
+        rule::Slots,
         warning::Warning,
         written::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule},
     },

@@ -6,11 +6,9 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::{SymbolTable, rules::Rules};
 use crate::policy::{
+    Expectation, ExpectedClaim, Held, Holder, Holders, Layer, Person, Repository, Scenario, Waiting, Written,
     fault::Fault,
-    layer::Layer,
-    place::{Place, Written},
-    repository::Repository,
-    scenario::{Expectation, ExpectedClaim, Held, Holder, Holders, Person, Scenario, Waiting},
+    place::Place,
     spelling::nearest,
     times::parse_time,
     warning::Warning,

@@ -13,19 +13,10 @@ pub(super) use self::{
     },
 };
 use super::{
-    aliases::{WrittenEntry, WrittenList, entry},
-    fault::Fault,
-    keys::{COMMAND, DEFAULTS, LOG},
-    layer::{DELEGATE, Unmatched},
-    log::LogTarget,
-    place::{At, Written},
-    reader::{Section, Value},
-    repository::REPOSITORY,
+    At, COMMAND, DEFAULTS, DELEGATE, LOG, LogTarget, REPOSITORY, Section, Unmatched, Value, Written,
+    WrittenEntry, WrittenList, aliases::entry, fault::Fault,
 };
-use crate::judge::terms::{
-    keyword::{Hold, Keeper},
-    span_of_time::Wait,
-};
+use crate::judge::terms::{Hold, Keeper, Wait};
 
 /// An alias with its entries.
 pub(super) type WrittenAlias<'a> = (Written<&'a str>, WrittenList<'a>);

@@ -3,12 +3,10 @@
 use std::borrow::Cow;
 
 use crate::policy::{
-    aliases::{WrittenEntry, WrittenList},
+    At, CommandEntry, GroupEntry, HIGHEST_LIMIT, Limit, PartitionKey, Placeholder, Principal, Section, Value,
+    Written, WrittenEntry, WrittenList,
     capture::name_in_braces,
     fault::Fault,
-    limit::{HIGHEST_LIMIT, Limit},
-    place::{At, Written},
-    reader::{Section, Value},
     repository::{
         keeping::WrittenKeeping,
         limits::LIMITS,
@@ -19,8 +17,7 @@ use crate::policy::{
         settings::Settings,
         sharing::WrittenSharing,
     },
-    selector::{CommandEntry, DirectoryEntry, Entry, GroupEntry, HostEntry, Principal, Window},
-    template::{PartitionKey, Placeholder},
+    selector::{DirectoryEntry, Entry, HostEntry, Window},
 };
 
 pub(in crate::policy) struct WrittenRepository<'a> {

@@ -1,18 +1,14 @@
 //! `[[rule]]` as written.
 
 use crate::{
-    judge::terms::{keyword::Hold, span_of_time::Wait},
+    judge::terms::{Hold, Wait},
     policy::{
-        aliases::{WrittenEntry, WrittenList},
+        ALTERNATIVE, Action, At, CLAIM, EXPECTED_CLAIM, Expectation, HIGHEST_LIMIT, HOLDER, IfUnclear, Item,
+        LONGEST_QUEUE, RULE, SELECTORS, SLOTS_FROM, Section, Share, TEST, Value, Written, WrittenEntry,
+        WrittenList, WrittenSelectors,
         fault::Fault,
-        keys::{ALTERNATIVE, CLAIM, EXPECTED_CLAIM, HOLDER, RULE, SELECTORS, SLOTS_FROM, TEST},
-        limit::{HIGHEST_LIMIT, LONGEST_QUEUE, Share},
-        place::{At, Written},
-        reader::{Section, Value},
-        rule::{Action, IfUnclear, Slots},
-        scenario::Expectation,
-        selector::{Entry, Window, WrittenSelectors},
-        tape::Item,
+        rule::Slots,
+        selector::{Entry, Window},
     },
 };
 

@@ -8,42 +8,26 @@ use std::{
 
 use crate::{
     cli::EndArguments,
-    judge::terms::claim::Expiry,
+    judge::terms::Expiry,
     keeper::{
-        EvictionOutcome, Holder, Overdue,
+        Client, EvictionOutcome, Holder, KeeperError, LockPath, MOST_CHOSEN, Overdue, TableSnapshot,
         agent::{
             self,
-            client::Client,
-            message::{Chosen, Evict, MOST_CHOSEN, Which},
+            message::{Chosen, Evict, Which},
         },
-        error::KeeperError,
-        file::{expiry, file::LockFile, holder::TableSnapshot, lock_path::LockPath},
+        file::{expiry, file::LockFile},
         memory,
     },
     launch::{
-        journal,
+        Situation, journal,
         log::event::{Event, Kind},
-        situation::Situation,
     },
     policy::Policy,
-    sys::{
-        accounts::{self, NameCache},
-        process,
-    },
-    text::{
-        clock::age,
-        error::{Error, ExitStatus},
-        escape::{visible, word},
-        stream::{self, print},
-        table::Table,
-    },
+    sys::{NameCache, accounts, process},
+    text::{Error, ExitStatus, age, print, stream, table::Table, visible, word},
     tools::{
         policy::question,
-        shared::{
-            listed_file::ListedFile,
-            repositories::{self, RepositoryFiles},
-            unseen_ends,
-        },
+        shared::{ListedFile, RepositoryFiles, repositories, unseen_ends},
     },
 };
 

@@ -4,14 +4,10 @@ use std::{fmt::Write as _, path::PathBuf};
 
 use crate::{
     cli::PruneArguments,
-    keeper::file::prune::Pruned,
-    launch::situation::Situation,
+    keeper::Pruned,
+    launch::Situation,
     policy::Repository,
-    text::{
-        error::{Error, ExitStatus},
-        escape::{visible, word},
-        stream::{self, print},
-    },
+    text::{Error, ExitStatus, print, stream, visible, word},
     tools::shared::repositories,
 };
 

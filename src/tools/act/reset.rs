@@ -2,12 +2,8 @@
 
 use crate::{
     cli::ResetArguments,
-    launch::situation::Situation,
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream,
-    },
+    launch::Situation,
+    text::{Error, ExitStatus, stream, visible},
     tools::shared::repositories,
 };
 

@@ -10,15 +10,16 @@ use std::{
 };
 
 use super::{
-    finding::{self, Context, Finding, Health, Section, counted, word},
-    repositories::{self, INIT},
+    Context, Finding, Health, INIT, Section,
+    finding::{self, counted, word},
+    repositories,
 };
 use crate::{
     cli::Topic,
-    judge::terms::{keyword::Keeper, span_of_time::show_duration},
+    judge::terms::{Keeper, show_duration},
     policy::{Policy, Repository},
-    sys::{executable, mount::Mount},
-    text::escape::Show,
+    sys::{Mount, executable},
+    text::Show,
 };
 
 /// Only administrators may remove their own lines.

@@ -10,15 +10,15 @@ use std::{
     path::Path,
 };
 
-use super::finding::Finding;
+use super::Finding;
 use crate::{
     launch::log::event::Kind,
-    sys::regular_file::LOG_GUARDS,
-    text::escape::Show,
+    sys::LOG_GUARDS,
+    text::Show,
     tools::logs::{
         parsers::Reader,
         rendering::programs::{always_ended, always_too_soon},
-        statistics::counts::without_member,
+        statistics::without_member,
     },
 };
 

@@ -10,13 +10,9 @@ use std::{
 
 use crate::{
     cli::Topic,
-    launch::situation::{Situation, SystemNames},
+    launch::{Situation, SystemNames},
     policy::{Faults, Policy, Proposal, Sources},
-    text::{
-        escape::visible,
-        json,
-        style::{Style, width},
-    },
+    text::{Style, json, visible, width},
 };
 use serde_json::{Value, json};
 

@@ -10,15 +10,16 @@ use std::{
 };
 
 use super::{
-    finding::{Context, Finding, Section, command, counted},
-    repositories::{Want, barrier},
+    Context, Finding, Section, Want,
+    finding::{command, counted},
+    repositories::barrier,
 };
 use crate::{
     cli::Topic,
-    launch::{installation::TOOLS, program::Search, run},
+    launch::{Search, TOOLS, run},
     policy::Policy,
-    sys::{accounts, executable, mount::Mount, ordinary_user::as_ordinary_user},
-    text::escape::{Show, visible},
+    sys::{Mount, accounts, as_ordinary_user, executable},
+    text::{Show, visible},
 };
 
 pub(super) fn look(examination: &Context) -> Section {

@@ -9,22 +9,16 @@ use std::{
 };
 
 use super::{
-    experience,
-    finding::{Context, Finding, Section, command},
-    repositories::{Want, barrier, how_to_mend},
+    Context, Finding, Section, Want, experience,
+    finding::command,
+    repositories::{barrier, how_to_mend},
 };
 use crate::{
     cli::Topic,
-    launch::{
-        journal::{self, JOURNAL},
-        log::sink::Target,
-    },
+    launch::{JOURNAL, journal, log::sink::Target},
     policy::LayerKind,
-    sys::{
-        failure::{Errno, errno_of},
-        ordinary_user::{as_ordinary_user, is_full},
-    },
-    text::escape::Show,
+    sys::{Errno, as_ordinary_user, errno_of, is_full},
+    text::Show,
 };
 
 /// Where syslog listens.

@@ -12,18 +12,19 @@ mod repositories;
 mod site;
 mod ways;
 
+use self::{
+    finding::{Health, NO_POLICY, Section},
+    repositories::{INIT, Want},
+};
+
 use clap::ValueEnum;
 
 pub(super) use self::finding::{Context, Finding, word};
-use self::finding::{Health, Section};
 use crate::{
     cli::{DoctorArguments, Topic},
-    launch::situation::Situation,
+    launch::Situation,
     sys::terminal,
-    text::{
-        error::{Error, ExitStatus},
-        stream::print,
-    },
+    text::{Error, ExitStatus, print},
 };
 
 /// No line is longer, however wide the terminal is.

@@ -7,8 +7,8 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::finding::{Context, Finding, Section};
-use crate::{cli::Topic, sys::accounts, text::escape::Show};
+use super::{Context, Finding, Section};
+use crate::{cli::Topic, sys::accounts, text::Show};
 
 const NSSWITCH: &str = "/etc/nsswitch.conf";
 

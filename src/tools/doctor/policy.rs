@@ -5,15 +5,12 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use super::{
-    finding::{Context, Finding, NO_POLICY, Section, counted},
-    repositories::{Want, barrier},
-};
+use super::{Context, Finding, NO_POLICY, Section, Want, finding::counted, repositories::barrier};
 use crate::{
     cli::Topic,
     policy::{Faults, Policy, SYSTEM_POLICY},
-    text::{diagnostic::Diagnostic, escape::Show},
-    tools::policy::rehearsal::rehearse,
+    text::{Diagnostic, Show},
+    tools::policy::rehearse,
 };
 
 /// How many faults are named one by one.

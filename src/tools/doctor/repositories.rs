@@ -11,21 +11,15 @@ use std::{
     time::Duration,
 };
 
-use super::finding::{Context, Finding, Health, Section, command};
+use super::{Context, Finding, Health, Section, finding::command};
 use crate::{
     cli::Topic,
-    judge::terms::{keyword::Keeper, location::Creation},
+    judge::terms::{Creation, Keeper},
     keeper::file::prune::{try_out, try_to_open},
     policy::{Policy, Repository},
-    sys::{
-        accounts,
-        failure::{Errno, errno_of},
-        mount::Mount,
-        ordinary_user::{access, as_ordinary_user, is_full},
-        record_lock,
-    },
-    text::escape::Show,
-    tools::shared::{listed_file::ListedFile, repositories},
+    sys::{Errno, Mount, access, accounts, as_ordinary_user, errno_of, is_full, record_lock},
+    text::Show,
+    tools::shared::{ListedFile, repositories},
 };
 
 /// The command that creates directories and lock files as the policy requires.

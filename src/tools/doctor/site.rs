@@ -9,27 +9,20 @@ use std::{
     time::Duration,
 };
 
-use super::{
-    boot,
-    finding::{Context, Finding, Section, counted},
-    repositories::how_to_mend,
-};
+use super::{Context, Finding, Section, boot, finding::counted, repositories::how_to_mend};
 use crate::{
     cli::Topic,
-    judge::terms::keyword::Keeper,
-    keeper::agent::{
-        self, SOCKET,
-        error::AgentError,
-        message::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
+    judge::terms::Keeper,
+    keeper::{
+        AgentError, SOCKET,
+        agent::{
+            self,
+            message::{AboutHost, AboutSite, AboutStore, AboutTrouble, UnreadableSlot},
+        },
     },
     policy::Repository,
-    sys::failure::errno_of,
-    text::{
-        clock::brief,
-        escape::{Show, visible},
-        style::answer,
-        table::Table,
-    },
+    sys::errno_of,
+    text::{Show, answer, brief, table::Table, visible},
 };
 use serde_json::{Map, Value, json};
 

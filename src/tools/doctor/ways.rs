@@ -7,19 +7,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::finding::{Context, Finding, Health, Section, command, counted, word};
+use super::{
+    Context, Finding, Health, Section,
+    finding::{command, counted, word},
+};
 use crate::{
     cli::Topic,
-    launch::{
-        installation::TOOLS,
-        program::{Search, directory_of},
-        run,
-        shim::{Shim, ShimDirectory},
-    },
+    launch::{Search, Shim, ShimDirectory, TOOLS, directory_of, run},
     policy::{Action, Rule},
     sys::executable,
-    text::escape::Show,
-    tools::shared::ways_in::{Reach, Way, WayIn, ways_in},
+    text::Show,
+    tools::shared::{
+        Reach, WayIn,
+        ways_in::{Way, ways_in},
+    },
 };
 
 /// A way that misses a shim, or for which that is unknown.

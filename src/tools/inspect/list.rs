@@ -7,27 +7,12 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ListArguments,
-    judge::terms::keyword::Hold,
-    keeper::{
-        error::KeeperError,
-        file::holder::{Holder, TableSnapshot},
-        line::{Waiter, WaitingProcess},
-    },
-    launch::situation::{Situation, uid_of},
-    sys::accounts::{self, NameCache},
-    text::{
-        clock::{Clock, age},
-        error::Error,
-        escape::visible,
-        json,
-        stream::print,
-        style::{Style, answer},
-        table::Table,
-    },
-    tools::shared::{
-        listed_file::{Free, ListedFile, WaitsFor},
-        repositories,
-    },
+    judge::terms::Hold,
+    keeper::{Holder, KeeperError, TableSnapshot, Waiter, WaitingProcess},
+    launch::{Situation, uid_of},
+    sys::{NameCache, accounts},
+    text::{Clock, Error, Style, age, answer, json, print, table::Table, visible},
+    tools::shared::{Free, ListedFile, WaitsFor, repositories},
 };
 
 /// Lists the holders of the repositories that were asked for.

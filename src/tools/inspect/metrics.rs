@@ -10,37 +10,25 @@ use std::{
 
 use crate::{
     cli::MetricsArguments,
-    judge::terms::keyword::Keeper,
+    judge::terms::Keeper,
     keeper::{
-        Waiter,
+        KeeperError, TableSnapshot, Waiter,
         agent::{
             self,
             message::{AboutSite, AboutWork, Latency},
         },
-        error::KeeperError,
-        file::holder::TableSnapshot,
     },
-    launch::situation::Situation,
+    launch::Situation,
     policy::{Log, Policy, Repository},
-    sys::{failure::errno_of, replaced_file},
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream::{self, print},
-    },
+    sys::{errno_of, replaced_file},
+    text::{Error, ExitStatus, print, stream, visible},
     tools::{
         logs::{
             parsers::Skipped,
             reading,
-            statistics::{
-                counts::{Counts, Reason, Repository as Counted, Statistics},
-                joiner::Reading,
-            },
+            statistics::{Counts, Reading, Reason, Repository as Counted, Statistics},
         },
-        shared::{
-            listed_file::{Free, ListedFile},
-            repositories,
-        },
+        shared::{Free, ListedFile, repositories},
     },
 };
 use jiff::Timestamp;

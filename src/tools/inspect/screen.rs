@@ -13,10 +13,7 @@ use std::{
     time::Instant,
 };
 
-use crate::sys::{
-    signals::{Signal, TakenSignals},
-    terminal,
-};
+use crate::sys::{Signal, TakenSignals, terminal};
 pub use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::{
     Frame, Terminal, TerminalOptions, Viewport,

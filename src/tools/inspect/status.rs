@@ -5,22 +5,11 @@ use serde_json::{Value, json};
 use super::watch;
 use crate::{
     cli::StatusArguments,
-    keeper::{error::KeeperError, file::holder::TableSnapshot},
-    launch::situation::Situation,
+    keeper::{KeeperError, TableSnapshot},
+    launch::Situation,
     sys::terminal,
-    text::{
-        clock::{Clock, age},
-        error::Error,
-        escape::visible,
-        json,
-        stream::print,
-        style::{Style, answer},
-        table::Table,
-    },
-    tools::shared::{
-        listed_file::{Free, ListedFile},
-        repositories::{self, NONE},
-    },
+    text::{Clock, Error, Style, age, answer, json, print, table::Table, visible},
+    tools::shared::{Free, ListedFile, NONE, repositories},
 };
 
 /// Shows the repositories that were asked for.

@@ -6,19 +6,11 @@ use super::reading::{self, Covered, Filter, Logs};
 use crate::{
     cli::HistoryArguments,
     launch::{
+        Situation,
         log::event::{Event, TableSeen},
-        situation::Situation,
     },
-    sys::accounts::NameCache,
-    text::{
-        clock::Clock,
-        error::{Error, ExitStatus},
-        escape::visible,
-        json::{self, Numbered},
-        stream::{self, print},
-        style::width,
-        table::Table,
-    },
+    sys::NameCache,
+    text::{Clock, Error, ExitStatus, Numbered, json, print, stream, table::Table, visible, width},
 };
 
 /// How many bytes of JSON are written at once.

@@ -23,7 +23,7 @@ use crate::{
         event::Event,
         form::{self, Line},
     },
-    text::clock::Clock,
+    text::Clock,
 };
 
 /// More threads do not help: the reader of the events would not keep up.

@@ -14,29 +14,17 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{
-    rehearsal::{self, Rehearsal, rehearse},
-    step::Step,
+    Rehearsal, Step,
+    rehearsal::{self, rehearse},
 };
 use crate::{
     cli::ConsentOptions,
-    keeper::file::holder::Holder,
-    launch::{
-        program::Program,
-        situation::{Situation, SystemNames},
-    },
+    keeper::Holder,
+    launch::{Program, Situation, SystemNames},
     policy::{Difference, Faults, Policy, Proposal, Request, Sources},
     sys::{accounts, process},
-    text::{
-        diagnostic::Diagnostic,
-        error::Error,
-        escape::{Show, visible},
-        stream::{self, print},
-        table::Table,
-    },
-    tools::shared::{
-        listed_file::ListedFile,
-        repositories::{self, RepositoryFiles, wanted},
-    },
+    text::{Diagnostic, Error, Show, print, stream, table::Table, visible},
+    tools::shared::{ListedFile, RepositoryFiles, repositories, wanted},
 };
 
 /// A policy with its findings.

@@ -10,31 +10,24 @@ use std::{
 use serde_json::{Value, json};
 
 use super::{
-    candidate::{Candidate, TestResult, counted, with_lines},
+    Candidate, TestResult,
+    candidate::{counted, with_lines},
     target::{path_of_system, read_candidate},
 };
 use crate::{
     cli::CheckArguments,
-    judge::terms::claim::Names,
-    launch::situation::Situation,
+    judge::terms::Names,
+    launch::Situation,
     policy::{Policy, Proposal},
-    text::{
-        diagnostic::{Diagnostic, Severity},
-        error::{Error, ExitStatus},
-        escape::visible,
-        figures::count,
-        json,
-        stream::{self, print},
-        style::Style,
-    },
+    text::{Diagnostic, Error, ExitStatus, Severity, Style, count, json, print, stream, visible},
     tools::{
         doctor::{self, Context, Finding},
         logs::{
             simulate,
-            simulation::{judge::Terms, sweep::Trial},
-            statistics::joiner::Fate,
+            simulation::{Terms, Trial},
+            statistics::Fate,
         },
-        shared::file_accounts::KnownAccounts,
+        shared::KnownAccounts,
     },
 };
 

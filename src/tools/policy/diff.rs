@@ -7,14 +7,10 @@ use std::{
 
 use crate::{
     cli::DiffArguments,
-    launch::situation::Situation,
+    launch::Situation,
     policy::{Difference, Layer, LayerKind, Policy, SYSTEM_POLICY},
-    sys::failure::errno_of,
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream::print,
-    },
+    sys::errno_of,
+    text::{Error, ExitStatus, print, visible},
 };
 
 /// The name of standard input.

@@ -11,28 +11,15 @@ use std::{
     rc::Rc,
 };
 
-use super::{
-    candidate::Candidate,
-    question,
-    step::{self, Step},
-    target::{Location, Target},
-};
+use super::{Candidate, Location, Step, Target, question, step};
 use crate::{
     cli::{ConsentOptions, EditArguments},
-    launch::{program::Program, situation::Situation},
+    launch::{Program, Situation},
     sys::{
-        atomic_write,
-        edit_lock::EditLock,
-        failure::{Errno, errno_of},
+        EditLock, Errno, InterruptsHeldBack, JudgedDirectories, TrustedFile, atomic_write, errno_of,
         replaced_file,
-        signals::InterruptsHeldBack,
-        trusted_file::{JudgedDirectories, TrustedFile},
     },
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream,
-    },
+    text::{Error, ExitStatus, stream, visible},
 };
 
 /// The choice after editing.

@@ -7,24 +7,15 @@ use std::{
 };
 
 use super::{
-    candidate::Candidate,
-    question,
-    step::{self, Step},
-    target::{Location, Removal, Target, path_of_system, read_candidate},
+    Candidate, Location, Removal, Step, Target, question, step,
+    target::{path_of_system, read_candidate},
 };
 use crate::{
     cli::{ConsentOptions, InstallPolicyArguments},
-    launch::situation::Situation,
+    launch::Situation,
     policy::{Policy, Proposal, Sources},
-    sys::{
-        regular_file::{self, Kind},
-        trusted_file::{JudgedDirectories, TrustedDirectory},
-    },
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream::{self, print},
-    },
+    sys::{JudgedDirectories, Kind, TrustedDirectory, regular_file},
+    text::{Error, ExitStatus, print, stream, visible},
     tools::doctor::word,
 };
 

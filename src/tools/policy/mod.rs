@@ -14,11 +14,19 @@ mod step;
 mod target;
 mod undo;
 
+pub use self::rehearsal::{Rehearsal, rehearse};
+use self::{
+    candidate::{Candidate, TestResult},
+    past::Past,
+    step::Step,
+    target::{Location, Removal, Target},
+};
+
 use crate::{
     cli::PolicyAction,
-    launch::situation::Situation,
+    launch::Situation,
     policy,
-    text::{error::Error, json, stream::print},
+    text::{Error, json, print},
 };
 
 /// Runs the requested subcommand.

@@ -13,22 +13,18 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::target::{self, Location, names};
+use super::{
+    Location,
+    target::{self, names},
+};
 use crate::{
-    launch::situation::Situation,
+    launch::Situation,
     policy::{SYSTEM_POLICY, Sources},
     sys::{
-        accounts,
-        failure::{Errno, errno_of},
-        process,
+        Errno, JudgedDirectories, TrustedDirectory, accounts, errno_of, process,
         regular_file::{create_directory, create_new},
-        trusted_file::{JudgedDirectories, TrustedDirectory},
     },
-    text::{
-        clock::{Clock, system_time},
-        escape::visible,
-        stream,
-    },
+    text::{Clock, stream, system_time, visible},
 };
 
 /// How many there are.
@@ -170,7 +166,7 @@ impl Past {
 }
 
 fn open(path: &Path) -> io::Result<TrustedDirectory> {
-    let judged = JudgedDirectories::for_caller(credentials::own_uid());
+    let judged = JudgedDirectories::for_caller(accounts::own_uid());
     let opened = TrustedDirectory::open(path, &judged).ok().flatten();
     opened.ok_or_else(|| io::Error::from(Errno::EPERM))
 }

@@ -2,16 +2,10 @@
 
 use std::{path::Path, rc::Rc};
 
-use super::{
-    past::Past,
-    target::{Link, Location, Removal, Target},
-};
+use super::{Location, Past, Removal, Target, target::Link};
 use crate::{
     policy::{Proposal, Sources},
-    text::{
-        error::{Error, ExitStatus},
-        escape::{Show, visible},
-    },
+    text::{Error, ExitStatus, Show, visible},
 };
 
 /// Makes the steps one after the other, and stops at the first failure.

@@ -9,22 +9,13 @@ use std::{
 };
 
 use crate::{
-    launch::situation::Situation,
+    launch::Situation,
     policy::{Proposal, SYSTEM_POLICY, Sources, is_drop_in},
     sys::{
-        accounts,
-        atomic_write::{Attributes, Before},
-        edit_lock::{EditLock, NoLock},
-        failure::errno_of,
-        process::{Process, owner},
-        regular_file,
-        trust::InsecurePath,
-        trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile},
+        Attributes, Before, EditLock, InsecurePath, JudgedDirectories, NoLock, Process, TrustedDirectory,
+        TrustedFile, accounts, errno_of, owner, regular_file,
     },
-    text::{
-        error::{Error, ExitStatus},
-        escape::{Show, visible},
-    },
+    text::{Error, ExitStatus, Show, visible},
 };
 
 /// The mode of a new file, which every launch reads.

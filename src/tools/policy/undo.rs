@@ -4,25 +4,14 @@
 use std::{ffi::OsStr, fs, path::Path, rc::Rc};
 
 use super::{
-    install,
-    past::Past,
-    step::Step,
-    target::{self, Link, Location, Removal, Target, distrusted, names, path_of_system},
+    Location, Past, Removal, Step, Target, install,
+    target::{self, Link, distrusted, names, path_of_system},
 };
 use crate::{
     cli::UndoArguments,
-    launch::situation::Situation,
-    sys::{
-        atomic_write::Attributes,
-        trusted_file::{JudgedDirectories, TrustedDirectory},
-    },
-    text::{
-        clock::{Clock, system_time},
-        error::{Error, ExitStatus},
-        escape::Show,
-        stream::print,
-        table::Table,
-    },
+    launch::Situation,
+    sys::{Attributes, JudgedDirectories, TrustedDirectory},
+    text::{Clock, Error, ExitStatus, Show, print, system_time, table::Table},
 };
 
 /// `rungate policy log`: the last changes, the last first.

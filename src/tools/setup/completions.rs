@@ -15,13 +15,10 @@ use clap::{Arg, Command, ValueHint};
 
 use crate::{
     cli::{self, CompletionsArguments},
-    launch::situation::Situation,
+    launch::Situation,
     policy::Policy,
     sys::{accounts, executable},
-    text::{
-        error::Error,
-        stream::{self, print, printed},
-    },
+    text::{Error, print, printed, stream},
 };
 
 /// A shell whose command lines can be completed.

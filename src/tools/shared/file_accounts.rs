@@ -6,15 +6,12 @@ use std::{
     path::Path,
 };
 
-use crate::launch::situation::{Situation, SystemNames};
+use crate::launch::{Situation, SystemNames};
 use crate::{
-    judge::terms::claim::{LookupError, Names},
+    judge::terms::{LookupError, Names},
     sys::accounts,
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-    },
-    tools::logs::simulation::judge::Accounts,
+    text::{Error, ExitStatus, visible},
+    tools::logs::simulation::Accounts,
 };
 
 /// Where names are looked up.

@@ -10,33 +10,26 @@ use std::{
 };
 
 use crate::{
-    acquire::dry_run::is_for_queue,
+    acquire::is_for_queue,
     judge::{
         Request, limit_of_most, listed,
-        terms::{
-            claim::{self, LookupError, Member, Names, Pause},
-            keyword::Queue,
-            outside::{Outside, WhenStale},
-            provenance,
-        },
+        terms::{LookupError, Member, Names, Outside, Pause, Queue, WhenStale, claim, provenance},
     },
     keeper::{
-        Holder, Means, Waiter, WaitingProcess,
-        agent::{self, client::Client, message::UnreadableSlot},
-        error::KeeperError,
+        Client, Holder, KeeperError, Line, LockPath, Means, NoSample, Pruned, Sample, TableSnapshot, Used,
+        Waiter, WaitingProcess,
+        agent::{self, message::UnreadableSlot},
         file::{
             file::LockFile,
-            holder::TableSnapshot,
-            lock_path::LockPath,
-            prune::{Pruned, prune, reset},
+            prune::{prune, reset},
         },
-        outside::{self, Line, NoSample, Sample, Used},
+        outside,
         table::Table,
     },
-    launch::situation::{Situation, SystemNames, failed},
+    launch::{Situation, SystemNames, failed},
     policy::{self, Placeholder, Policy, Repository},
-    sys::accounts::{self, NameCache},
-    text::escape::visible,
+    sys::{NameCache, accounts},
+    text::visible,
 };
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -5,3 +5,11 @@ pub(crate) mod listed_file;
 pub(crate) mod repositories;
 pub(crate) mod unseen_ends;
 pub(crate) mod ways_in;
+
+use self::listed_file::{KeptAt, Owner, Terms};
+pub(crate) use self::{
+    file_accounts::KnownAccounts,
+    listed_file::{Free, ListedFile, WaitsFor},
+    repositories::{NONE, RepositoryFiles, wanted},
+    ways_in::{Reach, WayIn},
+};

@@ -8,25 +8,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::listed_file::{KeptAt, ListedFile, Owner, Terms, Way};
+use super::{KeptAt, ListedFile, Owner, Terms, listed_file::Way};
 use crate::{
     cli::ListingArguments,
-    judge::terms::{
-        claim::{self, LookupError, Member},
-        keyword::{Keeper, Queue},
-        location::{name_on_site, table_of_site},
-    },
+    judge::terms::{Keeper, LookupError, Member, Queue, claim, name_on_site, table_of_site},
     keeper::agent,
-    launch::{
-        refusals,
-        situation::{Situation, SystemNames},
-    },
+    launch::{Situation, SystemNames, refusals},
     policy::{self, Policy, SYSTEM_DIRECTORY, nearest},
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream,
-    },
+    text::{Error, ExitStatus, stream, visible},
 };
 use jiff::Timestamp;
 

@@ -15,13 +15,13 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    keeper::agent::{client::Client, message::End},
+    keeper::{Client, agent::message::End},
     launch::{
-        journal::sink,
         log::event::{Event, Kind, micros},
+        sink,
     },
     policy::{LogTarget, Policy},
-    sys::{process::Process, replaced_file},
+    sys::{Process, replaced_file},
     text::json,
     tools::logs::parsers::Reader,
 };

@@ -20,9 +20,9 @@ use std::{
 };
 
 use crate::{
-    launch::{program::Search, shim::Shim},
+    launch::{Search, Shim},
     sys::{accounts, executable},
-    text::escape::Show,
+    text::Show,
 };
 
 /// How a user reaches a command.

@@ -14,14 +14,11 @@ use std::{
 };
 
 use super::{
-    Done, Pair, Range, Transaction,
-    etcd_error::{EtcdError, Kind},
-    message::{
-        AuthenticateRequest, AuthenticateResponse, Failure, Header, LeaseGrantRequest, LeaseRequest,
-        LeaseResponse, Long, RangeRequest, RangeResponse, Streamed, TransactionResponse,
-    },
+    AuthenticateRequest, AuthenticateResponse, Done, EtcdError, Failure, Header, Kind, LeaseGrantRequest,
+    LeaseRequest, LeaseResponse, Long, Pair, Range, RangeRequest, RangeResponse, Streamed, Transaction,
+    TransactionResponse,
 };
-use crate::{keeper::agent::message::Latency, text::escape::visible};
+use crate::{keeper::agent::message::Latency, text::visible};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use ureq::{
     Agent, Body,
@@ -639,7 +636,7 @@ fn quota(metrics: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::agent::site::etcd::message::Long;
+    use crate::agent::site::etcd::Long;
 
     fn header(cluster: &str, revision: i64) -> Header {
         Header { cluster_id: cluster.to_owned(), revision: Long(revision) }

@@ -4,7 +4,7 @@ use std::{error::Error, fmt, io, time::Duration};
 
 use rustls::CertificateError;
 
-use crate::text::escape::Show;
+use crate::text::Show;
 
 /// Why there is no answer, or not the expected one.
 #[derive(Clone, Debug, Eq, PartialEq)]

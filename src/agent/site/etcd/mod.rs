@@ -6,22 +6,27 @@ mod client;
 mod etcd_error;
 mod message;
 
+use self::{
+    etcd_error::Kind,
+    message::{
+        AuthenticateRequest, AuthenticateResponse, Failure, Header, LeaseGrantRequest, LeaseRequest,
+        LeaseResponse, Long, RangeRequest, RangeResponse, Streamed, TransactionResponse,
+    },
+};
+
 use std::{
     io::{BufRead, BufReader},
     time::Duration,
 };
 
+use self::message::{
+    Bytes, DeleteRequest, PutRequest, TransactionRequest, WatchCreateRequest, WatchRequest, WatchResponse,
+    WireCompare, WireOperation,
+};
 pub(super) use self::{
     client::{Access, Client, ClusterStatus, Inventory, Snapshot},
     etcd_error::EtcdError,
     message::Pair,
-};
-use self::{
-    etcd_error::Kind,
-    message::{
-        Bytes, DeleteRequest, Failure, Long, PutRequest, Streamed, TransactionRequest, WatchCreateRequest,
-        WatchRequest, WatchResponse, WireCompare, WireOperation,
-    },
 };
 use ureq::BodyReader;
 

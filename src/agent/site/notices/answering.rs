@@ -12,19 +12,15 @@ use std::{
 
 use crate::{
     agent::{
-        eviction::{Eviction, RunningEviction},
-        judge::Question,
+        Eviction, Level, Question, RunningEviction, Topic,
         ledger::holding::Holding,
-        log::{Level, Topic, log},
+        log::log,
         service::local::Local,
-        site::{
-            Site,
-            record::{NoticeRecord, Reply},
-        },
+        site::{NoticeRecord, Reply, Site},
     },
-    judge::terms::{claim::Expiry, location::table_of_site},
+    judge::terms::{Expiry, table_of_site},
     keeper::{EvictionOutcome, memory, table::Table},
-    text::escape::visible,
+    text::visible,
 };
 
 /// How often the policy is checked again.

@@ -2,67 +2,19 @@
 //! blocks a launch here, and is deleted with that launch. Nothing is ended here: the mirror shows the replies
 //! of the other host.
 
-use std::{
-    collections::BTreeMap,
-    time::{Duration, Instant},
-};
+use std::{collections::BTreeMap, time::Instant};
 
+use super::GivenNotice;
 use crate::{
     agent::{
-        eviction::Eviction,
+        Eviction, Session,
         service::local::Local,
-        session::Session,
-        site::{
-            Site,
-            difference::Value,
-            record::{Key, NoticeRecord, Reply, SlotRecord},
-        },
+        site::{Key, NoticeRecord, Reply, Site, SlotRecord, Value},
     },
-    judge::terms::location::{name_on_site, table_of_site},
-    keeper::{EvictionOutcome, Overdue, Reach, table::TableId},
-    sys::signals::Signal,
+    judge::terms::{name_on_site, table_of_site},
+    keeper::{EvictionOutcome, Overdue, Reach},
+    sys::Signal,
 };
-
-/// How long a host may take for a reply before a launch that does not wait is refused.
-const PATIENCE: Duration = Duration::from_secs(4);
-
-/// After this multiple of the grace, the last signal must have had its effect.
-const SIGNALS_WITH_GRACE: u32 = 3;
-
-/// What a launch knows about it.
-#[derive(Debug)]
-pub(in crate::agent) struct GivenNotice {
-    /// The site's name of the table.
-    table: String,
-    id: TableId,
-    /// One of its slots; with the last one the others become free.
-    slot: u64,
-    holder: SlotRecord,
-    overdue: Overdue,
-    /// The user who requests its end; none if it is overdue.
-    by: Option<u32>,
-    /// By the policy of this host.
-    grace: Duration,
-    since: Instant,
-    reply: Option<Reply>,
-}
-
-impl GivenNotice {
-    /// How many slots of this table it will free, as far as known.
-    pub(in crate::agent) fn frees(&self, table: TableId) -> u64 {
-        let goes_on = self.reply == Some(Reply::NotOverdue);
-        if self.id == table && !goes_on { self.overdue.slots } else { 0 }
-    }
-
-    /// Whether a launch that does not wait has waited for its end for long enough.
-    fn is_late(&self) -> bool {
-        let longest = match self.reply {
-            None => PATIENCE,
-            Some(_) => self.grace.saturating_mul(SIGNALS_WITH_GRACE).saturating_add(PATIENCE),
-        };
-        self.since.elapsed() > longest
-    }
-}
 
 impl Site {
     /// Requests a notice of a holder for a launch.

@@ -15,13 +15,12 @@ use std::{
 
 use crate::{
     agent::site::{
-        difference::{Change, Present, Value, diff},
-        etcd::{Compare, Operation, Transaction},
+        Change, Compare, Key, Keys, Operation, Present, SlotRecord, Taking, Transaction, Value,
+        difference::diff,
         lease_keeper::registration,
-        proof::{self, Taking, clearing, compares, of_host, transaction},
-        record::{Key, Keys, SlotRecord},
+        proof::{self, clearing, compares, of_host, transaction},
     },
-    keeper::occupancy::Occupancy,
+    keeper::Occupancy,
 };
 
 const HOSTS: [&str; 2] = ["one", "two"];

@@ -7,40 +7,23 @@ mod text;
 use std::{ffi::OsString, fmt::Write as _, path::Path};
 
 use crate::{
-    acquire::{
-        acquire_context::{self, AcquireContext},
-        dry_run::{DryRun, Found, Prospect, outlook},
-        refusal::Refusal,
-    },
+    acquire::{AcquireContext, DryRun, Found, Prospect, Refusal, acquire_context, outlook},
     cli::ExplainArguments,
     judge::{
         Decision, Request, Verdict, decide,
-        terms::{
-            claim::{Claim, Demand, Launch},
-            keyword::Hold,
-            provenance::{self, Provenance},
-        },
+        terms::{Claim, Demand, Hold, Launch, Provenance, provenance},
     },
-    keeper::table::Keepers,
+    keeper::Keepers,
     launch::{
-        program::Program,
+        Program, Situation, SystemNames, account, ancestors, failed, find,
         refusals::{
             foretold::{self, title},
             limits::contacts,
         },
-        run::{ancestors, find},
-        situation::{Situation, SystemNames, account, failed},
     },
     policy::{Captured, Policy, Repository},
-    sys::{accounts, descriptor::Inherited},
-    text::{
-        clock::Clock,
-        error::{Error, ExitStatus},
-        escape::visible,
-        json,
-        stream::print,
-        style::answer,
-    },
+    sys::{Inherited, accounts},
+    text::{Clock, Error, ExitStatus, answer, json, print, visible},
 };
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

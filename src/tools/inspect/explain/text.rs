@@ -11,21 +11,15 @@ use super::{Explained, Standing};
 use crate::{
     judge::{Outcome, Verdict},
     launch::{
+        Situation,
         refusals::{
             foretold::{title, verdict_on},
             limits,
         },
-        situation::Situation,
     },
     policy::{Policy, Selector, Wait},
     sys::accounts,
-    text::{
-        clock::{Clock, system_time},
-        error::{ExitStatus, contact_line},
-        escape::visible,
-        style::Style,
-        table::Table,
-    },
+    text::{Clock, ExitStatus, Style, contact_line, system_time, table::Table, visible},
 };
 
 impl Explained<'_, '_> {

@@ -26,17 +26,9 @@ use self::{
 use super::screen::{Event, Events, Screen};
 use crate::{
     cli::ListingArguments,
-    launch::situation::Situation,
-    sys::{
-        failure::errno_of,
-        process,
-        signals::{self, Signal},
-    },
-    text::{
-        clock::age,
-        error::{Error, ExitStatus},
-        style,
-    },
+    launch::Situation,
+    sys::{Signal, errno_of, process, signals},
+    text::{Error, ExitStatus, age, style},
 };
 
 /// The interval between two snapshots.

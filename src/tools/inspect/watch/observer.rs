@@ -9,19 +9,13 @@ use std::{
 
 use crate::{
     cli::ListingArguments,
-    judge::terms::keyword::Queue,
-    keeper::{
-        file::holder::{Holder, TableSnapshot},
-        line::Waiter,
-    },
-    launch::situation::Situation,
+    judge::terms::Queue,
+    keeper::{Holder, TableSnapshot, Waiter},
+    launch::Situation,
     policy::Policy,
-    sys::accounts::NameCache,
-    text::{clock::Clock, error::Error, escape::visible},
-    tools::shared::{
-        listed_file::{Free, ListedFile, WaitsFor},
-        repositories,
-    },
+    sys::NameCache,
+    text::{Clock, Error, visible},
+    tools::shared::{Free, ListedFile, WaitsFor, repositories},
 };
 use jiff::Timestamp;
 

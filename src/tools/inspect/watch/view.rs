@@ -5,7 +5,7 @@ use std::{cmp::Reverse, env};
 
 use super::observer::{Entry, Process, Snapshot};
 use crate::{
-    text::{clock::age, style},
+    text::{age, style},
     tools::inspect::screen::{KeyCode, KeyEvent, KeyModifiers},
 };
 use ratatui::{

@@ -18,18 +18,12 @@ use super::parsers::{Log as Lines, Parsers, Skipped};
 use crate::{
     cli::{HistoryArguments, Span},
     launch::{
+        Situation, failed,
         log::event::{Event, Kind},
-        situation::{Situation, failed},
     },
     policy::{Log, LogTarget, Pattern, Policy, Subject, parse_duration},
-    sys::{accounts, failure::errno_of},
-    text::{
-        clock::{Clock, system_time},
-        error::{Error, ExitStatus},
-        escape::{Show, visible},
-        figures::count,
-        stream,
-    },
+    sys::{accounts, errno_of},
+    text::{Clock, Error, ExitStatus, Show, count, stream, system_time, visible},
 };
 
 /// The logs to read: for each host its files, the oldest first.

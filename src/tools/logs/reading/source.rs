@@ -17,21 +17,15 @@ use std::{
 use super::{Covered, Filter, Logs, cannot_be_read, complain_of};
 use crate::{
     launch::{
-        journal::JOURNAL,
+        JOURNAL, Situation,
         log::{
             event::Event,
             form::{self, Line},
         },
-        situation::Situation,
     },
     policy::{LayerKind, LogTarget, Policy},
-    sys::{regular_file, stamp::FileId},
-    text::{
-        clock::Clock,
-        error::{Error, ExitStatus},
-        escape::visible,
-        stream,
-    },
+    sys::{FileId, regular_file},
+    text::{Clock, Error, ExitStatus, stream, visible},
     tools::logs::parsers::{LONGEST_LINE, Reader, Skipped},
 };
 use flate2::read::MultiGzDecoder;

@@ -6,12 +6,8 @@ use jiff::{Timestamp, tz::TimeZone};
 
 use super::programs::{Program, bounds};
 use crate::{
-    text::figures::{count, percent, share, wait},
-    tools::logs::statistics::{
-        counts::{Bounded, Counts, Party, Rule},
-        distribution::Distribution,
-        usage::{MINUTE, Step},
-    },
+    text::{count, percent, share, wait},
+    tools::logs::statistics::{Bounded, Counts, Distribution, MINUTE, Party, Rule, Step},
 };
 
 /// The units of numbers.

@@ -7,12 +7,7 @@ use super::{
     figures::{Drawing, Figure, Use},
     programs::Program,
 };
-use crate::text::{
-    escape::visible,
-    figures::count,
-    style::{Style, width},
-    table::Table,
-};
+use crate::text::{Style, count, table::Table, visible, width};
 
 const STYLE: &str = include_str!("page.css");
 

@@ -4,16 +4,8 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use crate::{
     policy::show_duration,
-    text::{
-        clock::age,
-        escape::word,
-        figures::{count, percent, share, wait},
-    },
-    tools::logs::statistics::{
-        counts::{Counts, Repository},
-        distribution::Distribution,
-        usage::Bounds,
-    },
+    text::{age, count, percent, share, wait, word},
+    tools::logs::statistics::{Bounds, Counts, Distribution, Repository},
 };
 
 /// How many programs are shown; the others are added up.

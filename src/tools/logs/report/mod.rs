@@ -15,29 +15,17 @@ use super::{
         page::{self, Page},
         programs::{GOOD, Outcome, in_trouble, programs},
     },
-    simulation::{
-        judge::Terms,
-        sweep::{Row, Trial},
-        traffic::{Reading, Recording, Traffic},
-    },
-    statistics::{counts::Counts, joiner},
+    simulation::{Reading, Recording, Row, Terms, Traffic, Trial},
+    statistics::{Counts, joiner},
 };
 use crate::{
     cli::ReportArguments,
-    judge::terms::claim::Names,
-    launch::situation::Situation,
+    judge::terms::Names,
+    launch::Situation,
     policy::{LayerKind, Limit, Policy, Repository, Rule},
     sys::{replaced_file, terminal},
-    text::{
-        clock::{Clock, age},
-        error::{Error, ExitStatus},
-        escape::{visible, word},
-        figures::count,
-        json,
-        stream::print,
-        style::answer,
-    },
-    tools::shared::file_accounts::KnownAccounts,
+    text::{Clock, Error, ExitStatus, age, answer, count, json, print, visible, word},
+    tools::shared::KnownAccounts,
 };
 
 /// Everyone who gets it by mail can read it anyway.

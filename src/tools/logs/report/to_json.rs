@@ -10,18 +10,14 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use crate::{
-    text::clock::Clock,
+    text::Clock,
     tools::logs::{
         reading::Covered,
         rendering::{
             figures::Called,
             programs::{Outcome, Program},
         },
-        statistics::{
-            counts::{Bounded, Cell, Counts, Party, Reason, Rule},
-            distribution::Distribution,
-            usage::{Bounds, Ends},
-        },
+        statistics::{Bounded, Bounds, Cell, Counts, Distribution, Ends, Party, Reason, Rule},
     },
 };
 

@@ -8,28 +8,16 @@ use std::path::{Path, PathBuf};
 use self::{sweep::Sweep, text::Compared};
 use super::{
     reading::{self, single_tables},
-    simulation::{
-        judge::{Accounts, Terms},
-        sweep::Trial,
-        tally::Tally,
-        traffic::{Reading, Recording, Traffic},
-    },
-    statistics::{counts::Cell, joiner},
+    simulation::{Accounts, Reading, Recording, Tally, Terms, Traffic, Trial},
+    statistics::{Cell, joiner},
 };
 use crate::{
     cli::{SimulateArguments, Span},
-    judge::terms::claim::Names,
-    launch::situation::Situation,
+    judge::terms::Names,
+    launch::Situation,
     policy::{Policy, Wait},
-    text::{
-        clock::Clock,
-        error::{Error, ExitStatus},
-        escape::Show,
-        json,
-        stream::print,
-        style::answer,
-    },
-    tools::shared::file_accounts::KnownAccounts,
+    text::{Clock, Error, ExitStatus, Show, answer, json, print},
+    tools::shared::KnownAccounts,
 };
 
 /// Whether a file has the name of a log, including rotated and compressed ones.

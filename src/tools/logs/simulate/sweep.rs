@@ -10,19 +10,13 @@ use super::{
 use crate::{
     cli::SimulateArguments,
     policy::{HIGHEST_LIMIT, Policy, Repository},
-    text::{
-        error::Error,
-        escape::{Show, visible},
-        figures::{count, percent, wait},
-        table::Table,
-    },
+    text::{Error, Show, count, percent, table::Table, visible, wait},
     tools::logs::{
         simulation::{
-            sweep::{Row, Trial, in_parallel, seats_for},
-            tally::{OfRepository, Tally},
-            traffic::Traffic,
+            OfRepository, Row, Tally, Traffic, Trial,
+            sweep::{in_parallel, seats_for},
         },
-        statistics::{counts::Cell, distribution::Distribution, usage::Ends},
+        statistics::{Cell, Distribution, Ends},
     },
 };
 use serde_json::{Map, Value, json};

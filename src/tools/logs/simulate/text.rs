@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 
 use super::{By, Line, Material};
 use crate::{
-    text::{
-        escape::visible,
-        figures::{count, percent, share, wait},
-        table::Table,
-    },
+    text::{count, percent, share, table::Table, visible, wait},
     tools::logs::{
-        simulation::tally::{Outcome, Tally},
-        statistics::{counts::Cell, distribution::Distribution, joiner::Fate, usage::Ends},
+        simulation::{Outcome, Tally},
+        statistics::{Cell, Distribution, Ends, Fate},
     },
 };
 

@@ -1,10 +1,7 @@
 //! Adds up the results: launch by launch, and how many slots of each repository are in use for how long.
 
-use super::{
-    tally::{OfRepository, Outcome, Tally},
-    traffic::Launch,
-};
-use crate::{acquire::refusal::Refusal, policy::Hours, tools::logs::statistics::joiner::Fate};
+use super::{Launch, OfRepository, Outcome, Tally};
+use crate::{acquire::Refusal, policy::Hours, tools::logs::statistics::Fate};
 
 /// Called for each launch with its number and its outcome.
 pub type See<'s> = dyn FnMut(usize, Outcome) + 's;

@@ -13,12 +13,7 @@ use std::{
 use crate::{
     judge::{
         Unenforced, Verdict, decide,
-        terms::{
-            claim::{Claim, Demand, LookupError, Names},
-            keyword::{Admit, Hold},
-            location::Location,
-            slots_wanted::{Amount, Slots},
-        },
+        terms::{Admit, Amount, Claim, Demand, Hold, Location, LookupError, Names, Slots},
     },
     launch::log::event::{Circumstances, Event},
     policy::{Policy, RelevantInputs, Request, Wait},

@@ -13,3 +13,12 @@ pub mod tally;
 #[cfg(test)]
 mod tests;
 pub mod traffic;
+
+use self::accumulator::Accumulator;
+pub use self::{
+    accumulator::See,
+    judge::{Accounts, Judge, Kind, Kinds, Needs, Plan, Remembered, Terms},
+    sweep::{Row, Trial},
+    tally::{LONG_WAIT, OfRepository, Outcome, Tally},
+    traffic::{Dice, Draw, Launch, Reading, Recording, Traffic},
+};

@@ -12,23 +12,16 @@ use std::{
 };
 
 use super::{
-    accumulator::{Accumulator, See},
-    judge::{Accounts, Judge, Needs, Plan, Remembered, Terms},
-    tally::{LONG_WAIT, Outcome, Tally},
-    traffic::{Draw, Traffic},
+    Accounts, Accumulator, Draw, Judge, LONG_WAIT, Needs, Outcome, Plan, Remembered, See, Tally, Terms,
+    Traffic,
 };
 use crate::{
-    acquire::{
-        acquire_context::{AcquireContext, Clock},
-        at_once::{AtOnce, Standing, at_once},
-        grant::Grant,
-        place_in_line::PlaceInLine,
-    },
-    judge::terms::{claim::Launch, location::Location},
-    keeper::{Class, WaitingProcess, held::Held, memory, table::Keepers},
+    acquire::{AcquireContext, AtOnce, Clock, Grant, PlaceInLine, Standing, at_once::at_once},
+    judge::terms::{Launch, Location},
+    keeper::{Class, Keepers, WaitingProcess, held::Held, memory},
     policy::{Hours, Policy},
-    sys::descriptor::Inherited,
-    tools::logs::statistics::joiner::Fate,
+    sys::Inherited,
+    tools::logs::statistics::Fate,
 };
 
 /// How often a log is played where durations have to be sampled.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tools::logs::statistics::{counts::Cell, distribution::Distribution, joiner::Fate};
+use crate::tools::logs::statistics::{Cell, Distribution, Fate};
 
 /// Users complain about waits of this length.
 pub const LONG_WAIT: u64 = 300_000_000;

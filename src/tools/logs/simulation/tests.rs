@@ -2,15 +2,11 @@
 
 use jiff::tz::TimeZone;
 
-use super::{
-    judge::{Accounts, Kind, Terms},
-    sweep::Trial,
-    traffic::{Dice, Launch, Reading, Recording, Traffic},
-};
+use super::{Accounts, Dice, Kind, Launch, Reading, Recording, Terms, Traffic, Trial};
 use crate::{
-    judge::terms::claim::{LookupError, Names},
+    judge::terms::{LookupError, Names},
     policy::{Hours, Policy},
-    tools::logs::statistics::joiner::Fate,
+    tools::logs::statistics::Fate,
 };
 
 struct Nobody;

@@ -3,18 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::{
-    judge::{Kind, Kinds},
-    tally::{OfRepository, Outcome, Tally},
-};
+use super::{Kind, Kinds, OfRepository, Outcome, Tally};
 use crate::{
     launch::log::event::Event,
     policy::{Hours, RelevantInputs},
-    tools::logs::statistics::{
-        counts::Counts,
-        joiner::{self, End, Fate, Joiner, Launched, Run, Sink},
-        usage::Ends,
-    },
+    tools::logs::statistics::{Counts, End, Ends, Fate, Joiner, Launched, Run, Sink, joiner},
 };
 
 #[derive(Clone, Copy, Debug)]

@@ -7,9 +7,7 @@ use std::{
 };
 
 use super::{
-    distribution::Distribution,
-    joiner::{Closing, Fate, Joiner, Launched, Reading, Run, Sink},
-    usage::{Ends, MINUTE, Usage, step_for},
+    Closing, Distribution, Ends, Fate, Joiner, Launched, MINUTE, Reading, Run, Sink, Usage, usage::step_for,
 };
 use crate::{
     launch::log::event::{Event, Kind},

@@ -12,7 +12,7 @@ use std::{
 };
 
 use crate::{
-    judge::terms::runs::Runs,
+    judge::terms::Runs,
     launch::log::event::{Event, Kind, TableSeen},
 };
 

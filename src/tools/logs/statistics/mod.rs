@@ -8,3 +8,11 @@ pub mod counts;
 pub mod distribution;
 pub mod joiner;
 pub mod usage;
+
+pub(crate) use self::counts::without_member;
+pub use self::{
+    counts::{Bounded, Cell, Counts, Party, Reason, Repository, Rule, Statistics},
+    distribution::Distribution,
+    joiner::{Closing, EXACT, End, Fate, Held, Joiner, Launched, Reading, Run, Sink, Taken},
+    usage::{Bounds, Ends, MINUTE, Step, Usage},
+};

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::joiner::{EXACT, End, Held, Run, Taken};
+use super::{EXACT, End, Held, Run, Taken};
 use crate::launch::log::event::TableSeen;
 
 /// A number of which only this is known.

@@ -15,30 +15,17 @@ use std::{
 };
 
 use crate::{
-    acquire::{
-        acquire_context::{AcquireContext, Clock},
-        acquisition::Outcome,
-        grant::Grant,
-        refusal::Refusal,
-        waiting::acquire_at_once,
-    },
+    acquire::{AcquireContext, Clock, Grant, Outcome, Refusal, acquire_at_once},
     judge::{
         Decision, Start, TraceEntry, Unenforced, Verdict, decide,
         terms::{
-            claim::{Claim, Demand, LAST_SLOT, Launch, LookupError, Names, Pace, Terms},
-            group::{Group, Seats},
-            keyword::{Admit, Hold},
-            location::Location,
-            slots_wanted::Slots,
+            Admit, Claim, Demand, Group, Hold, LAST_SLOT, Launch, Location, LookupError, Names, Pace, Seats,
+            Slots, Terms,
         },
     },
-    keeper::{
-        Class, Number,
-        memory::{self, Store},
-        table::Keepers,
-    },
+    keeper::{Class, Keepers, Number, Store, memory},
     policy::{Expectation, ExpectedClaim, Holders, Person, Policy, Request, Rule, Scenario, Wait},
-    sys::descriptor::Inherited,
+    sys::Inherited,
 };
 use jiff::Timestamp;
 

@@ -11,20 +11,10 @@ use std::{
 
 use crate::{
     cli::{InitArguments, Place},
-    launch::situation::Situation,
+    launch::Situation,
     policy::{Policy, SYSTEM_POLICY},
-    sys::{
-        accounts,
-        failure::{Errno, Failure},
-        regular_file::{self, Kind, Status},
-        replaced_file,
-    },
-    text::{
-        error::{Error, ExitStatus},
-        escape::{visible, word},
-        stream::print,
-        style::answer,
-    },
+    sys::{Errno, Failure, Kind, Status, accounts, regular_file, replaced_file},
+    text::{Error, ExitStatus, answer, print, visible, word},
 };
 
 /// The default directory for repositories of a system policy.

@@ -10,23 +10,13 @@ use std::{
 };
 
 use crate::{
-    judge::terms::{keyword::Keeper, location::Creation},
-    keeper::file::prune::{self, Before},
-    launch::situation::Situation,
+    judge::terms::{Creation, Keeper},
+    keeper::{Before, file::prune},
+    launch::Situation,
     policy::{Policy, Repository},
-    sys::{
-        accounts,
-        failure::{Failure, errno_of},
-        mount::Mount,
-        regular_file::{self, Status},
-        replaced_file,
-    },
-    text::{
-        error::{Error, ExitStatus},
-        escape::{Show, visible},
-        stream::print,
-    },
-    tools::shared::{listed_file::ListedFile, repositories::wanted},
+    sys::{Failure, Mount, Status, accounts, errno_of, regular_file, replaced_file},
+    text::{Error, ExitStatus, Show, print, visible},
+    tools::shared::{ListedFile, wanted},
 };
 
 /// The file that creates them at every boot. The package's own file, and that of a first policy, have another

@@ -9,23 +9,11 @@ use std::{
 use crate::{
     cli::ShimListArguments,
     judge::decide,
-    launch::{
-        installation::TOOLS,
-        program::{Program, Search, directory_of},
-        run,
-        shim::{Shim, ShimDirectory},
-        situation::Situation,
-    },
+    launch::{Program, Search, Shim, ShimDirectory, Situation, TOOLS, directory_of, run},
     policy::Policy,
     sys::executable,
-    text::{
-        error::{Error, ExitStatus},
-        escape::visible,
-        json,
-        stream::{self, print},
-        table::Table,
-    },
-    tools::shared::ways_in::{Reach, WayIn, ways_in},
+    text::{Error, ExitStatus, json, print, stream, table::Table, visible},
+    tools::shared::{Reach, WayIn, ways_in::ways_in},
 };
 use serde_json::{Map, Value, json};
 

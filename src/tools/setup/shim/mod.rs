@@ -9,17 +9,9 @@ use std::{
 
 use crate::{
     cli::{InstallArguments, RemoveArguments, ShimAction},
-    launch::{
-        installation::TOOLS,
-        shim::{DirectoryError, Shim, ShimDirectory, Standing, is_own_name},
-        situation::Situation,
-    },
+    launch::{DirectoryError, Shim, ShimDirectory, Situation, Standing, TOOLS, is_own_name},
     sys::executable,
-    text::{
-        error::{Error, ExitStatus},
-        escape::{visible, word},
-        stream::{self, print},
-    },
+    text::{Error, ExitStatus, print, stream, visible, word},
 };
 
 /// Runs the requested subcommand.

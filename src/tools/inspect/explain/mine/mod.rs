@@ -15,42 +15,19 @@ use crate::{
     cli::{ExplainArguments, Span},
     judge::{
         Personal, Request, personal,
-        terms::{
-            claim::Claim,
-            location::Location,
-            provenance::{Origin, rule_title},
-        },
+        terms::{Claim, Location, Origin, rule_title},
     },
-    keeper::{
-        Holder, Waiter, agent,
-        error::KeeperError,
-        file::{holder::TableSnapshot, lock_path::LockPath},
-    },
-    launch::{
-        log::event::Event,
-        situation::{Situation, SystemNames},
-    },
+    keeper::{Holder, KeeperError, LockPath, TableSnapshot, Waiter, agent},
+    launch::{Situation, SystemNames, log::event::Event},
     policy::{Policy, Rule},
-    sys::accounts::{self, NameCache},
-    text::{
-        clock::Clock,
-        error::{Error, ExitStatus},
-        escape::visible,
-        json,
-        stream::print,
-    },
+    sys::{NameCache, accounts},
+    text::{Clock, Error, ExitStatus, json, print, visible},
     tools::{
         logs::{
             reading::{self, single_tables},
-            statistics::{
-                distribution::Distribution,
-                joiner::{Fate, Joiner, Launched, Reading, Run, Sink},
-            },
+            statistics::{Distribution, Fate, Joiner, Launched, Reading, Run, Sink},
         },
-        shared::{
-            listed_file::{ListedFile, WaitsFor},
-            repositories::wanted,
-        },
+        shared::{ListedFile, WaitsFor, wanted},
     },
 };
 use jiff::Timestamp;

@@ -4,13 +4,8 @@ use std::{fmt::Write as _, time::Duration};
 
 use super::{Limit, Mine, Past, lower, verdict};
 use crate::{
-    launch::situation::SystemNames,
-    text::{
-        clock::age,
-        escape::visible,
-        style::{Style, answer},
-        table::Table,
-    },
+    launch::SystemNames,
+    text::{Style, age, answer, table::Table, visible},
     tools::inspect::explain::text::person,
 };
 
