@@ -10,7 +10,7 @@ use std::{
 
 use super::{
     AcquireContext, Allocation, Blocked, ClaimOnTable, Grant, LOOK, Line, QueuePosition, Refusal, Room,
-    Sights, TableView, Wants,
+    TableView, TableViews, Wants,
     wants::{is_unenforced, terms_on},
 };
 use crate::{
@@ -93,7 +93,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     /// locked when this returns. It waits at most this long for their locks.
     pub(super) fn attempt(
         &mut self,
-        standpoint: QueuePosition<'_>,
+        position: QueuePosition<'_>,
         patience: Duration,
     ) -> Result<(Decided<'c>, Locked), KeeperError> {
         let mut attempts = 1;
@@ -101,7 +101,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
             let locked = self.lock(patience)?;
             let disturbance = match self.replaced() {
                 Some(table) => Disturbance::Replaced(table),
-                None => match self.decide(standpoint)? {
+                None => match self.decide(position)? {
                     Ok(decided) => return Ok((decided, locked)),
                     Err(disturbance) => disturbance,
                 },
@@ -146,14 +146,14 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     pub(super) fn look_ahead(
         &self,
         blocked: &Blocked<'c>,
-        standpoint: QueuePosition<'_>,
+        position: QueuePosition<'_>,
     ) -> Result<bool, KeeperError> {
         let mut is_any_alive = false;
         for line in &blocked.lines {
-            if let Some(looks) = standpoint.looks {
-                let generation = self.wants.generation_on(line.table, standpoint.generation);
+            if let Some(liveness) = position.liveness {
+                let generation = self.wants.generation_on(line.table, position.generation);
                 let class = Class { generation, reach: line.reach };
-                is_any_alive |= looks.look_ahead(self.wants.table(line.table), standpoint.number, class)?;
+                is_any_alive |= liveness.look_ahead(self.wants.table(line.table), position.number, class)?;
             }
         }
         Ok(is_any_alive)
@@ -163,10 +163,10 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     pub(super) fn nearest_ahead(
         &self,
         line: &Line,
-        standpoint: QueuePosition<'_>,
+        position: QueuePosition<'_>,
     ) -> Result<Option<Waiter>, KeeperError> {
-        let generation = self.wants.generation_on(line.table, standpoint.generation);
-        QueuePosition { generation, ..standpoint }.nearest_ahead(self.wants.table(line.table), line.reach)
+        let generation = self.wants.generation_on(line.table, position.generation);
+        QueuePosition { generation, ..position }.nearest_ahead(self.wants.table(line.table), line.reach)
     }
 
     fn replaced(&self) -> Option<Table> {
@@ -175,21 +175,21 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         tables.find(|(table, location)| !table.is_still_at(location)).map(|(table, _)| table.clone())
     }
 
-    fn decide(&self, standpoint: QueuePosition<'_>) -> Result<Result<Decided<'c>, Disturbance>, KeeperError> {
+    fn decide(&self, position: QueuePosition<'_>) -> Result<Result<Decided<'c>, Disturbance>, KeeperError> {
         let joined = self.join()?;
-        let mut sights = Sights::new();
+        let mut views = TableViews::new();
         for (id, table) in &self.wants.tables {
             if !joined.contains_key(id) {
-                let generation = self.wants.generation_on(*id, standpoint.generation);
-                let standpoint = QueuePosition { generation, ..standpoint };
-                sights.insert(*id, TableView::of(table, standpoint, self.wants.all_on(*id))?);
+                let generation = self.wants.generation_on(*id, position.generation);
+                let position = QueuePosition { generation, ..position };
+                views.insert(*id, TableView::of(table, position, self.wants.all_on(*id))?);
             }
         }
         let now = self.asker.clock.now();
-        Ok(match self.wants.deliberate(&mut sights, now)? {
-            Allocation::Start(picked) => self.take(sights, joined, &picked, now)?.map(Decided::Granted),
+        Ok(match self.wants.deliberate(&mut views, now)? {
+            Allocation::Start(picked) => self.take(views, joined, &picked, now)?.map(Decided::Granted),
             Allocation::Blocked(blocked) => {
-                sights.values_mut().try_for_each(|sight| sight.view.mend())?;
+                views.values_mut().try_for_each(|seen| seen.view.repair())?;
                 Ok(Decided::Blocked(blocked))
             }
             Allocation::Disturbed => match self.wants.tables.values().next() {
@@ -216,20 +216,20 @@ impl<'c, 'a> Acquisition<'c, 'a> {
 
     fn take(
         &self,
-        mut sights: Sights<'_>,
+        mut views: TableViews<'_>,
         joined: BTreeMap<TableId, Held>,
         picked: &[ClaimOnTable<'c>],
         now: SystemTime,
     ) -> Result<Result<Grant<'c>, Disturbance>, KeeperError> {
         let launch = &self.asker.launch;
         let mut held: BTreeMap<TableId, Held> = BTreeMap::new();
-        for (id, sight) in &mut sights {
+        for (id, seen) in &mut views {
             if !picked.iter().any(|choice| choice.table == *id) {
                 continue;
             }
             let table = self.wants.table(*id);
             let terms = terms_on(*id, picked);
-            let seats = match sight.room(&terms)? {
+            let seats = match seen.room(&terms)? {
                 Room::Free(seats) => seats,
                 _ if is_unenforced(*id, picked) => continue,
                 // There was room when the claim was chosen. Whatever has changed since: no launch starts
@@ -246,13 +246,13 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         let mut entry = self.entry.at(now);
         let mut before = Vec::new();
         for (id, taken) in &held {
-            if let Some(sight) = sights.get_mut(id) {
-                before.push(sight.view.stamps().0);
+            if let Some(seen) = views.get_mut(id) {
+                before.push(seen.view.stamps().0);
                 let claim = picked.iter().find(|choice| choice.table == *id).map(|choice| choice.claim);
                 entry.because_of(
                     claim.and_then(|claim| claim.origins.first()).map_or("", |origin| origin.rule),
                 );
-                sight.view.write_down(taken, &entry)?;
+                seen.view.write_down(taken, &entry)?;
             }
         }
         let of = |id: &TableId| held.get(id).or_else(|| joined.get(id));

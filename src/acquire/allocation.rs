@@ -5,7 +5,7 @@
 use std::time::SystemTime;
 
 use super::{
-    Alternative, Blocked, ClaimOnTable, Full, Line, Options, Reason, Refused, Room, Sights, Unmet, Wants,
+    Alternative, Blocked, ClaimOnTable, Full, Line, Options, Reason, Refused, Room, TableViews, Unmet, Wants,
     room::room, wants::terms_on,
 };
 use crate::{judge::terms::Admit, keeper::KeeperError};
@@ -25,45 +25,45 @@ impl<'c> Wants<'c> {
     /// Looks at everything. Tables without a view are shared with an ancestor.
     pub fn deliberate(
         &self,
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
         now: SystemTime,
     ) -> Result<Allocation<'c>, KeeperError> {
-        let too_soon = self.too_soon(sights, now)?;
+        let too_soon = self.too_soon(views, now)?;
         if !too_soon.is_empty() {
             return Ok(Allocation::Blocked(Blocked { unmet: too_soon, lines: Vec::new() }));
         }
         let mut picked = Vec::new();
-        if Self::choose(&self.demands, sights, now, &mut picked)? {
+        if Self::choose(&self.demands, views, now, &mut picked)? {
             return Ok(Allocation::Start(picked));
         }
-        let blocked = self.blocked(sights, now, false)?;
+        let blocked = self.blocked(views, now, false)?;
         if !blocked.is_by_the_line_alone() {
             return Ok(Allocation::Blocked(blocked));
         }
         // A launch leaves a queue without locking the table, so a launch ahead may have gone since. None
         // joins meanwhile.
         picked.clear();
-        if Self::choose(&self.demands, sights, now, &mut picked)? {
+        if Self::choose(&self.demands, views, now, &mut picked)? {
             return Ok(Allocation::Start(picked));
         }
         // Slots that are free alone but not together block another claim.
-        let blocked = self.blocked(sights, now, true)?;
+        let blocked = self.blocked(views, now, true)?;
         Ok(if blocked.unmet.is_empty() { Allocation::Disturbed } else { Allocation::Blocked(blocked) })
     }
 
     /// Demands whose pause is not over. If one of several alternatives pauses, only that one cannot be
     /// chosen.
-    fn too_soon(&self, sights: &mut Sights<'_>, now: SystemTime) -> Result<Vec<Unmet<'c>>, KeeperError> {
+    fn too_soon(&self, views: &mut TableViews<'_>, now: SystemTime) -> Result<Vec<Unmet<'c>>, KeeperError> {
         let mut unmet = Vec::new();
         for options in &self.demands {
             let mut alternatives = Vec::new();
             for choices in options.alternatives() {
                 let mut refused = Vec::new();
                 for choice in choices {
-                    let Some(sight) = sights.get(&choice.table) else { continue };
+                    let Some(seen) = views.get(&choice.table) else { continue };
                     let pause = choice.claim.enforced_pause();
-                    if let Some(last) = pause.and_then(|pause| sight.view.paused_since(pause, now)) {
-                        refused.push(self.refused(choice, &Room::TooSoon(last), 0, sights)?);
+                    if let Some(last) = pause.and_then(|pause| seen.view.paused_since(pause, now)) {
+                        refused.push(self.refused(choice, &Room::TooSoon(last), 0, views)?);
                     }
                 }
                 if refused.is_empty() {
@@ -82,12 +82,12 @@ impl<'c> Wants<'c> {
     /// choice for the first demands.
     fn choose(
         demands: &[Options<'c>],
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
         now: SystemTime,
         picked: &mut Vec<ClaimOnTable<'c>>,
     ) -> Result<bool, KeeperError> {
         let Some((options, demands)) = demands.split_first() else { return Ok(true) };
-        let joined = Self::joined(options, sights, now, picked)?;
+        let joined = Self::joined(options, views, now, picked)?;
         let in_order = options.alternatives().enumerate().filter(|(index, _)| Some(*index) != joined);
         let first = joined.and_then(|joined| options.alternatives().nth(joined));
         for choices in first.into_iter().chain(in_order.map(|(_, choices)| choices)) {
@@ -95,9 +95,9 @@ impl<'c> Wants<'c> {
             picked.extend(choices);
             let mut can_be_had = true;
             for choice in choices {
-                can_be_had = can_be_had && Self::can_be_had(choice, sights, now, picked)?;
+                can_be_had = can_be_had && Self::can_be_had(choice, views, now, picked)?;
             }
-            if can_be_had && Self::choose(demands, sights, now, picked)? {
+            if can_be_had && Self::choose(demands, views, now, picked)? {
                 return Ok(true);
             }
             picked.truncate(before);
@@ -109,7 +109,7 @@ impl<'c> Wants<'c> {
     /// that need new slots.
     fn joined(
         options: &Options<'c>,
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
         now: SystemTime,
         picked: &[ClaimOnTable<'c>],
     ) -> Result<Option<usize>, KeeperError> {
@@ -120,9 +120,9 @@ impl<'c> Wants<'c> {
             let together: Vec<ClaimOnTable<'c>> = picked.iter().chain(choices).copied().collect();
             for choice in choices {
                 let terms = terms_on(choice.table, &together);
-                let sight = sights.get_mut(&choice.table).filter(|_| terms.group.is_some());
-                let Some(sight) = sight else { continue 'alternatives };
-                match room(choice.claim, &terms, sight, now)? {
+                let seen = views.get_mut(&choice.table).filter(|_| terms.group.is_some());
+                let Some(seen) = seen else { continue 'alternatives };
+                match room(choice.claim, &terms, seen, now)? {
                     Room::Free(seats) if seats.free.is_empty() => {}
                     _ => continue 'alternatives,
                 }
@@ -134,13 +134,13 @@ impl<'c> Wants<'c> {
 
     fn can_be_had(
         choice: &ClaimOnTable<'c>,
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
         now: SystemTime,
         picked: &[ClaimOnTable<'c>],
     ) -> Result<bool, KeeperError> {
-        let Some(sight) = sights.get_mut(&choice.table) else { return Ok(true) };
+        let Some(seen) = views.get_mut(&choice.table) else { return Ok(true) };
         let terms = terms_on(choice.table, picked);
-        let is_free = matches!(room(choice.claim, &terms, sight, now)?, Room::Free(_));
+        let is_free = matches!(room(choice.claim, &terms, seen, now)?, Room::Free(_));
         Ok(is_free || choice.claim.amount.admit == Admit::Unenforced)
     }
 
@@ -148,7 +148,7 @@ impl<'c> Wants<'c> {
     /// separately but not together.
     fn blocked(
         &self,
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
         now: SystemTime,
         choices_too: bool,
     ) -> Result<Blocked<'c>, KeeperError> {
@@ -157,9 +157,9 @@ impl<'c> Wants<'c> {
             let count = options.alternatives().count();
             let mut alternatives = Vec::new();
             for choices in options.alternatives() {
-                let mut refused = self.refused_of(choices, sights, now, false)?;
+                let mut refused = self.refused_of(choices, views, now, false)?;
                 if refused.is_empty() && choices_too && count > 1 {
-                    refused = self.refused_of(choices, sights, now, true)?;
+                    refused = self.refused_of(choices, views, now, true)?;
                 }
                 if refused.is_empty() {
                     break;
@@ -179,19 +179,19 @@ impl<'c> Wants<'c> {
     fn refused_of(
         &self,
         choices: &[ClaimOnTable<'c>],
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
         now: SystemTime,
         choices_too: bool,
     ) -> Result<Vec<Refused<'c>>, KeeperError> {
         let mut refused = Vec::new();
         for choice in choices {
-            let (room, reach) = match self.room_beside(choices, choice, sights, now)? {
+            let (room, reach) = match self.room_beside(choices, choice, views, now)? {
                 Some((Room::Free(_), reach)) if choices_too => (Room::Full, reach),
                 None | Some((Room::Free(_), _)) => continue,
                 Some(_) if choice.claim.amount.admit == Admit::Unenforced => continue,
                 Some(found) => found,
             };
-            refused.push(self.refused(choice, &room, reach, sights)?);
+            refused.push(self.refused(choice, &room, reach, views)?);
         }
         Ok(refused)
     }
@@ -201,10 +201,10 @@ impl<'c> Wants<'c> {
     pub fn room_for(
         &self,
         choice: &ClaimOnTable<'c>,
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
         now: SystemTime,
     ) -> Result<Option<(Room, u64)>, KeeperError> {
-        self.room_beside(&[*choice], choice, sights, now)
+        self.room_beside(&[*choice], choice, views, now)
     }
 
     /// The same, but considers the claims that must be met together with it.
@@ -212,14 +212,14 @@ impl<'c> Wants<'c> {
         &self,
         beside: &[ClaimOnTable<'c>],
         choice: &ClaimOnTable<'c>,
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
         now: SystemTime,
     ) -> Result<Option<(Room, u64)>, KeeperError> {
-        let Some(sight) = sights.get_mut(&choice.table) else { return Ok(None) };
+        let Some(seen) = views.get_mut(&choice.table) else { return Ok(None) };
         let mut together: Vec<ClaimOnTable<'c>> = self.single().collect();
         together.extend(beside);
         let terms = terms_on(choice.table, &together);
-        Ok(Some((room(choice.claim, &terms, sight, now)?, terms.reach())))
+        Ok(Some((room(choice.claim, &terms, seen, now)?, terms.reach())))
     }
 
     fn refused(
@@ -227,7 +227,7 @@ impl<'c> Wants<'c> {
         choice: &ClaimOnTable<'c>,
         room: &Room,
         reach: u64,
-        sights: &mut Sights<'_>,
+        views: &mut TableViews<'_>,
     ) -> Result<Refused<'c>, KeeperError> {
         let table = self.table(choice.table);
         let reason = match room {
@@ -235,10 +235,10 @@ impl<'c> Wants<'c> {
             Room::TooSoon(last) => Reason::TooSoon { last: *last, uid: table.who_started(*last)? },
             Room::Behind => Reason::Full(Full::of(table, None, true)),
             Room::Free(_) | Room::Closed | Room::Full | Room::Kept => {
-                let sight = sights.get(&choice.table);
-                let look = sight.and_then(|sight| sight.view.look());
+                let seen = views.get(&choice.table);
+                let look = seen.and_then(|seen| seen.view.look());
                 let mut full = Full::of(table, look.cloned(), false);
-                full.outside = sight.map_or(0, |sight| sight.outside);
+                full.outside = seen.map_or(0, |seen| seen.outside);
                 Reason::Full(full)
             }
         };

@@ -53,11 +53,11 @@ pub fn at_once<'c>(
 ) -> Result<AtOnce<'c>, KeeperError> {
     let mut acquisition = Acquisition::open(demands, asker, &place.tables)?;
     place.keep(&acquisition.wants);
-    let standpoint = match place.number {
-        Some(_) => place.standpoint(asker),
+    let position = match place.number {
+        Some(_) => place.position(asker),
         None => QueuePosition::newcomer(asker.generation, None),
     };
-    let (decided, locked) = acquisition.attempt(standpoint, Duration::ZERO)?;
+    let (decided, locked) = acquisition.attempt(position, Duration::ZERO)?;
     let mut blocked = match decided {
         Decided::Granted(grant) => {
             // A launch that is in no queue keeps no table open: the next look may find another one under the
@@ -69,9 +69,9 @@ pub fn at_once<'c>(
         }
         Decided::Blocked(blocked) => blocked,
     };
-    let is_first = !blocked.is_final() && has_nobody_ahead(&acquisition, standpoint, &blocked)?;
+    let is_first = !blocked.is_final() && has_nobody_ahead(&acquisition, position, &blocked)?;
     place.waits(asker).mark(&acquisition.wants, &mut blocked)?;
-    if !asker.keepers.memory.kin().is_nobody() {
+    if !asker.keepers.memory.ancestry().is_nobody() {
         blocked.look_for_ancestors(&asker.keepers)?;
     }
     let waits = !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline);
@@ -88,11 +88,11 @@ pub fn at_once<'c>(
 
 fn has_nobody_ahead(
     acquisition: &Acquisition<'_, '_>,
-    standpoint: QueuePosition<'_>,
+    position: QueuePosition<'_>,
     blocked: &Blocked<'_>,
 ) -> Result<bool, KeeperError> {
     for line in blocked.unmet.iter().flat_map(Unmet::claims).filter_map(|refused| refused.line) {
-        if line.is_behind || acquisition.nearest_ahead(&line, standpoint)?.is_some() {
+        if line.is_behind || acquisition.nearest_ahead(&line, position)?.is_some() {
             return Ok(false);
         }
     }

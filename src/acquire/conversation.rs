@@ -170,7 +170,7 @@ impl Conversation {
             let answer = client.borrow_mut().answer_until(listening.until);
             let answer = match answer {
                 Ok(Some(answer)) => answer,
-                Ok(None) => match listening.go_on(&mut client.borrow_mut(), deadline) {
+                Ok(None) => match listening.advance(&mut client.borrow_mut(), deadline) {
                     Ok(()) => continue,
                     Err(error) => return Ok(Asked::Lost(error)),
                 },
@@ -297,7 +297,7 @@ impl Listening {
     }
 
     /// Nothing came until it was time.
-    fn go_on(&mut self, client: &mut Client, deadline: Option<Instant>) -> Result<(), AgentError> {
+    fn advance(&mut self, client: &mut Client, deadline: Option<Instant>) -> Result<(), AgentError> {
         let now = Instant::now();
         let is_over = deadline.is_some_and(|deadline| deadline <= now);
         let is_silent = self.stands.is_none() || self.is_leaving || self.until > now;

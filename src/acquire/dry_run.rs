@@ -4,8 +4,8 @@
 use std::time::SystemTime;
 
 use super::{
-    AcquireContext, Allocation, Clocks, QueuePosition, Refusal, Room, Sights, TableView, WaitCheck, Wants,
-    room::room,
+    AcquireContext, Allocation, Clocks, QueuePosition, Refusal, Room, TableView, TableViews, WaitCheck,
+    Wants, room::room,
 };
 use crate::{
     judge::terms::{Claim, Demand, Location, Terms},
@@ -83,37 +83,37 @@ pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Dry
 /// Whether a launch with these terms that comes now would be refused because others wait. Every launch asks
 /// this of a table; here it is for listings.
 pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<bool, KeeperError> {
-    let mut sight = TableView::of(table, QueuePosition::newcomer(generation, None), std::iter::empty())?;
-    Ok(sight.room(terms)? == Room::Behind)
+    let mut seen = TableView::of(table, QueuePosition::newcomer(generation, None), std::iter::empty())?;
+    Ok(seen.room(terms)? == Room::Behind)
 }
 
 type Looked<'c> = (Vec<Prospect<'c>>, Option<Refusal<'c>>);
 
 fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Looked<'c>, KeeperError> {
     let wants = Wants::open(demands, |claim| asker.keepers.look(claim))?;
-    let mut sights = Sights::new();
+    let mut views = TableViews::new();
     for (id, table) in &wants.tables {
         let AcquireContext { launch, keepers, .. } = asker;
         if launch.ancestors.is_empty() || !table.could_join(&wants.claims_on(*id), launch, keepers)? {
             let generation = wants.generation_on(*id, asker.generation);
             let newcomer = QueuePosition::newcomer(generation, None);
-            sights.insert(*id, TableView::of(table, newcomer, wants.all_on(*id))?);
+            views.insert(*id, TableView::of(table, newcomer, wants.all_on(*id))?);
         }
     }
     let now = SystemTime::now();
     let mut prospects = Vec::new();
     for choice in wants.choices() {
-        let room = wants.room_for(choice, &mut sights, now)?.map(|(room, _)| room);
-        let outside = sights.get(&choice.table).map_or(0, |sight| sight.outside);
+        let room = wants.room_for(choice, &mut views, now)?.map(|(room, _)| room);
+        let outside = views.get(&choice.table).map_or(0, |seen| seen.outside);
         let found = Found::of(wants.table(choice.table), room, outside)?;
         prospects.push(Prospect { claim: choice.claim, found: Ok(found) });
     }
-    let refusal = match wants.deliberate(&mut sights, now)? {
+    let refusal = match wants.deliberate(&mut views, now)? {
         Allocation::Start(_) | Allocation::Disturbed => None,
         Allocation::Blocked(mut blocked) => {
-            let standpoint = QueuePosition::newcomer(asker.generation, None);
+            let position = QueuePosition::newcomer(asker.generation, None);
             WaitCheck {
-                standpoint,
+                position,
                 is_new: true,
                 uid: asker.launch.uid,
                 clocks: &Clocks::default(),
@@ -130,9 +130,9 @@ fn alone<'c>(claim: &'c Claim<'c>, asker: &AcquireContext<'_>) -> Prospect<'c> {
     let found = asker.keepers.look(claim).and_then(|table| {
         let terms = Terms::merge([&claim.amount]).unwrap_or_default();
         let newcomer = QueuePosition::newcomer(asker.generation, None);
-        let mut sight = TableView::of(&table, newcomer, std::iter::once(claim))?;
-        let room = room(claim, &terms, &mut sight, SystemTime::now())?;
-        Found::of(&table, Some(room), sight.outside)
+        let mut seen = TableView::of(&table, newcomer, std::iter::once(claim))?;
+        let room = room(claim, &terms, &mut seen, SystemTime::now())?;
+        Found::of(&table, Some(room), seen.outside)
     });
     Prospect { claim, found: found.map_err(|error| error.to_string()) }
 }

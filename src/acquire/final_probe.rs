@@ -19,11 +19,11 @@ impl FinalProbe {
         &mut self,
         acquisition: &Acquisition<'c, '_>,
         blocked: &mut Blocked<'c>,
-        standpoint: QueuePosition<'_>,
+        position: QueuePosition<'_>,
         endings: &mut Endings<'c>,
     ) -> Result<bool, KeeperError> {
         if self.looked <= LOOKS && blocked.is_by_others_alone()? {
-            if !acquisition.look_ahead(blocked, standpoint)? {
+            if !acquisition.look_ahead(blocked, position)? {
                 self.sleep();
                 return Ok(true);
             }
@@ -37,7 +37,7 @@ impl FinalProbe {
             return Ok(false);
         }
         endings.sleep(LOOK)?;
-        endings.go_on(acquisition.asker)?;
+        endings.advance(acquisition.asker)?;
         Ok(true)
     }
 
@@ -82,11 +82,11 @@ impl FinalProbe {
         }
         refusing.lines = claims().filter_map(|refused| refused.line).collect();
         if is_all {
-            return self.goes_on(acquisition, refusing, waits.standpoint, endings);
+            return self.goes_on(acquisition, refusing, waits.position, endings);
         }
         if self.looked <= LOOKS
             && refusing.is_by_others_alone()?
-            && !acquisition.look_ahead(refusing, waits.standpoint)?
+            && !acquisition.look_ahead(refusing, waits.position)?
         {
             self.sleep();
             return Ok(true);

@@ -133,13 +133,13 @@ pub struct QueuePosition<'a> {
     /// The policy that its limits come from.
     pub generation: u16,
     /// The waiters that it knows to be silent; none if it has not checked.
-    pub looks: Option<&'a LivenessTracker>,
+    pub liveness: Option<&'a LivenessTracker>,
 }
 
 impl<'a> QueuePosition<'a> {
     /// The position of a launch that does not wait.
-    pub fn newcomer(generation: u16, looks: Option<&'a LivenessTracker>) -> Self {
-        Self { number: None, generation, looks }
+    pub fn newcomer(generation: u16, liveness: Option<&'a LivenessTracker>) -> Self {
+        Self { number: None, generation, liveness }
     }
 
     /// The youngest launch that a launch with this reach may not overtake.
@@ -195,7 +195,7 @@ impl<'a> QueuePosition<'a> {
         if class.passes(older.class) || stopped.has(table, older) {
             return Ok(true);
         }
-        self.looks.map_or(Ok(false), |looks| looks.is_silent(table, older))
+        self.liveness.map_or(Ok(false), |liveness| liveness.is_silent(table, older))
     }
 }
 

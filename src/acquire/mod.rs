@@ -38,7 +38,7 @@ pub use self::{
     liveness::{LOOK, LOOKS, LivenessTracker, QueuePosition, Sign},
     place_in_line::{PlaceInLine, Stood},
     refusal::{Alternative, Full, Line, Reason, Refusal, Refused, Unmet},
-    room::{Room, Sights, TableView},
+    room::{Room, TableView, TableViews},
     too_late::{Endings, Eviction, Known},
     unwaited::Unwaited,
     waiting::{Waiting, Watch, acquire, acquire_at_once, acquire_in_turn},

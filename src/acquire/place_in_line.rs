@@ -34,7 +34,7 @@ pub struct PlaceInLine {
     pub(super) places: Vec<Place>,
     /// Open while the launch waits: closing one would give up the position in it.
     pub(super) tables: Vec<Table>,
-    pub(super) looks: LivenessTracker,
+    pub(super) liveness: LivenessTracker,
     /// How long it has waited in each of its queues.
     pub(super) clocks: Clocks,
     /// Queues that it found full when it came.
@@ -71,7 +71,7 @@ impl PlaceInLine {
 
     pub(super) fn waits(&self, asker: &AcquireContext<'_>) -> WaitCheck<'_> {
         WaitCheck {
-            standpoint: self.standpoint(asker),
+            position: self.position(asker),
             is_new: self.is_new(),
             uid: asker.launch.uid,
             clocks: &self.clocks,
@@ -88,8 +88,8 @@ impl PlaceInLine {
         !self.places.is_empty()
     }
 
-    pub(super) fn standpoint(&self, asker: &AcquireContext<'_>) -> QueuePosition<'_> {
-        QueuePosition { number: self.number, generation: asker.generation, looks: Some(&self.looks) }
+    pub(super) fn position(&self, asker: &AcquireContext<'_>) -> QueuePosition<'_> {
+        QueuePosition { number: self.number, generation: asker.generation, liveness: Some(&self.liveness) }
     }
 
     /// How long it waits for the locks of tables at a time.

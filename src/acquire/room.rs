@@ -54,13 +54,13 @@ impl Room {
 pub fn room(
     claim: &Claim<'_>,
     terms: &Terms,
-    sight: &mut TableView<'_>,
+    seen: &mut TableView<'_>,
     now: SystemTime,
 ) -> Result<Room, KeeperError> {
-    let paused = claim.enforced_pause().and_then(|pause| sight.view.paused_since(pause, now));
+    let paused = claim.enforced_pause().and_then(|pause| seen.view.paused_since(pause, now));
     match paused {
         Some(last) => Ok(Room::TooSoon(last)),
-        None => sight.room(terms),
+        None => seen.room(terms),
     }
 }
 
@@ -69,7 +69,7 @@ pub struct TableView<'t> {
     /// What is known of the table.
     pub view: View<'t>,
     table: &'t Table,
-    standpoint: QueuePosition<'t>,
+    position: QueuePosition<'t>,
     /// Where there was room. The state of a table cannot change while the table is locked. But an older
     /// launch can respond again at any moment, and then it is not passed over. So an answer that was given
     /// once is kept.
@@ -83,20 +83,20 @@ pub struct TableView<'t> {
 }
 
 /// The tables that a launch needs and does not share with an ancestor.
-pub type Sights<'t> = BTreeMap<TableId, TableView<'t>>;
+pub type TableViews<'t> = BTreeMap<TableId, TableView<'t>>;
 
 impl<'t> TableView<'t> {
     /// Looks at a table for these claims. Older launches in its queue come first.
     pub fn of(
         table: &'t Table,
-        standpoint: QueuePosition<'t>,
+        position: QueuePosition<'t>,
         claims: impl Iterator<Item = &'t Claim<'t>>,
     ) -> Result<Self, KeeperError> {
         let measured = claims.filter_map(|claim| Some((claim, claim.outside.as_ref()?)));
         // What root has measured comes before what a user has.
         let beside = measured.min_by_key(|(_, outside)| outside.owner);
         let (promised, sample) = (Vec::new(), None);
-        Ok(Self { view: table.view()?, table, standpoint, promised, beside, sample, outside: 0 })
+        Ok(Self { view: table.view()?, table, position, promised, beside, sample, outside: 0 })
     }
 
     /// Whether these terms can be met now. Once they could, the answer stays the same.
@@ -132,7 +132,7 @@ impl<'t> TableView<'t> {
                 return Ok(Err(Room::Never));
             }
             if !self.view.is_quiet(terms)?
-                && self.standpoint.nearest_ahead(self.table, terms.reach())?.is_some()
+                && self.position.nearest_ahead(self.table, terms.reach())?.is_some()
             {
                 return Ok(Err(Room::Behind));
             }
@@ -165,7 +165,7 @@ impl<'t> TableView<'t> {
         if outside.when_stale == WhenStale::Ignore || terms.admit == Admit::Unenforced {
             return self.view.vacancy(terms);
         }
-        if self.standpoint.number.is_some() {
+        if self.position.number.is_some() {
             return Ok(Vacancy::Full);
         }
         Err(KeeperError::Outside(unknown.to_string()))

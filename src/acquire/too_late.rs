@@ -165,7 +165,7 @@ impl<'c> Endings<'c> {
         // Holders that cannot be ended are named nevertheless.
         let has_begun = self.begin_with_all(chosen, asker);
         if makes_room {
-            self.go_on(asker)?;
+            self.advance(asker)?;
         }
         Ok(has_begun && makes_room)
     }
@@ -208,9 +208,9 @@ impl<'c> Endings<'c> {
     }
 
     /// Sends the signals that are due, and checks which holders have ended.
-    pub fn go_on(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+    pub fn advance(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for mut running in std::mem::take(&mut self.running) {
-            match running.table.go_on(&mut running.ending)? {
+            match running.table.advance(&mut running.ending)? {
                 Some(fate) => self.has_become(running.claim, running.overdue, fate, asker),
                 None => self.running.push(running),
             }
@@ -222,7 +222,7 @@ impl<'c> Endings<'c> {
     /// launch, or another launch ends them.
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for running in std::mem::take(&mut self.running) {
-            if let Some(fate) = running.table.has_let_go(&running.ending)? {
+            if let Some(fate) = running.table.has_released(&running.ending)? {
                 self.has_become(running.claim, running.overdue, fate, asker);
             }
         }

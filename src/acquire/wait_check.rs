@@ -8,7 +8,7 @@ use crate::keeper::{KeeperError, TableId, Waiter};
 /// The facts about a launch that decide how long and where it may wait.
 #[derive(Clone, Copy)]
 pub(super) struct WaitCheck<'a> {
-    pub(super) standpoint: QueuePosition<'a>,
+    pub(super) position: QueuePosition<'a>,
     /// Whether it waits in no queue yet, although it may have a number. A launch that has waited in one joins
     /// every other.
     pub(super) is_new: bool,
@@ -77,16 +77,16 @@ impl WaitCheck<'_> {
         waiters: &'w [Waiter],
     ) -> Result<Vec<&'w Waiter>, KeeperError> {
         let Some(line) = refused.line else { return Ok(Vec::new()) };
-        let generation = wants.generation_on(line.table, self.standpoint.generation);
+        let generation = wants.generation_on(line.table, self.position.generation);
         // A launch that begins to wait does so behind all others, whenever it came.
-        let number = self.standpoint.number.filter(|_| !self.is_new);
-        let standpoint = QueuePosition { number, generation, ..self.standpoint };
-        standpoint.all_ahead(wants.table(line.table), line.reach, waiters)
+        let number = self.position.number.filter(|_| !self.is_new);
+        let position = QueuePosition { number, generation, ..self.position };
+        position.all_ahead(wants.table(line.table), line.reach, waiters)
     }
 
     /// Checks the waiters of a full queue, and returns whether enough of them are alive.
     pub(super) fn are_alive(&self, wants: &Wants<'_>, refused: &Refused<'_>) -> Result<bool, KeeperError> {
-        let (Some(looks), Some(Unwaited::Queue { most, .. })) = (self.standpoint.looks, refused.unwaited)
+        let (Some(liveness), Some(Unwaited::Queue { most, .. })) = (self.position.liveness, refused.unwaited)
         else {
             return Ok(true);
         };
@@ -94,7 +94,7 @@ impl WaitCheck<'_> {
         let waiters = table.all_waiters()?;
         let mut alive = 0;
         for waiter in self.ahead(wants, refused, &waiters)? {
-            alive += usize::from(looks.look(table, waiter)? == Sign::Alive);
+            alive += usize::from(liveness.look(table, waiter)? == Sign::Alive);
         }
         Ok(alive >= most as usize)
     }

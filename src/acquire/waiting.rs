@@ -104,7 +104,7 @@ pub fn acquire_in_turn<'c>(
     loop {
         place.keep(&acquisition.wants);
         let (mut blocked, is_stuck) = match acquisition
-            .attempt(place.standpoint(asker), place.patience(earlier(place.over, deadline)))
+            .attempt(place.position(asker), place.patience(earlier(place.over, deadline)))
         {
             Ok((Decided::Granted(grant), locked)) => {
                 // Without the locks, no process ever sees it both in the queue and with its slots.
@@ -201,7 +201,7 @@ fn may_go_on(
         if acquisition.wants.shares(line.table)? {
             return Ok(true);
         }
-        let ahead = acquisition.nearest_ahead(line, place.standpoint(acquisition.asker))?;
+        let ahead = acquisition.nearest_ahead(line, place.position(acquisition.asker))?;
         let is_slept_behind = behind.is_some_and(|(other, _)| other.table == line.table);
         match (ahead, behind) {
             (None, _) => return Ok(true),
@@ -247,7 +247,7 @@ impl<'c> Rest<'c> {
         let mut has_left = false;
         // If it is stuck, there is nothing to see.
         for line in blocked.lines.iter().filter(|_| !is_stuck) {
-            match acquisition.nearest_ahead(line, place.standpoint(asker))? {
+            match acquisition.nearest_ahead(line, place.position(asker))? {
                 Some(ahead) => behind = behind.or(Some((*line, ahead))),
                 // The launches ahead have left, and only they kept this one from the free slots.
                 None if line.is_behind => has_left = true,
@@ -274,7 +274,7 @@ impl<'c> Rest<'c> {
                 wants.table(line.table).sleep_behind(ahead, longest)? == Woken::Left
             } else {
                 self.watched.sleep(&self.endings, longest)?;
-                self.endings.go_on(asker)?;
+                self.endings.advance(asker)?;
                 true
             };
             let is_second_over = self.next_look <= Instant::now();
@@ -282,7 +282,7 @@ impl<'c> Rest<'c> {
                 self.next_look = Instant::now() + LOOK;
                 self.has_looked = true;
                 place.beat()?;
-                acquisition.look_ahead(blocked, place.standpoint(asker))?;
+                acquisition.look_ahead(blocked, place.position(asker))?;
                 if !is_over && tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -343,10 +343,10 @@ pub fn acquire<'c>(
     asker: &AcquireContext<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
     let mut acquisition = Acquisition::open(demands, asker, &[])?;
-    let (looks, clocks) = (LivenessTracker::default(), Clocks::default());
+    let (liveness, clocks) = (LivenessTracker::default(), Clocks::default());
     let (mut endings, mut last_look, begun) = (Endings::default(), FinalProbe::default(), Instant::now());
     loop {
-        let newcomer = QueuePosition::newcomer(asker.generation, Some(&looks));
+        let newcomer = QueuePosition::newcomer(asker.generation, Some(&liveness));
         let (decided, locked) = match acquisition.attempt(newcomer, PATIENCE) {
             Err(error) if error.is_crowded() && begun.elapsed() < LONGEST_PATIENCE => continue,
             attempted => attempted?,
@@ -362,7 +362,7 @@ pub fn acquire<'c>(
         if !blocked.is_final() && last_look.goes_on(&acquisition, &mut blocked, newcomer, &mut endings)? {
             continue;
         }
-        WaitCheck { standpoint: newcomer, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
+        WaitCheck { position: newcomer, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
             .mark(&acquisition.wants, &mut blocked)?;
         endings.tell(&mut blocked);
         return Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }));
@@ -376,12 +376,12 @@ pub fn acquire_at_once<'c>(
     asker: &AcquireContext<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
     let mut acquisition = Acquisition::open(demands, asker, &[])?;
-    let standpoint = QueuePosition::newcomer(asker.generation, None);
-    match acquisition.attempt(standpoint, PATIENCE)?.0 {
+    let position = QueuePosition::newcomer(asker.generation, None);
+    match acquisition.attempt(position, PATIENCE)?.0 {
         Decided::Granted(grant) => Ok(Outcome::Granted(grant)),
         Decided::Blocked(mut blocked) => {
             let clocks = Clocks::default();
-            WaitCheck { standpoint, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
+            WaitCheck { position, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
                 .mark(&acquisition.wants, &mut blocked)?;
             Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }))
         }

@@ -69,8 +69,8 @@ fn look_once<'c>(
     others: &'c [Demand<'c>],
     asker: &AcquireContext<'_>,
 ) -> Result<Option<Grant<'c>>, KeeperError> {
-    let looks = LivenessTracker::default();
-    let newcomer = QueuePosition::newcomer(asker.generation, Some(&looks));
+    let liveness = LivenessTracker::default();
+    let newcomer = QueuePosition::newcomer(asker.generation, Some(&liveness));
     let (decided, _locked) = Acquisition::open(others, asker, &[])?.attempt(newcomer, PATIENCE)?;
     Ok(match decided {
         Decided::Granted(grant) => Some(grant),

@@ -104,7 +104,7 @@ impl RunningEviction {
 
     /// Requests the next signal, if it is due, and reads the result of the previous one. Returns the outcome
     /// if nothing more can be done.
-    pub(super) fn go_on(&mut self, holding: &Holding, evictor: &Evictor) -> Option<EvictionOutcome> {
+    pub(super) fn advance(&mut self, holding: &Holding, evictor: &Evictor) -> Option<EvictionOutcome> {
         if let Some((signal, attempt)) = &self.attempt {
             let (signal, sent) = (*signal, attempt.answer()?);
             self.attempt = None;

@@ -185,7 +185,7 @@ impl Table {
     ) -> Result<Option<Held>, KeeperError> {
         Ok(match self {
             Self::File(file) => held::join(file, claims, launch, keepers.inherited)?.map(Held::File),
-            Self::Memory(table) => table.join(claims, launch, keepers.memory.kin()).map(Held::Memory),
+            Self::Memory(table) => table.join(claims, launch, keepers.memory.ancestry()).map(Held::Memory),
         })
     }
 
@@ -198,7 +198,7 @@ impl Table {
     ) -> Result<bool, KeeperError> {
         Ok(match self {
             Self::File(file) => held::could_join(file, claims, launch, keepers.inherited)?,
-            Self::Memory(table) => table.slots_to_join(claims, launch, keepers.memory.kin()).is_some(),
+            Self::Memory(table) => table.slots_to_join(claims, launch, keepers.memory.ancestry()).is_some(),
         })
     }
 
@@ -207,7 +207,7 @@ impl Table {
         Ok(match self {
             Self::File(file) => {
                 let mut look = seen.unwrap_or_else(Look::at_slots);
-                let extent = look.go_on(file, u64::MAX, means)?;
+                let extent = look.advance(file, u64::MAX, means)?;
                 (look.occupancy(), extent == Extent::All)
             }
             Self::Memory(table) => (table.occupancy(), true),
@@ -252,7 +252,7 @@ impl Table {
     ) -> Result<bool, KeeperError> {
         let file = match self {
             Self::File(file) => file,
-            Self::Memory(table) => return Ok(table.is_held_by_kin(occupancy, keepers.memory.kin())),
+            Self::Memory(table) => return Ok(table.is_held_by_ancestor(occupancy, keepers.memory.ancestry())),
         };
         let lineage: Vec<i32> = process::own_lineage().collect();
         let is_strange = |span: &Span| span.pid.is_some_and(|pid| !lineage.contains(&pid));
@@ -311,17 +311,17 @@ impl Table {
     }
 
     /// Sends the next signal, if that is due. Returns the outcome of the holder once it is certain.
-    pub fn go_on(&self, ending: &mut Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
+    pub fn advance(&self, ending: &mut Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
         Ok(match self {
-            Self::File(file) => ending.go_on(file)?,
+            Self::File(file) => ending.advance(file)?,
             Self::Memory(_) => Some(EvictionOutcome::NotPermitted),
         })
     }
 
     /// The outcome of a holder that is being ended, if it has released its slot.
-    pub fn has_let_go(&self, ending: &Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
+    pub fn has_released(&self, ending: &Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
         Ok(match self {
-            Self::File(file) => ending.has_let_go(file)?,
+            Self::File(file) => ending.has_released(file)?,
             Self::Memory(_) => Some(EvictionOutcome::NotPermitted),
         })
     }

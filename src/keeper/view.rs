@@ -66,7 +66,7 @@ impl View<'_> {
 
     /// Corrects wrong notes of the table that this check has found, if they would mislead others. The table
     /// has to be locked.
-    pub fn mend(&mut self) -> Result<(), KeeperError> {
+    pub fn repair(&mut self) -> Result<(), KeeperError> {
         match self {
             Self::File(view) => Ok(view.mend_hint()?),
             Self::Memory(_) => Ok(()),

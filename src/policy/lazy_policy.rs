@@ -283,14 +283,14 @@ impl RelevantInputs {
 
 impl Policy {
     /// The inputs that it uses, or may use.
-    pub fn looks(&self) -> RelevantInputs {
+    pub fn relevant_inputs(&self) -> RelevantInputs {
         let selectors =
             self.rules.iter().flat_map(|rule| std::iter::once(&rule.selectors).chain(&rule.except));
         let mut terms = self.rules.iter().flat_map(|rule| &rule.acquire).flat_map(Acquisition::terms);
-        let looks = selectors.map(of_selectors).fold(RelevantInputs::default(), RelevantInputs::or);
-        let looks = self.repositories.iter().map(of_repository).fold(looks, RelevantInputs::or);
+        let inputs = selectors.map(of_selectors).fold(RelevantInputs::default(), RelevantInputs::or);
+        let inputs = self.repositories.iter().map(of_repository).fold(inputs, RelevantInputs::or);
         let is_counted = terms.any(|terms| terms.slots_from.is_some());
-        RelevantInputs { arguments: looks.arguments || is_counted, ..looks }
+        RelevantInputs { arguments: inputs.arguments || is_counted, ..inputs }
     }
 
     /// The hours of the day, in the policy's time zone.

@@ -41,7 +41,7 @@ pub(crate) fn all_found(test: &Test) -> Vec<(String, String, Vec<String>)> {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let list = |value: &Value| value.as_array().expect("a list").clone();
     let findings = list(&page["topics"]).into_iter().flat_map(|topic| list(&topic["findings"]));
-    let mend = |finding: &Value| list(&finding["mend"]).iter().map(text).collect();
+    let mend = |finding: &Value| list(&finding["fix"]).iter().map(text).collect();
     findings.map(|finding| (text(&finding["status"]), text(&finding["code"]), mend(&finding))).collect()
 }
 

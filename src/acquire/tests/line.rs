@@ -64,12 +64,12 @@ fn a_waiter_that_beats_is_let_go_first_and_a_silent_one_is_passed_over() {
 fn looks_at_one_moment_are_one_look() {
     let tables = tables().waiting("seats", 1, 0, 3);
     tables.line[0].fall_silent();
-    let (looks, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
+    let (liveness, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
     let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
     for _ in 0..10 {
-        assert_eq!(looks.look(&table, &waiter).expect("a table in memory"), Sign::None);
+        assert_eq!(liveness.look(&table, &waiter).expect("a table in memory"), Sign::None);
     }
-    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(false));
+    assert_eq!(liveness.is_silent(&table, &waiter).ok(), Some(false));
 }
 
 /// The launch may beat again, or another one take its number, before the table is locked.
@@ -77,15 +77,15 @@ fn looks_at_one_moment_are_one_look() {
 fn a_heartbeat_before_the_last_look_prevents_overtaking() {
     let mut tables = tables().waiting("seats", 1, 0, 3);
     tables.line[0].fall_silent();
-    let (looks, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
+    let (liveness, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
     let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
-    while looks.look(&table, &waiter).expect("a table in memory") != Sign::Silent {
+    while liveness.look(&table, &waiter).expect("a table in memory") != Sign::Silent {
         thread::sleep(LOOK);
     }
-    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(true));
+    assert_eq!(liveness.is_silent(&table, &waiter).ok(), Some(true));
     tables.line.clear();
     let _beats = tables.waiting("seats", 1, 0, 3);
-    assert_eq!(looks.is_silent(&table, &waiter).ok(), Some(false));
+    assert_eq!(liveness.is_silent(&table, &waiter).ok(), Some(false));
 }
 
 #[test]

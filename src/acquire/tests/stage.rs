@@ -101,8 +101,8 @@ impl Tables {
     pub(super) fn attempt<'c>(&self, demands: &'c [Demand<'c>]) -> Result<Grant<'c>, Blocked<'c>> {
         self.asks(|asker| {
             let mut acquisition = Acquisition::open(demands, asker, &[]).expect("tables in memory");
-            let standpoint = QueuePosition::newcomer(asker.generation, None);
-            match acquisition.attempt(standpoint, PATIENCE).expect("tables in memory").0 {
+            let position = QueuePosition::newcomer(asker.generation, None);
+            match acquisition.attempt(position, PATIENCE).expect("tables in memory").0 {
                 Decided::Granted(grant) => Ok(grant),
                 Decided::Blocked(blocked) => Err(blocked),
             }

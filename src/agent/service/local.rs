@@ -215,13 +215,13 @@ pub(super) struct Worklist {
     /// Connections whose other end is gone.
     over: BTreeSet<u64>,
     /// Sessions that check again because a holder was ended for them, or may have been.
-    looks: BTreeSet<u64>,
+    to_check: BTreeSet<u64>,
 }
 
 impl Worklist {
     /// Whether there is nothing to do.
     pub(super) fn is_empty(&self) -> bool {
-        self.dirty.is_empty() && self.over.is_empty() && self.looks.is_empty()
+        self.dirty.is_empty() && self.over.is_empty() && self.to_check.is_empty()
     }
 
     /// These tables have changed.
@@ -236,14 +236,14 @@ impl Worklist {
 
     /// These sessions check again.
     pub(super) fn look_again(&mut self, sessions: impl IntoIterator<Item = u64>) {
-        self.looks.extend(sessions);
+        self.to_check.extend(sessions);
     }
 
     /// The next piece of work.
     pub(super) fn next(&mut self) -> Option<Next> {
         let over = self.over.pop_first().map(Next::HangUp);
         let dirty = || self.dirty.pop_first().map(Next::Serve);
-        over.or_else(dirty).or_else(|| self.looks.pop_first().map(Next::Look))
+        over.or_else(dirty).or_else(|| self.to_check.pop_first().map(Next::Look))
     }
 
     /// A connection cannot continue.

@@ -431,7 +431,7 @@ impl Service {
         let tables: Vec<memory::Table> = held.map(|held| held.table().clone()).collect();
         let Some(holding) = self.local.ledger.release(number, has_run) else { return };
         self.local.connections.count(holding.saved.uid, Share::of(&holding), Share::default());
-        self.local.has_let_go(number);
+        self.local.has_released(number);
         if let Some(site) = &mut self.site {
             site.has_ended_by_notice(number, &holding);
         }
@@ -503,7 +503,7 @@ impl Service {
             self.local.look_again(self.local.sessions.evicting());
         }
         while let Some((_, number)) = self.local.sessions.next_timer().filter(is_due) {
-            self.local.go_on_with_evictions(number);
+            self.local.continue_evictions(number);
             self.local.on_timer(number);
             self.run_effects();
         }
@@ -600,7 +600,7 @@ impl Service {
                 }
             }
         }
-        self.local.go_on_with_evictions(number);
+        self.local.continue_evictions(number);
         if let Some(site) = &mut self.site {
             site.reconcile(&mut self.local);
         }
@@ -670,13 +670,13 @@ impl Local {
     }
 
     /// Sends the signals that are due on behalf of a session.
-    fn go_on_with_evictions(&mut self, number: u64) {
+    fn continue_evictions(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
         let (holdings, evictor) = (self.ledger.holdings(), &self.evictor);
         let mut fates = Vec::new();
         session.evictions.retain_mut(|eviction| {
             let fate = match holdings.get(&eviction.holding) {
-                Some(holding) => eviction.go_on(holding, evictor),
+                Some(holding) => eviction.advance(holding, evictor),
                 None => Some(eviction.when_free()),
             };
             fates.extend(fate.map(|fate| (eviction.table.clone(), eviction.overdue.clone(), fate)));
@@ -691,7 +691,7 @@ impl Local {
     fn hear_evictor(&mut self) {
         for number in self.sessions.evicting() {
             if self.sessions.get(&number).is_some_and(Session::is_sending) {
-                self.go_on_with_evictions(number);
+                self.continue_evictions(number);
                 self.on_timer(number);
             }
         }
@@ -713,7 +713,7 @@ impl Local {
     }
 
     /// The slots of a holding are free: the caller that ended it is notified.
-    fn has_let_go(&mut self, holding: u64) {
+    fn has_released(&mut self, holding: u64) {
         for number in self.sessions.evicting() {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
             let gone = session.evictions.extract_if(.., |eviction| eviction.holding == holding);

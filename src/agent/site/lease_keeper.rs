@@ -80,7 +80,7 @@ impl LeaseKeeper {
                 looked = Instant::now();
             }
             self.has_to_look = false;
-            let rest = match self.go_on(&mut written, &mut lease, &mut disputed, is_due) {
+            let rest = match self.advance(&mut written, &mut lease, &mut disputed, is_due) {
                 // A key that another host wrote is left to it for a while.
                 Ok(()) if written.is_none() => self.ttl / THIRD,
                 Ok(()) => self.ttl / (THIRD * THIRD),
@@ -129,12 +129,12 @@ impl LeaseKeeper {
         }
     }
 
-    fn go_on(
+    fn advance(
         &self,
         written: &mut Option<Written>,
         lease: &mut Option<i64>,
         disputed: &mut Option<Instant>,
-        looks: bool,
+        is_checked: bool,
     ) -> Result<(), EtcdError> {
         let Some(known) = *written else {
             if lease.is_none() {
@@ -153,7 +153,7 @@ impl LeaseKeeper {
             *written = Some(self.write(lease)?);
             return Ok(());
         }
-        if !looks {
+        if !is_checked {
             return Ok(());
         }
         let sent = process::since_boot().unwrap_or_default();

@@ -182,7 +182,7 @@ impl Site {
         }
         self.own.places.values_mut().for_each(|place| place.is_unseen = true);
         if let Some(last) = self.own.places.values().map(|place| place.number).max() {
-            self.numbers.go_on_after(last);
+            self.numbers.continue_after(last);
         }
     }
 
@@ -262,7 +262,7 @@ impl Numbers {
     }
 
     /// New numbers at the revision of this one, which is from before the agent failed, are higher.
-    pub(super) fn go_on_after(&mut self, number: u64) {
+    pub(super) fn continue_after(&mut self, number: u64) {
         self.sequence = (number >> HOST_BITS) & ((1 << SEQUENCE_BITS) - 1);
     }
 }
@@ -291,7 +291,7 @@ mod tests {
         let mut before = Numbers::of("lab1");
         let numbers = [before.next(8), before.next(8), before.next(8)];
         let mut after = Numbers::of("lab1");
-        after.go_on_after(numbers[2]);
+        after.continue_after(numbers[2]);
         assert_eq!(after.next(8), before.next(8));
         assert!(can_be_of(numbers[2], 8) && can_be_of(numbers[2], 9));
         assert!(!can_be_of(numbers[2], 7), "the etcd is another one");

@@ -63,7 +63,7 @@ impl Watcher {
     fn run(self) {
         let mut known: Option<Known> = None;
         loop {
-            match self.go_on(&mut known) {
+            match self.advance(&mut known) {
                 Ok(true) => {}
                 Ok(false) => return,
                 Err(trouble) => {
@@ -78,7 +78,7 @@ impl Watcher {
     }
 
     /// One watch, to its end. Returns whether there is a receiver.
-    fn go_on(&self, known: &mut Option<Known>) -> Result<bool, EtcdError> {
+    fn advance(&self, known: &mut Option<Known>) -> Result<bool, EtcdError> {
         if self.is_doubted.swap(false, Ordering::Relaxed) {
             *known = None;
         }

@@ -396,7 +396,7 @@ pub fn end_all(
     }
     while !running.is_empty() {
         for (overdue, mut ending) in std::mem::take(&mut running) {
-            match ending.go_on(file)? {
+            match ending.advance(file)? {
                 Some(fate) => told(&overdue, fate),
                 None => running.push((overdue, ending)),
             }
@@ -450,7 +450,7 @@ impl Ending {
 
     /// Checks whether it has ended, and sends the next signal if that is due. Proves each time that the
     /// process is still the job.
-    pub fn go_on(&mut self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
+    pub fn advance(&mut self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
         loop {
             if self.job.process().has_ended() {
                 return self.left_behind(file).map(Some);
@@ -513,7 +513,7 @@ impl Ending {
     }
 
     /// Its outcome, if it has released its slot: a process releases its locks a moment before it has ended.
-    pub fn has_let_go(&self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
+    pub fn has_released(&self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
         let pid = Some(self.job.process().pid());
         let is_its_own = |lock: &Conflict| {
             lock.pid == pid && Guardian::of(&lock.bytes).is_some_and(|guardian| guardian.slot == self.slot)

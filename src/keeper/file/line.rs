@@ -154,7 +154,7 @@ pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Heartbeat>, Repos
 /// All waiters, oldest first, as far as a bounded amount of work shows them.
 pub fn waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
     let mut look = Look::at(standing_bytes(1, LAST_NUMBER));
-    look.go_on(file, u64::MAX, Means::All)?;
+    look.advance(file, u64::MAX, Means::All)?;
     Ok(in_order(&look))
 }
 
@@ -167,7 +167,7 @@ pub fn wants(file: &LockFile, waiter: &Waiter) -> Result<Option<u64>, Repository
 /// The same for callers that must not overlook any.
 pub fn all_waiters(file: &LockFile) -> Result<Vec<Waiter>, RepositoryError> {
     let mut look = Look::at(standing_bytes(1, LAST_NUMBER));
-    match look.go_on(file, u64::MAX, Means::All)? {
+    match look.advance(file, u64::MAX, Means::All)? {
         Extent::All | Extent::Enough => Ok(in_order(&look)),
         Extent::Cut => Err(too_many(file)),
     }

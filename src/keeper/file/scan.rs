@@ -37,14 +37,14 @@ const STEPS: usize = 32_000_000;
 /// Looks at every slot. The result stays true only while this process holds the mutex.
 pub fn scan(file: &LockFile) -> Result<Occupancy, RepositoryError> {
     let mut look = Look::at_slots();
-    look.go_on(file, u64::MAX, Means::All)?;
+    look.advance(file, u64::MAX, Means::All)?;
     Ok(look.occupancy())
 }
 
 /// Every lock on some bytes of a file, each byte once.
 pub(super) fn locks_within(file: &LockFile, bytes: &Bytes) -> Result<Vec<Conflict>, RepositoryError> {
     let mut look = Look::at(bytes.clone());
-    look.go_on(file, u64::MAX, Means::All)?;
+    look.advance(file, u64::MAX, Means::All)?;
     Ok(look.seen)
 }
 
@@ -132,7 +132,7 @@ impl Look {
     }
 
     /// Looks until this many bytes are seen to be locked.
-    pub fn go_on(&mut self, file: &LockFile, enough: u64, means: Means) -> Result<Extent, RepositoryError> {
+    pub fn advance(&mut self, file: &LockFile, enough: u64, means: Means) -> Result<Extent, RepositoryError> {
         self.straighten();
         let extent = match self.extent {
             _ if self.locked() >= enough => Extent::Enough,

@@ -76,7 +76,7 @@ impl<'file> View<'file> {
         {
             return Ok(Vacancy::Slots(slots));
         }
-        let extent = self.look.go_on(self.file, enough, Means::All)?;
+        let extent = self.look.advance(self.file, enough, Means::All)?;
         self.extent = Some(extent);
         match (extent, terms.admit) {
             (Extent::Enough, _) | (Extent::Cut, Admit::Unenforced) => return Ok(Vacancy::Full),

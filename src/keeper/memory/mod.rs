@@ -21,7 +21,7 @@ pub struct Store {
     tables: Rc<RefCell<BTreeMap<String, Table>>>,
     /// How many there are, with those that have no name.
     count: Rc<Cell<usize>>,
-    kin: Rc<VerifiedAncestry>,
+    ancestry: Rc<VerifiedAncestry>,
     /// The number of tables with names that count for each user.
     accounts: Rc<RefCell<BTreeMap<u32, usize>>>,
 }
@@ -56,7 +56,7 @@ impl Store {
     pub fn table(&self, name: &str) -> Table {
         let mut tables = self.tables.borrow_mut();
         let new = || {
-            if let Some(uid) = self.kin.uid {
+            if let Some(uid) = self.ancestry.uid {
                 *self.accounts.borrow_mut().entry(uid).or_default() += 1;
             }
             self.new_table(Some(name))
@@ -123,18 +123,18 @@ impl Store {
 
     /// The same tables, for a caller with this proof.
     #[must_use]
-    pub fn for_asker(&self, kin: VerifiedAncestry) -> Self {
-        Self { kin: Rc::new(kin), ..self.clone() }
+    pub fn for_asker(&self, ancestry: VerifiedAncestry) -> Self {
+        Self { ancestry: Rc::new(ancestry), ..self.clone() }
     }
 
     /// The proved facts about the caller.
-    pub fn kin(&self) -> &VerifiedAncestry {
-        &self.kin
+    pub fn ancestry(&self) -> &VerifiedAncestry {
+        &self.ancestry
     }
 
     fn new_table(&self, name: Option<&str>) -> Table {
         let number = self.count.get();
         self.count.set(number + 1);
-        Table::new(number, name, self.kin.uid)
+        Table::new(number, name, self.ancestry.uid)
     }
 }

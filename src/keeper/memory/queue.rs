@@ -150,9 +150,9 @@ mod tests {
             }
             let mut ahead: Vec<Class> = Vec::new();
             for (index, (class, is_away, starts)) in queue.iter().enumerate() {
-                let looks = !is_away && ahead.iter().all(|other| class.passes(*other));
-                prop_assert_eq!(looked.contains(&index), looks, "{} of {:?}", index, queue);
-                if looks && !starts {
+                let liveness = !is_away && ahead.iter().all(|other| class.passes(*other));
+                prop_assert_eq!(looked.contains(&index), liveness, "{} of {:?}", index, queue);
+                if liveness && !starts {
                     ahead.push(*class);
                 }
             }

@@ -395,8 +395,13 @@ impl Table {
 
     /// Uses an ancestor's slots for these claims, if it was proved that an ancestor has them and no other
     /// launch uses them too.
-    pub fn join(&self, claims: &[&Claim<'_>], launch: &Launch<'_>, kin: &VerifiedAncestry) -> Option<Held> {
-        let slots = self.slots_to_join(claims, launch, kin)?;
+    pub fn join(
+        &self,
+        claims: &[&Claim<'_>],
+        launch: &Launch<'_>,
+        ancestry: &VerifiedAncestry,
+    ) -> Option<Held> {
+        let slots = self.slots_to_join(claims, launch, ancestry)?;
         let mut state = self.state.borrow_mut();
         state.shares += 1;
         let share = state.shares;
@@ -410,17 +415,17 @@ impl Table {
         &self,
         claims: &[&Claim<'_>],
         launch: &Launch<'_>,
-        kin: &VerifiedAncestry,
+        ancestry: &VerifiedAncestry,
     ) -> Option<Vec<u64>> {
         let wanted = slots_to_join(claims, launch)?;
         // The environment may name a million slots.
-        if wanted.count() > kin.slots.len() as u64 {
+        if wanted.count() > ancestry.slots.len() as u64 {
             return None;
         }
         let state = self.state.borrow();
         let is_theirs = |slot: &u64| {
             let holder = state.held.get(slot).and_then(Option::as_ref);
-            kin.slots.contains(&(self.number, *slot))
+            ancestry.slots.contains(&(self.number, *slot))
                 && holder.is_some_and(|holder| holder.command.as_deref() == Some(launch.command))
                 && !state.shared.contains_key(slot)
         };
@@ -429,10 +434,10 @@ impl Table {
     }
 
     /// Whether only ancestors of the caller hold these slots, and there are any.
-    pub fn is_held_by_kin(&self, occupancy: &Occupancy, kin: &VerifiedAncestry) -> bool {
+    pub fn is_held_by_ancestor(&self, occupancy: &Occupancy, ancestry: &VerifiedAncestry) -> bool {
         let is_kin = |span: &Span| {
-            let is_joinable = |slot: u64| kin.slots.contains(&(self.number, slot));
-            span.pid.is_some_and(|pid| kin.has(pid)) || span.slots.clone().all(is_joinable)
+            let is_joinable = |slot: u64| ancestry.slots.contains(&(self.number, slot));
+            span.pid.is_some_and(|pid| ancestry.has(pid)) || span.slots.clone().all(is_joinable)
         };
         !occupancy.spans().is_empty() && occupancy.spans().iter().all(is_kin)
     }

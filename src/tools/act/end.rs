@@ -62,14 +62,14 @@ struct Row<'f> {
 }
 
 /// The holders of one table that must be ended, each process once.
-struct ToEnd<'f> {
+struct EvictionPlan<'f> {
     file: &'f ListedFile,
     /// None if the agent keeps the table.
     open: Option<LockFile>,
     holders: Vec<Overdue>,
 }
 
-impl<'f> ToEnd<'f> {
+impl<'f> EvictionPlan<'f> {
     /// With the holders that are ended together with them.
     fn of(file: &'f ListedFile, open: Option<LockFile>, holders: Vec<Overdue>) -> Self {
         Self { file, open, holders: holders.into_iter().flat_map(Overdue::each).collect() }
@@ -131,7 +131,7 @@ impl End<'_> {
             }
             (None, None) => return Ok(()),
         };
-        self.carry_out(ToEnd::of(file, open, holders))
+        self.carry_out(EvictionPlan::of(file, open, holders))
     }
 
     /// Ends the holders of a repository that are named, or all that the caller may end.
@@ -260,10 +260,10 @@ impl End<'_> {
         &mut self,
         file: &'f ListedFile,
         holders: &[Holder],
-    ) -> Result<ToEnd<'f>, KeeperError> {
+    ) -> Result<EvictionPlan<'f>, KeeperError> {
         if file.table().is_some() {
             let holders = memory::chosen(holders).into_iter().map(|holder| self.permitted(holder)).collect();
-            return Ok(ToEnd::of(file, None, holders));
+            return Ok(EvictionPlan::of(file, None, holders));
         }
         for holder in holders.iter().filter(|holder| holder.pid.is_none()) {
             self.status = ExitStatus::System;
@@ -278,7 +278,7 @@ impl End<'_> {
         let open = place.map(|place| LockFile::open_to_read(&place)).transpose()?.flatten();
         let holders =
             open.as_ref().map(|open| expiry::chosen(open, holders)).transpose()?.unwrap_or_default();
-        Ok(ToEnd::of(file, open, holders))
+        Ok(EvictionPlan::of(file, open, holders))
     }
 
     /// The agent lets root end every holder, and other users their own.
@@ -289,7 +289,7 @@ impl End<'_> {
     }
 
     /// Lists the holders and asks whether to end them.
-    fn ask(&self, title: &str, all: &[ToEnd<'_>], count: usize) -> Result<(), Error> {
+    fn ask(&self, title: &str, all: &[EvictionPlan<'_>], count: usize) -> Result<(), Error> {
         let holders = if count == 1 { "1 holder".to_owned() } else { format!("{count} holders") };
         if !question::is_there_anybody() {
             let given = self.arguments.repository.iter().chain(&self.arguments.holders);
@@ -322,7 +322,10 @@ impl End<'_> {
     }
 
     /// Ends them, or says which it would end.
-    fn carry_out(&mut self, ToEnd { file, open, holders }: ToEnd<'_>) -> Result<(), KeeperError> {
+    fn carry_out(
+        &mut self,
+        EvictionPlan { file, open, holders }: EvictionPlan<'_>,
+    ) -> Result<(), KeeperError> {
         if self.arguments.dry_run {
             for holder in &holders {
                 drop(print(&would_end(file, holder)));

@@ -76,11 +76,11 @@ impl Gone {
         }
         if !is_systemd() && repositories::is_container() {
             let text = "this container does not boot: what starts it creates them, or mounts the host's";
-            return vec![Finding::note("boot-container", text).mend(format!("As its first command: {INIT}"))];
+            return vec![Finding::note("boot-container", text).fix(format!("As its first command: {INIT}"))];
         }
         if !is_systemd() && !are_read() {
             let text = "nothing here reads tmpfiles.d(5) at boot: launches that need them are refused (74) from then on";
-            return vec![Finding::warning("boot-unread", text).mend(format!("As root at each boot: {INIT}"))];
+            return vec![Finding::warning("boot-unread", text).fix(format!("As root at each boot: {INIT}"))];
         }
         let lines = lines();
         let directories = self.directories.iter().filter_map(|path| of_directory(path, &lines));
@@ -127,7 +127,7 @@ fn of_directory(path: &Path, lines: &[Line]) -> Option<Finding> {
         let text = format!(
             "nothing creates {shown} at boot: launches that need it are refused (74) after the next boot"
         );
-        return Some(Finding::warning("boot-directory", text).mend(INIT));
+        return Some(Finding::warning("boot-directory", text).fix(INIT));
     };
     let mode = line.mode?;
     let (health, what) = match wrong_mode(mode) {
@@ -137,8 +137,7 @@ fn of_directory(path: &Path, lines: &[Line]) -> Option<Finding> {
     };
     let text = format!("{} makes {shown} {what}", line.place);
     Some(
-        Finding { health: health.min(Health::Warning), ..Finding::fine("boot-directory", text) }
-            .mend(OF_LINE),
+        Finding { health: health.min(Health::Warning), ..Finding::fine("boot-directory", text) }.fix(OF_LINE),
     )
 }
 
@@ -154,7 +153,7 @@ fn unmade_files(files: &[&Path]) -> Option<Finding> {
                 their first users will own them, and can remove them"
         ),
     };
-    Some(Finding::warning("boot-lock-file", text).mend(INIT))
+    Some(Finding::warning("boot-lock-file", text).fix(INIT))
 }
 
 fn of_file(path: &Path, needed: u32, line: &Line) -> Option<Finding> {
@@ -167,7 +166,7 @@ fn of_file(path: &Path, needed: u32, line: &Line) -> Option<Finding> {
         format!("{}'s, who can remove it, and with it the count", line.owner.shown())
     };
     let text = format!("{} makes {} {what}", line.place, path.shown());
-    Some(Finding::warning("boot-lock-file", text).mend(OF_LINE))
+    Some(Finding::warning("boot-lock-file", text).fix(OF_LINE))
 }
 
 impl Line {
@@ -344,8 +343,9 @@ pub(super) fn look_at_expiry(examination: &Context) -> Section {
     let finding = match finding::saying(END_OVERDUE) {
         Some(job) => Finding::fine("expiry", format!("{}: {END_OVERDUE}", job.shown())),
         None if is_systemd() => of_timer(),
-        None => Finding::warning("expiry-off", format!("nothing runs \"{END_OVERDUE}\": {OTHERWISE}"))
-            .mend(cron()),
+        None => {
+            Finding::warning("expiry-off", format!("nothing runs \"{END_OVERDUE}\": {OTHERWISE}")).fix(cron())
+        }
     };
     Section::new(Topic::Expiry, limited.join(", "), vec![finding])
 }
@@ -366,19 +366,19 @@ fn of_timer() -> Finding {
     let unit = Unit::ask(TIMER, "LoadState,ActiveState,UnitFileState,LastTriggerUSec");
     let Some(unit) = unit else {
         return Finding::note("expiry-unknown", format!("systemctl does not report the state of {TIMER}"))
-            .mend(format!("systemctl status {TIMER}"));
+            .fix(format!("systemctl status {TIMER}"));
     };
     let off = |what: &str| Finding::warning("expiry-off", format!("{TIMER} {what}: {OTHERWISE}"));
     let enable = format!("systemctl enable --now {TIMER}");
     match (unit.said("LoadState"), unit.said("ActiveState"), unit.said("UnitFileState")) {
-        ("not-found", ..) => off("is not installed").mend(cron()),
-        ("masked", ..) => off("is masked").mend(format!("systemctl unmask {TIMER} && {enable}")),
-        (_, state, _) if state != "active" => off("is not running").mend(enable),
+        ("not-found", ..) => off("is not installed").fix(cron()),
+        ("masked", ..) => off("is masked").fix(format!("systemctl unmask {TIMER} && {enable}")),
+        (_, state, _) if state != "active" => off("is not running").fix(enable),
         (.., "disabled") => Finding::warning(
             "expiry-until-boot",
             format!("{TIMER} runs, but is not enabled for the next boot"),
         )
-        .mend(enable),
+        .fix(enable),
         _ => of_last_run(unit.said("LastTriggerUSec")),
     }
 }
@@ -396,7 +396,7 @@ fn of_last_run(last: &str) -> Finding {
     }
     let status = service.as_ref().map_or("", |service| service.said("ExecMainStatus")).shown().to_string();
     let text = format!("{SERVICE} failed ({}, status {status}; {when}): {OTHERWISE}", result.shown());
-    Finding::warning("expiry-failed", text).mend(format!("journalctl -u {SERVICE}"))
+    Finding::warning("expiry-failed", text).fix(format!("journalctl -u {SERVICE}"))
 }
 
 /// A job that does what the timer does.

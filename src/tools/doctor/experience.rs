@@ -44,7 +44,7 @@ pub(super) fn look(log: &Path) -> Vec<Finding> {
         found.map(|(code, found)| {
             let found = found?;
             let text = format!("{name}: {}, in the last events of the log", found.evidence);
-            Some(Finding::warning(code, text).mend(format!("In the policy, for {name}: {}.", found.setting)))
+            Some(Finding::warning(code, text).fix(format!("In the policy, for {name}: {}.", found.setting)))
         })
     };
     seen.iter().flat_map(of).flatten().collect()

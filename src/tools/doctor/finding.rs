@@ -60,12 +60,12 @@ pub(crate) struct Finding {
     /// Its subject and state, in one sentence.
     pub(crate) text: String,
     /// Commands to type, or a sentence if the user has to decide first.
-    pub(crate) mend: Vec<String>,
+    pub(crate) fix: Vec<String>,
 }
 
 impl Finding {
     pub(super) fn fine(code: &'static str, text: impl Into<String>) -> Self {
-        Self { code, health: Health::Fine, text: text.into(), mend: Vec::new() }
+        Self { code, health: Health::Fine, text: text.into(), fix: Vec::new() }
     }
 
     pub(super) fn note(code: &'static str, text: impl Into<String>) -> Self {
@@ -81,8 +81,8 @@ impl Finding {
     }
 
     #[must_use]
-    pub(super) fn mend(mut self, how: impl Into<String>) -> Self {
-        self.mend.push(how.into());
+    pub(super) fn fix(mut self, how: impl Into<String>) -> Self {
+        self.fix.push(how.into());
         self
     }
 
@@ -258,7 +258,7 @@ pub(super) fn page(sections: &[Section], is_verbose: bool, is_root: bool, column
                 TEXT,
                 columns,
             );
-            for how in &finding.mend {
+            for how in &finding.fix {
                 let _ = writeln!(text, "{:TEXT$}  {how}", "");
             }
         }
@@ -353,7 +353,7 @@ fn section(section: &Section) -> Value {
                 "code": finding.code,
                 "status": finding.health.word(),
                 "message": finding.text,
-                "mend": finding.mend,
+                "fix": finding.fix,
             })
         })
         .collect();
@@ -374,7 +374,7 @@ mod page_tests {
     fn sections() -> Vec<Section> {
         let unreadable =
             Finding::fault("policy-unreadable", "/etc/rungate/policy.toml cannot be read by users")
-                .mend("chmod o+r /etc/rungate/policy.toml");
+                .fix("chmod o+r /etc/rungate/policy.toml");
         let findings = vec![Finding::note("policy-size", "it is long"), unreadable];
         vec![
             Section::new(Topic::Policy, "1 file", findings),

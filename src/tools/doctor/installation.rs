@@ -26,7 +26,7 @@ pub(super) fn look(examination: &Context) -> Section {
     let is_launcher = |path: &PathBuf| path.is_absolute() && path.file_name() != Some(OsStr::new(TOOLS));
     let Some(launcher) = executable::own_path().filter(is_launcher) else {
         let finding = Finding::warning("launcher-unknown", "the launcher, rungate, is not beside its tools")
-            .mend("Install both programs again, from one package.");
+            .fix("Install both programs again, from one package.");
         return Section::new(
             Topic::Installation,
             concat!("rungate ", env!("CARGO_PKG_VERSION")),
@@ -45,7 +45,7 @@ pub(super) fn look(examination: &Context) -> Section {
 fn untried() -> Option<Finding> {
     as_ordinary_user(|| ()).is_none().then(|| {
         let text = "root cannot become nobody here: what users can do with files was not tested";
-        Finding::note("not-tried", text).mend("Ask a user to run: rungate doctor")
+        Finding::note("not-tried", text).fix("Ask a user to run: rungate doctor")
     })
 }
 
@@ -55,25 +55,25 @@ fn of_launcher(launcher: &Path, is_root: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
     if status.mode() & 0o6000 != 0 {
         let text = format!("{shown} is set-user-id or set-group-id, and refuses to run");
-        findings.push(Finding::fault("launcher-set-id", text).mend(command("chmod ug-s", launcher)));
+        findings.push(Finding::fault("launcher-set-id", text).fix(command("chmod ug-s", launcher)));
     }
     if status.mode() & 0o022 != 0 {
         let text = format!(
             "{shown} has mode {:04o}: others can replace the program that all users start",
             status.mode() & 0o7777
         );
-        findings.push(Finding::warning("launcher-writable", text).mend(command("chmod go-w", launcher)));
+        findings.push(Finding::warning("launcher-writable", text).fix(command("chmod go-w", launcher)));
     }
     if is_root && status.uid() != 0 {
         let text = format!(
             "{shown} belongs to {}, who can replace the program that all users start",
             accounts::shown(status.uid())
         );
-        findings.push(Finding::note("launcher-owner", text).mend(command("chown root:root", launcher)));
+        findings.push(Finding::note("launcher-owner", text).fix(command("chown root:root", launcher)));
     }
     if let Some(barrier) = barrier(launcher, Want::Execute).filter(|_| is_root) {
         let text = format!("{}: users cannot start rungate", barrier.text());
-        findings.push(Finding::fault("launcher-closed", text).mend(barrier.mend()));
+        findings.push(Finding::fault("launcher-closed", text).fix(barrier.fix()));
     }
     if findings.is_empty() {
         findings.push(Finding::fine("launcher", format!("{shown}: all users can start it")));
@@ -94,7 +94,7 @@ fn others_in_path() -> Vec<Finding> {
 fn other_in_path(other: &Path) -> Finding {
     let text =
         format!("{} is a different rungate; two versions can read one policy differently", visible(other));
-    Finding::warning("second-rungate", text).mend("Keep one of them: the package's, or that of /usr/local.")
+    Finding::warning("second-rungate", text).fix("Keep one of them: the package's, or that of /usr/local.")
 }
 
 /// Otherwise holders are invisible, and a refusal cannot name them.
@@ -105,7 +105,7 @@ fn hidden_processes(is_root: bool) -> Option<Finding> {
             "hidden-processes",
             "/proc hides the processes of others (hidepid): holders are shown only by their records",
         )
-        .mend("To see the holders that the kernel proves, run as root: rungate list")
+        .fix("To see the holders that the kernel proves, run as root: rungate list")
     })
 }
 
@@ -155,13 +155,12 @@ fn missing(name: &str, policy: &Policy, examination: &Context) -> Option<Finding
     if let Err(errno) = executable::check(program) {
         let text = format!("{key}: {}: no user can start {}", errno.desc(), name.shown());
         return Some(
-            Finding::fault("program-missing", text)
-                .mend("Name the path of the program, or remove the lines."),
+            Finding::fault("program-missing", text).fix("Name the path of the program, or remove the lines."),
         );
     }
     let barrier = barrier(program, Want::Execute).filter(|_| examination.is_root())?;
     let text = format!("{}: users cannot start {}", barrier.text(), name.shown());
-    Some(Finding::warning("program-closed", text).mend(barrier.mend()))
+    Some(Finding::warning("program-closed", text).fix(barrier.fix()))
 }
 
 /// A command without one is searched in `PATH`, which may be different for other users.
@@ -218,7 +217,7 @@ fn misspelt(name: &str, programs: &Programs) -> Option<Finding> {
         let text = format!("{} was not found on this host; did you mean {}?", name.shown(), near.1.shown());
         let place = format!("[command.{}] exec = \"/path/{}\"", name.shown(), name.shown());
         Finding::warning("program-misspelt", text)
-            .mend(format!("Correct the name; or, if users have the program in another place: {place}"))
+            .fix(format!("Correct the name; or, if users have the program in another place: {place}"))
     })
 }
 

@@ -90,7 +90,7 @@ fn of(wanted: &Wanted, examination: &Context) -> Option<Finding> {
                 "no-log",
                 "the policy names no log, and there is no journal: refusals are logged nowhere",
             )
-            .mend("[log] to = \"/var/log/rungate/log.jsonl\""),
+            .fix("[log] to = \"/var/log/rungate/log.jsonl\""),
         ),
         Target::Journal => Some(listener(
             JOURNAL,
@@ -106,7 +106,7 @@ fn of(wanted: &Wanted, examination: &Context) -> Option<Finding> {
 }
 
 /// A socket to which an ordinary user sends events.
-fn listener(socket: &str, name: &str, mend: &str) -> Finding {
+fn listener(socket: &str, name: &str, fix: &str) -> Finding {
     let connected = as_ordinary_user(|| UnixDatagram::unbound()?.connect(socket));
     match connected.unwrap_or(Ok(())) {
         Ok(()) => Finding::fine("log", format!("{name} listens at {socket}")),
@@ -116,7 +116,7 @@ fn listener(socket: &str, name: &str, mend: &str) -> Finding {
                 _ => errno_of(&error).desc(),
             };
             let text = format!("{name}: {socket}: {why}: events are lost");
-            Finding::warning("log-lost", text).mend(mend)
+            Finding::warning("log-lost", text).fix(fix)
         }
     }
 }
@@ -125,7 +125,7 @@ fn listener(socket: &str, name: &str, mend: &str) -> Finding {
 fn full(path: &Path) -> Option<Finding> {
     is_full(path).then(|| {
         let text = format!("the file system of {} is full: events are lost", path.shown());
-        Finding::warning("log-lost", text).mend(how_to_mend(Errno::ENOSPC, path))
+        Finding::warning("log-lost", text).fix(how_to_mend(Errno::ENOSPC, path))
     })
 }
 
@@ -134,7 +134,7 @@ fn of_everybody(path: &Path) -> Finding {
     match fs::symlink_metadata(path) {
         Ok(status) if !status.is_file() => {
             let text = format!("{} is not a regular file: events are lost", path.shown());
-            Finding::warning("log-lost", text).mend(command("ls -ld", path))
+            Finding::warning("log-lost", text).fix(command("ls -ld", path))
         }
         Ok(_) => match barrier(path, Want::Write) {
             None => full(path).unwrap_or_else(|| {
@@ -143,7 +143,7 @@ fn of_everybody(path: &Path) -> Finding {
             Some(barrier) => {
                 let text =
                     format!("{}: users cannot append to the log, and their events are lost", barrier.text());
-                Finding::warning("log-lost", text).mend(barrier.mend())
+                Finding::warning("log-lost", text).fix(barrier.fix())
             }
         },
         Err(_) => missing(path),
@@ -158,9 +158,9 @@ fn missing(path: &Path) -> Finding {
     );
     let mut finding = Finding::warning("log-lost", text);
     if !directory.exists() {
-        finding = finding.mend(command("install -d -m 755", directory));
+        finding = finding.fix(command("install -d -m 755", directory));
     }
-    finding.mend(command("install -m 642 -g adm /dev/null", path))
+    finding.fix(command("install -m 642 -g adm /dev/null", path))
 }
 
 /// A file that the caller appends to.

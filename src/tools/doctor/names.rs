@@ -63,7 +63,7 @@ fn missing_module(database: &str, service: &str) -> Option<Finding> {
                 are unknown here"
             ),
         )
-        .mend(format!("Install the package that has {text}, or remove {service} from {NSSWITCH}."))
+        .fix(format!("Install the package that has {text}, or remove {service} from {NSSWITCH}."))
     })
 }
 
@@ -92,7 +92,7 @@ fn answered(whom: &str, answer: Result<(), accounts::LookupFailure>, took: Durat
             "look-up-failed",
             format!("{failure}: launches under rules that name {whom} are refused (71)"),
         )
-        .mend("getent passwd; getent group; systemctl status sssd nslcd winbind systemd-userdbd"),
+        .fix("getent passwd; getent group; systemctl status sssd nslcd winbind systemd-userdbd"),
         Ok(()) if took > LONG => Finding::warning(
             "look-up-slow",
             format!(
@@ -100,7 +100,7 @@ fn answered(whom: &str, answer: Result<(), accounts::LookupFailure>, took: Durat
                 took.as_millis()
             ),
         )
-        .mend("A cache for names fixes that: sssd, nscd or unscd."),
+        .fix("A cache for names fixes that: sssd, nscd or unscd."),
         Ok(()) => Finding::fine(
             "look-up",
             format!("{whom} that does not exist is reported absent in {} µs", took.as_micros()),
@@ -115,7 +115,7 @@ fn nameless(uid: u32) -> Option<Finding> {
             "no-name",
             format!("you, user {uid}, have no name in any database: rules for names do not match you"),
         )
-        .mend(format!(
+        .fix(format!(
             "A rule can name the number: users = [\"{uid}\"]. To see whether a database is missing: getent passwd {uid}"
         ))
     })
@@ -146,7 +146,7 @@ mod tests {
                 "look-up-slow",
                 "a look-up of a group that does not exist takes 201 ms, and launches may wait for it"
             )
-            .mend("A cache for names fixes that: sssd, nscd or unscd.")
+            .fix("A cache for names fixes that: sssd, nscd or unscd.")
         );
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn look(examination: &Context) -> Section {
 }
 
 fn none() -> Finding {
-    Finding::note(NO_POLICY, format!("{SYSTEM_POLICY} is not there")).mend("rungate init COMMAND")
+    Finding::note(NO_POLICY, format!("{SYSTEM_POLICY} is not there")).fix("rungate init COMMAND")
 }
 
 /// `/etc/rungate/policy.toml and 2 more files: 5 rules, 3 repositories`
@@ -76,7 +76,7 @@ pub(super) fn unreadable(examination: &Context) -> Vec<Finding> {
             "every launch of theirs is refused (78)"
         };
         let text = format!("{}: users cannot read the policy, and {whom}", barrier.text());
-        let finding = Finding::fault("policy-unreadable", text).mend(barrier.mend());
+        let finding = Finding::fault("policy-unreadable", text).fix(barrier.fix());
         if !findings.contains(&finding) {
             findings.push(finding);
         }
@@ -91,7 +91,7 @@ fn of_faults(faults: &Faults) -> Vec<Finding> {
         findings.push(Finding::fault("policy-fault", format!("and {} more", faults.count() - MOST)));
     }
     if let Some(last) = findings.pop() {
-        findings.push(last.mend("rungate policy check"));
+        findings.push(last.fix("rungate policy check"));
     }
     findings
 }
@@ -100,14 +100,14 @@ fn of_sound(policy: &Policy) -> Vec<Finding> {
     let mut findings: Vec<Finding> = policy.warnings().iter().map(warning).collect();
     if policy.rules().is_empty() {
         findings.push(
-            Finding::note("no-rules", "it has no rule, so nothing is limited").mend("rungate policy check"),
+            Finding::note("no-rules", "it has no rule, so nothing is limited").fix("rungate policy check"),
         );
     }
     let rehearsals = rehearse(policy, Timestamp::now());
     let failed = rehearsals.iter().filter(|rehearsal| !rehearsal.passed).count();
     if failed > 0 {
         let text = format!("{failed} of its {} fail", counted(rehearsals.len(), "test"));
-        findings.push(Finding::fault("failed-tests", text).mend("rungate policy check"));
+        findings.push(Finding::fault("failed-tests", text).fix("rungate policy check"));
     }
     if findings.iter().all(|finding| !finding.is_wrong()) {
         let tests = match rehearsals.len() {

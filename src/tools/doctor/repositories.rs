@@ -87,12 +87,12 @@ fn of_directory(directory: &Path, known: &[&Repository], policy: &Policy, runtim
         Err(error) => {
             let why = errno_of(&error).desc();
             let text = format!("{shown}: {why}: launches that need {} are refused (74)", names_of(known));
-            return vec![Finding::fault("directory-missing", text).mend(INIT)];
+            return vec![Finding::fault("directory-missing", text).fix(INIT)];
         }
     };
     if !status.is_dir() {
         let text = format!("{shown} is no directory: launches that need a repository in it are refused (74)");
-        return vec![Finding::fault("directory-missing", text).mend(command("ls -ld", directory))];
+        return vec![Finding::fault("directory-missing", text).fix(command("ls -ld", directory))];
     }
     if !known.iter().any(|known| policy.layers()[known.layer].is_of_system()) {
         return Vec::new();
@@ -118,11 +118,11 @@ fn of_system_directory(directory: &Path, owner: u32, mode: u32) -> Vec<Finding> 
     if owner != 0 {
         let text =
             format!("{shown} belongs to {}, who can remove every lock file in it", accounts::shown(owner));
-        findings.push(Finding::warning("directory-owner", text).mend(command("chown root:root", directory)));
+        findings.push(Finding::warning("directory-owner", text).fix(command("chown root:root", directory)));
     }
     if lets_others_remove(mode) {
         let text = format!("{shown} has mode {mode:04o}: {OTHERS_REMOVE}");
-        findings.push(Finding::fault("directory-mode", text).mend(for_everybody(directory)));
+        findings.push(Finding::fault("directory-mode", text).fix(for_everybody(directory)));
     }
     findings
 }
@@ -147,13 +147,13 @@ fn tried(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Pat
     if let Some(barrier) = barrier(directory, Want::Execute) {
         let text = format!("{}: users cannot reach the lock files in it: {}", barrier.text(), refused());
         let is_own = creates && barrier.path == directory;
-        let mend = if is_own { for_everybody(directory) } else { barrier.mend() };
-        return Some(Finding::fault("directory-closed", text).mend(mend));
+        let fix = if is_own { for_everybody(directory) } else { barrier.fix() };
+        return Some(Finding::fault("directory-closed", text).fix(fix));
     }
     if !creates {
         return is_full(directory).then(|| {
             let text = format!("the file system of {} is full: {}", directory.shown(), refused());
-            Finding::fault("directory-full", text).mend(how_to_mend(Errno::ENOSPC, &directory.join("_")))
+            Finding::fault("directory-full", text).fix(how_to_mend(Errno::ENOSPC, &directory.join("_")))
         });
     }
     let layer = &policy.layers()[known.first()?.layer];
@@ -165,12 +165,12 @@ fn tried(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Pat
     };
     let error = as_ordinary_user(|| try_out(&creation))?.err()?;
     let text = format!("tried as an ordinary user: {error}: {}", refused());
-    let mend = match error.errno() {
+    let fix = match error.errno() {
         Some(Errno::EACCES) => for_everybody(directory),
         Some(errno) => how_to_mend(errno, &directory.join("_")),
         None => error.advice().unwrap_or_else(|| command("ls -ld", directory)),
     };
-    Some(Finding::fault("directory-unusable", text).mend(mend))
+    Some(Finding::fault("directory-unusable", text).fix(fix))
 }
 
 /// The samples of use that rungate did not start, and the programs that they name.
@@ -188,7 +188,7 @@ fn of_use_outside(known: &Repository, files: &[ListedFile]) -> Vec<Finding> {
                 let (user, command) = (program.user.shown(), program.command.as_deref().unwrap_or_default());
                 let pid = program.pid.unwrap_or_default();
                 let text = format!("{name}: {} (PID {pid}) of {user} runs without a slot", command.shown());
-                Finding::warning("past-rungate", text).mend("rungate shim list")
+                Finding::warning("past-rungate", text).fix("rungate shim list")
             });
             std::iter::once(fine).chain(past).collect()
         }
@@ -201,7 +201,7 @@ fn of_use_outside(known: &Repository, files: &[ListedFile]) -> Vec<Finding> {
             };
             let finding = Finding { health, ..Finding::fine("outside-unknown", format!("{text}: {effect}")) };
             let start = "systemctl enable --now rungate-measure.service";
-            vec![finding.mend("rungate measure").mend(start)]
+            vec![finding.fix("rungate measure").fix(start)]
         }
     }
 }
@@ -225,7 +225,7 @@ fn of_files(
             (Ok(_), Err(error)) => {
                 let finding = Finding::fault("lock-file", error.to_string());
                 findings.push(match error.advice() {
-                    Some(advice) => finding.mend(advice),
+                    Some(advice) => finding.fix(advice),
                     None => finding,
                 });
             }
@@ -240,7 +240,7 @@ fn of_files(
                     "{} does not exist yet: its first user will own it, and can remove it",
                     path.shown()
                 );
-                findings.push(Finding::warning("lock-file-missing", text).mend(INIT));
+                findings.push(Finding::warning("lock-file-missing", text).fix(INIT));
             }
             (Err(_), _) => {}
         }
@@ -258,7 +258,7 @@ fn closed(path: &Path, create_mode: u32) -> Option<Finding> {
         // A fault of the directory is reported for the directory.
         return (barrier.path == path).then(|| {
             let text = format!("{}: launches of users who need it are refused (74)", barrier.text());
-            Finding::fault("lock-file-closed", text).mend(barrier.mend())
+            Finding::fault("lock-file-closed", text).fix(barrier.fix())
         });
     }
     let base = path.parent().unwrap_or(path).to_owned();
@@ -267,8 +267,8 @@ fn closed(path: &Path, create_mode: u32) -> Option<Finding> {
     let text = format!("tried as an ordinary user: {error}: launches of users who need it are refused (74)");
     let finding = Finding::fault("lock-file-closed", text);
     Some(match error.advice() {
-        Some(advice) => finding.mend(advice),
-        None => finding.mend(command("ls -l", path)),
+        Some(advice) => finding.fix(advice),
+        None => finding.fix(command("ls -l", path)),
     })
 }
 
@@ -282,8 +282,8 @@ fn owned_by_users(known: &Repository, files: &[&Path]) -> Option<Finding> {
         let text = format!(
             "each user owns the lock file of {name} that counts them, and can remove it, and with it the count"
         );
-        let mend = format!("In the policy: [repository.{name}] keeper = \"agent\"");
-        return Some(Finding::warning("lock-file-own", text).mend(mend));
+        let fix = format!("In the policy: [repository.{name}] keeper = \"agent\"");
+        return Some(Finding::warning("lock-file-own", text).fix(fix));
     }
     let text = match files.len() {
         1 => format!("{} belongs to {owner}, who can remove it, and with it the count", first.shown()),
@@ -293,7 +293,7 @@ fn owned_by_users(known: &Repository, files: &[&Path]) -> Option<Finding> {
             first.shown()
         ),
     };
-    Some(Finding::warning("lock-file-owner", text).mend(INIT))
+    Some(Finding::warning("lock-file-owner", text).fix(INIT))
 }
 
 // The file system of a directory of repositories: whether the kernel keeps locks there, and for whom.
@@ -324,14 +324,14 @@ pub(super) fn of(directory: &Path) -> Option<Finding> {
             "file-system",
             format!("{shown}: limits hold for all hosts if its locks do, which a mount option may have turned off"),
         )
-        .mend("On two hosts: rungate run --repository FILE --limit 1 -- sleep 60; one of the two must be refused."),
+        .fix("On two hosts: rungate run --repository FILE --limit 1 -- sleep 60; one of the two must be refused."),
         kind if kind == "proc" || kind == "sysfs" || kind == "vfat" || kind == "exfat" => {
             Finding::fault("file-system", format!("{shown}, which has no owners or modes"))
-                .mend("In the policy, name a directory elsewhere: [defaults] directory = \"/run/rungate\"")
+                .fix("In the policy, name a directory elsewhere: [defaults] directory = \"/run/rungate\"")
         }
         _ => Finding::warning("file-system", format!("{shown}: it is not known whether its locks hold for \
             other hosts"))
-            .mend("Twice at once: rungate run --repository FILE --limit 1 -- sleep 60; one of the two must be refused."),
+            .fix("Twice at once: rungate run --repository FILE --limit 1 -- sleep 60; one of the two must be refused."),
     })
 }
 
@@ -351,12 +351,12 @@ fn of_nfs(mount: &Mount, directory: &Path, shown: &str) -> Finding {
     if ["nolock", "local_lock=all", "local_lock=posix"].iter().any(|option| mount.has(option)) {
         let text = format!("{shown} with locks that stay on this host: each host counts for itself");
         return Finding::warning("file-system", text)
-            .mend(format!("Mount {point} without nolock and local_lock, best as NFS 4."));
+            .fix(format!("Mount {point} without nolock and local_lock, best as NFS 4."));
     }
     if !are_locks_answered(directory) {
         let text = format!("{shown}, whose server does not answer lock requests: launches hang");
         return Finding::fault("file-system", text)
-            .mend("On the server: rpcinfo -p | grep nlockmgr; NFS 4 does not need this service.");
+            .fix("On the server: rpcinfo -p | grep nlockmgr; NFS 4 does not need this service.");
     }
     Finding::fine("file-system", format!("{shown}: limits hold for all hosts that mount it"))
 }
@@ -381,7 +381,7 @@ fn of_overlay(shown: &str) -> Finding {
         "{shown}, which belongs to this container: the host and other containers do not count with it"
     );
     Finding::warning("file-system", text)
-        .mend("Mount the host's directory into the container: docker run -v /run/rungate:/run/rungate …")
+        .fix("Mount the host's directory into the container: docker run -v /run/rungate:/run/rungate …")
 }
 
 /// Whether this is a container, according to its files.
@@ -397,7 +397,7 @@ fn within(mount: &Mount, directory: &Path, text: &str) -> Finding {
     if mount.root == "/" {
         let own =
             format!("{} belongs to this container: launches outside of it do not count", directory.shown());
-        return Finding::note("file-system", own).mend(
+        return Finding::note("file-system", own).fix(
             "To share it, mount the host's into the container: docker run -v \
                 /run/rungate:/run/rungate …",
         );
@@ -458,7 +458,7 @@ impl Barrier {
         format!("{path}: {}", self.errno.desc())
     }
 
-    pub(super) fn mend(&self) -> String {
+    pub(super) fn fix(&self) -> String {
         if self.is_by_mode {
             return command(&format!("chmod o+{}", self.letters), &self.path);
         }

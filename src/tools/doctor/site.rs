@@ -53,14 +53,14 @@ fn of_policy(examination: &Context, site: &Result<Option<AboutSite>, AgentError>
         Ok(Some(site)) => of_site(site),
         Ok(None) => vec![alone()],
         // The topic `agent` reports its faults.
-        Err(error) => vec![Finding::fault("site-unknown", error.to_string()).mend("rungate doctor agent")],
+        Err(error) => vec![Finding::fault("site-unknown", error.to_string()).fix("rungate doctor agent")],
     };
     Section::new(Topic::Site, summary, findings)
 }
 
 fn alone() -> Finding {
     let text = "there is no [site] in /etc/rungate/agent.toml, so each host has the whole limit for itself";
-    Finding::warning("site-alone", text).mend("Name the members of etcd there: man rungate-agent")
+    Finding::warning("site-alone", text).fix("Name the members of etcd there: man rungate-agent")
 }
 
 fn of_site(site: &AboutSite) -> Vec<Finding> {
@@ -89,14 +89,14 @@ fn connection(site: &AboutSite) -> Finding {
             Finding::fault("site-unreached", format!("it grants no slots here, {text}"))
         };
         return finding
-            .mend(trouble.advice.as_ref().map_or_else(|| HEALTH.to_owned(), |advice| sentence(advice)));
+            .fix(trouble.advice.as_ref().map_or_else(|| HEALTH.to_owned(), |advice| sentence(advice)));
     }
     if !site.is_open {
         return Finding::fault(
             "site-unreached",
             "it grants no slots here, for a reason that is not known yet",
         )
-        .mend(HEALTH);
+        .fix(HEALTH);
     }
     let there = site.hosts.iter().filter(|host| host.lease.is_some()).count();
     let lag = site.lag.map_or_else(String::new, |lag| format!("; the mirror is {} behind", brief(lag)));
@@ -124,14 +124,14 @@ fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<
     let mut findings = Vec::new();
     if is_full {
         let text = "etcd is full: it accepts no writes, and launches are refused";
-        findings.push(Finding::fault("site-full", text).mend(
+        findings.push(Finding::fault("site-full", text).fix(
             "etcdctl compact REVISION; etcdctl defrag --cluster; etcdctl alarm disarm; and let it compact by itself",
         ));
     } else if size > quota / 5 * 4 {
         let text = format!("etcd uses {} MiB of its quota of {} MiB", in_mib(size), in_mib(quota));
         findings.push(
             Finding::warning("site-nearly-full", text)
-                .mend("etcdctl compact REVISION; etcdctl defrag --cluster; or --quota-backend-bytes"),
+                .fix("etcdctl compact REVISION; etcdctl defrag --cluster; or --quota-backend-bytes"),
         );
     }
     if let Some(changes) = uncompacted.filter(|changes| *changes > MANY_CHANGES) {
@@ -140,7 +140,7 @@ fn store(&AboutStore { size, quota, is_full, uncompacted }: &AboutStore) -> Vec<
         );
         findings.push(
             Finding::note("site-uncompacted", text)
-                .mend("Set --auto-compaction-mode=periodic --auto-compaction-retention=1h for each member."),
+                .fix("Set --auto-compaction-mode=periodic --auto-compaction-retention=1h for each member."),
         );
     }
     findings
@@ -151,7 +151,7 @@ fn behind(site: &AboutSite) -> Option<Finding> {
     let lag = site.lag.filter(|lag| *lag > site.ttl / 2)?;
     let text =
         format!("the mirror of this host is {} behind: launches take long, or are refused", brief(lag));
-    Some(Finding::warning("site-behind", text).mend(HEALTH))
+    Some(Finding::warning("site-behind", text).fix(HEALTH))
 }
 
 fn leases(site: &AboutSite) -> Option<Finding> {
@@ -179,15 +179,15 @@ fn versions(site: &AboutSite) -> Option<Finding> {
         .map(|host| format!("{} {}", visible(&host.name), visible(host.version.as_deref().unwrap_or("?"))))
         .collect();
     let text = format!("agents have different versions; other than {own}: {}", others.join(", "));
-    let mend = format!("On those hosts, once they have the same package: {}", restart());
-    Some(Finding::note("site-versions", text).mend(mend))
+    let fix = format!("On those hosts, once they have the same package: {}", restart());
+    Some(Finding::note("site-versions", text).fix(fix))
 }
 
 /// Each host admits by its own policy. That may be meant.
 fn differing(difference: &Difference) -> Finding {
     let text = format!("the policies of the hosts differ about {}", difference.text());
     Finding::note("site-policies-differ", text)
-        .mend("If that is not meant, on each host: rungate policy install FILE")
+        .fix("If that is not meant, on each host: rungate policy install FILE")
 }
 
 fn slots_of(count: u64) -> String {
@@ -409,7 +409,7 @@ pub(super) fn look_at_agent(examination: &Context) -> Section {
         }
         Err(error) => vec![
             Finding::fault("agent-silent", format!("{error}: launches that need it are refused"))
-                .mend(start()),
+                .fix(start()),
         ],
     };
     Section::new(Topic::Agent, summary, findings)
@@ -431,7 +431,7 @@ fn unwritable_state() -> Option<Finding> {
         directory.shown(),
         errno.desc()
     );
-    Some(Finding::fault("agent-state", text).mend(how_to_mend(errno, &path)))
+    Some(Finding::fault("agent-state", text).fix(how_to_mend(errno, &path)))
 }
 
 /// An agent that was not restarted after an upgrade continues with the old program.
@@ -444,7 +444,7 @@ fn version(of_agent: Option<&str>) -> Finding {
         Some(version) => format!("its version is {}, the launcher's is {own}", visible(version)),
         None => format!("its version is unknown, the launcher's is {own}"),
     };
-    Finding::warning("agent-version", text).mend(restart())
+    Finding::warning("agent-version", text).fix(restart())
 }
 
 fn start() -> &'static str {
@@ -477,7 +477,7 @@ mod agent_tests {
             (Some("0.0.9"), format!("its version is 0.0.9, the launcher's is {own}")),
             (None, format!("its version is unknown, the launcher's is {own}")),
         ] {
-            assert_eq!(version(of_agent), Finding::warning("agent-version", said).mend(restart()));
+            assert_eq!(version(of_agent), Finding::warning("agent-version", said).fix(restart()));
         }
     }
 }
@@ -539,21 +539,21 @@ mod tests {
     fn a_site_that_gives_no_slots_is_a_fault() {
         let silent = AboutSite { is_open: false, ..site() };
         let says = "it grants no slots here, for a reason that is not known yet";
-        assert_eq!(of_site(&silent), [Finding::fault("site-unreached", says).mend(HEALTH)]);
+        assert_eq!(of_site(&silent), [Finding::fault("site-unreached", says).fix(HEALTH)]);
         let lost = AboutSite { trouble: Some(trouble(None)), ..silent };
         let says = "it grants no slots here, for 1m30s: etcd1: connection refused";
-        assert_eq!(of_site(&lost), [Finding::fault("site-unreached", says).mend(HEALTH)]);
+        assert_eq!(of_site(&lost), [Finding::fault("site-unreached", says).fix(HEALTH)]);
         let advised = AboutSite { trouble: Some(trouble(Some("see whether etcd runs"))), ..site() };
         let says = "for 1m30s: etcd1: connection refused";
-        let mend = "See whether etcd runs";
-        assert_eq!(of_site(&advised), [Finding::warning("site-trouble", says).mend(mend)]);
+        let fix = "See whether etcd runs";
+        assert_eq!(of_site(&advised), [Finding::warning("site-trouble", says).fix(fix)]);
     }
 
     #[test]
     fn a_mirror_that_is_far_behind_is_warned_of() {
         let behind = AboutSite { lag: Some(Duration::from_secs(6)), ..site() };
         let says = "the mirror of this host is 6s behind: launches take long, or are refused";
-        assert_eq!(besides(&behind), [Finding::warning("site-behind", says).mend(HEALTH)]);
+        assert_eq!(besides(&behind), [Finding::warning("site-behind", says).fix(HEALTH)]);
     }
 
     #[test]
@@ -585,13 +585,13 @@ mod tests {
         }
         let says = "the policies of the hosts differ about seats: limit = 1, wait = \"5m\" on lab1, lab3; \
                     limit = 2 on lab2";
-        let mend = "If that is not meant, on each host: rungate policy install FILE";
-        assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).mend(mend)]);
+        let fix = "If that is not meant, on each host: rungate policy install FILE";
+        assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).fix(fix)]);
 
         site.hosts[1].repositories = of("limit = 1\n");
         let says = "the policies of the hosts differ about seats: nothing of that on lab2; \
                     wait = \"5m\" on lab1, lab3";
-        assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).mend(mend)]);
+        assert_eq!(besides(&site), [Finding::note("site-policies-differ", says).fix(fix)]);
 
         // Absent hosts, and hosts that do not have the repository, do not count.
         site.hosts[1].lease = None;
@@ -605,7 +605,7 @@ mod tests {
         let mut mixed = site();
         mixed.hosts[1].version = Some("0.0.9".to_owned());
         let says = format!("agents have different versions; other than {OWN}: lab2 0.0.9");
-        let mend = format!("On those hosts, once they have the same package: {}", restart());
-        assert_eq!(besides(&mixed), [Finding::note("site-versions", says).mend(mend)]);
+        let fix = format!("On those hosts, once they have the same package: {}", restart());
+        assert_eq!(besides(&mixed), [Finding::note("site-versions", says).fix(fix)]);
     }
 }

@@ -73,7 +73,7 @@ fn by_remedy(missed: &[Missed<'_>]) -> Vec<Finding> {
     let finding = |(remedy, alike): (String, Vec<&Missed<'_>>)| {
         let gravest = alike.iter().max_by_key(|missed| missed.health())?;
         let plain = Finding::fine(gravest.code(), told(&alike));
-        Some(Finding { health: gravest.health(), ..plain }.mend(remedy))
+        Some(Finding { health: gravest.health(), ..plain }.fix(remedy))
     };
     remedies.into_iter().filter_map(finding).collect()
 }
@@ -140,7 +140,7 @@ fn of_session(shims: &[Shim]) -> Finding {
         None => format!("{} is not found", shim.name.shown()),
     };
     Finding::warning("way-past-shims", format!("this session: {what}"))
-        .mend(format!("PATH={}:$PATH", directory_of(&shim.path).shown()))
+        .fix(format!("PATH={}:$PATH", directory_of(&shim.path).shown()))
 }
 
 // The shims of this host: whether each leads to this rungate, and whether there is a program behind it.
@@ -185,19 +185,19 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
     let path = shim.path.shown();
     if let Some(fault) = Shim::fault_of(&shim.name) {
         let remove = command("rm", &shim.path);
-        return Finding::fault("shim-name", format!("{path}: {fault}")).mend(remove);
+        return Finding::fault("shim-name", format!("{path}: {fault}")).fix(remove);
     }
     if executable::identity(&shim.path).is_none() {
         return Finding::fault("shim-dangling", format!("{path} points to a rungate that does not exist"))
-            .mend(anew(shim));
+            .fix(anew(shim));
     }
     if leads_to_tools(&shim.path) {
         return Finding::fault("shim-of-tools", format!("{path} points to {TOOLS}, which starts no program"))
-            .mend(anew(shim));
+            .fix(anew(shim));
     }
     if executable::identity(&shim.path) != executable::own() {
         return Finding::warning("shim-of-another", format!("{path} points to a different rungate"))
-            .mend(anew(shim));
+            .fix(anew(shim));
     }
     let policy = examination.policy();
     let named = |name: &_| policy.and_then(|policy| policy.executable(name));
@@ -211,7 +211,7 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
         }
         Err(_) => {
             let table = format!("[command.{}] exec", shim.name.shown());
-            let (text, mend) = match named(&shim.name) {
+            let (text, fix) = match named(&shim.name) {
                 Some(program) => (
                     format!("{} cannot be started", program.shown()),
                     format!(
@@ -224,7 +224,7 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
                     format!("In the policy, say where it is: {table} = \"/path\""),
                 ),
             };
-            Finding::warning("shim-without-program", format!("{path}: {text}")).mend(mend)
+            Finding::warning("shim-without-program", format!("{path}: {text}")).fix(fix)
         }
     }
 }
@@ -274,11 +274,11 @@ fn without_shims(shims: &[Shim], examination: &Context) -> Vec<Finding> {
                 told(&urgent)
             ),
         };
-        findings.push(Finding::warning("no-shim", text).mend(install(&urgent)));
+        findings.push(Finding::warning("no-shim", text).fix(install(&urgent)));
     }
     if !others.is_empty() {
         let text = format!("the policy names {}, without a shim", told(&others));
-        findings.push(Finding::note("no-shim", text).mend(install(&others)));
+        findings.push(Finding::note("no-shim", text).fix(install(&others)));
     }
     findings
 }

@@ -25,7 +25,7 @@ use crate::{
         logs::{
             simulate,
             simulation::{Terms, Trial},
-            statistics::Fate,
+            statistics::LaunchOutcome,
         },
         shared::KnownAccounts,
     },
@@ -138,7 +138,7 @@ fn in_colour(diagnostic: &Diagnostic) -> String {
 fn to_json(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> String {
     let host = host
         .iter()
-        .map(|finding| json!({ "code": finding.code, "message": finding.text, "mend": finding.mend }));
+        .map(|finding| json!({ "code": finding.code, "message": finding.text, "fix": finding.fix }));
     json::render(&json!({
         "faults": candidate.faults().map(said).collect::<Vec<_>>(),
         "warnings": candidate.warnings().iter().map(said).collect::<Vec<_>>(),
@@ -150,8 +150,8 @@ fn to_json(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) 
 
 /// The faults of this host, with the fixes.
 fn of_host(finding: &Finding) -> String {
-    let mend: String = finding.mend.iter().map(|how| format!("\n  {how}")).collect();
-    format!("{} [{}]{mend}", finding.text, finding.code)
+    let fix: String = finding.fix.iter().map(|how| format!("\n  {how}")).collect();
+    format!("{} [{}]{fix}", finding.text, finding.code)
 }
 
 /// A fault or a warning; one of a whole file has no line.
@@ -174,8 +174,8 @@ fn said(diagnostic: &Diagnostic) -> Value {
 pub(super) struct Changed {
     user: String,
     command: String,
-    then: Fate,
-    now: Fate,
+    then: LaunchOutcome,
+    now: LaunchOutcome,
     launches: u64,
 }
 
@@ -201,7 +201,7 @@ impl FromLog {
         let traffic = simulate::traffic_of(situation, policy, logs)?;
         let trial = Trial { traffic: &traffic, accounts, terms: Terms::default(), seed: 1 };
         let undecided: HashSet<usize> = trial.undecided(policy).into_iter().collect();
-        let mut changes: BTreeMap<(u32, Fate, Fate), u64> = BTreeMap::new();
+        let mut changes: BTreeMap<(u32, LaunchOutcome, LaunchOutcome), u64> = BTreeMap::new();
         trial.play(policy, 0, &mut |launch, outcome| {
             let then = outcome.then.unwrap_or(outcome.fate);
             if undecided.contains(&launch) {
@@ -211,7 +211,7 @@ impl FromLog {
                 *changes.entry((traffic.launches[launch].kind, then, outcome.fate)).or_default() += 1;
             }
         });
-        let mut by_name: BTreeMap<(String, String, Fate, Fate), u64> = BTreeMap::new();
+        let mut by_name: BTreeMap<(String, String, LaunchOutcome, LaunchOutcome), u64> = BTreeMap::new();
         for ((kind, then, now), launches) in changes {
             let kind = &traffic.kinds[kind as usize];
             let user = accounts.user_name(kind.uid).ok().flatten().unwrap_or_else(|| kind.uid.to_string());

@@ -131,7 +131,7 @@ impl Site {
         {
             let next = ending.next_signal().map(|signal| Reply::Ending(signal as i32));
             if ending.due().is_none() || next.is_none() || next == said {
-                let fate = ending.go_on(holding, local.evictor());
+                let fate = ending.advance(holding, local.evictor());
                 of.reply = fate.map(Reply::of).or(of.reply);
             } else {
                 of.reply = next;

@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<
     };
     let accounts = KnownAccounts::of(situation, arguments.accounts.as_deref())?;
     let reading = Reading {
-        looks: policy.looks(),
+        inputs: policy.relevant_inputs(),
         tables: joiner::Reading { is_by_host: false, single: single_tables(&policy) },
         seed: 1,
         most: Some(MOST),

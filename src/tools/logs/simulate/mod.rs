@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &SimulateArguments, situation: &Situation) -> Resul
 /// The launches in logs, for a policy.
 pub(crate) fn traffic_of(situation: &Situation, policy: &Policy, logs: &[PathBuf]) -> Result<Traffic, Error> {
     let tables = joiner::Reading { is_by_host: false, single: single_tables(policy) };
-    let reading = Reading { looks: policy.looks(), tables, seed: 1, most: None };
+    let reading = Reading { inputs: policy.relevant_inputs(), tables, seed: 1, most: None };
     read(situation, logs, &Span::default(), Recording::new(reading, policy.hours()))
 }
 
@@ -118,7 +118,7 @@ fn wait(text: &str) -> Result<Wait, Error> {
 
 fn traffic(situation: &Situation, policy: &Policy, arguments: &SimulateArguments) -> Result<Traffic, Error> {
     let tables = joiner::Reading { is_by_host: arguments.each_host, single: single_tables(policy) };
-    let reading = Reading { looks: policy.looks(), tables, seed: 1, most: None };
+    let reading = Reading { inputs: policy.relevant_inputs(), tables, seed: 1, most: None };
     let recording = Recording::new(reading, policy.hours());
     let traffic = read(situation, &arguments.files, &arguments.span, recording)?;
     if traffic.launches.is_empty() {

@@ -7,7 +7,7 @@ use crate::{
     text::{count, percent, share, table::Table, visible, wait},
     tools::logs::{
         simulation::{Outcome, Tally},
-        statistics::{Cell, Distribution, Ends, Fate},
+        statistics::{Cell, Distribution, Ends, LaunchOutcome},
     },
 };
 
@@ -21,7 +21,7 @@ const EXAMPLES: usize = 5;
 #[derive(Default)]
 pub(super) struct Compared {
     examples: Vec<(usize, Outcome)>,
-    changes: BTreeMap<(Fate, Fate), u64>,
+    changes: BTreeMap<(LaunchOutcome, LaunchOutcome), u64>,
 }
 
 impl Compared {

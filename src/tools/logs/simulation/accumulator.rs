@@ -1,7 +1,7 @@
 //! Adds up the results: launch by launch, and how many slots of each repository are in use for how long.
 
 use super::{Launch, OfRepository, Outcome, Tally};
-use crate::{acquire::Refusal, policy::Hours, tools::logs::statistics::Fate};
+use crate::{acquire::Refusal, policy::Hours, tools::logs::statistics::LaunchOutcome};
 
 /// Called for each launch with its number and its outcome.
 pub type See<'s> = dyn FnMut(usize, Outcome) + 's;
@@ -41,7 +41,7 @@ impl<'w, 's> Accumulator<'w, 's> {
     }
 
     /// The outcome of the launch with this number, and its wait.
-    pub(super) fn came_to(&mut self, number: usize, launch: Launch, fate: Fate, wait: u64) {
+    pub(super) fn came_to(&mut self, number: usize, launch: Launch, fate: LaunchOutcome, wait: u64) {
         let outcome = Outcome { fate, wait, then: Some(launch.fate()) };
         self.tally.add(launch.kind, self.hours.at(launch.arrived()), outcome);
         (self.see)(number, outcome);
@@ -51,7 +51,7 @@ impl<'w, 's> Accumulator<'w, 's> {
     pub(super) fn given(&mut self, repository: usize, limit: u64, wait: u64) {
         let of = &mut self.uses[repository].of;
         of.limit = of.limit.max(limit);
-        of.cell.add(if wait == 0 { Fate::AtOnce } else { Fate::Waited }, wait, None);
+        of.cell.add(if wait == 0 { LaunchOutcome::AtOnce } else { LaunchOutcome::Waited }, wait, None);
         of.waits.add(wait);
     }
 
@@ -76,7 +76,7 @@ impl<'w, 's> Accumulator<'w, 's> {
                 if let Some(number) = self.names.iter().position(|known| known == name) {
                     let of = &mut self.uses[number].of;
                     of.limit = of.limit.max(amount.effective_limit());
-                    of.cell.add(Fate::Refused, 0, None);
+                    of.cell.add(LaunchOutcome::Refused, 0, None);
                 }
             }
             let of_policy = refused.claim.origins.iter().filter(|origin| origin.place.is_some());

@@ -21,7 +21,7 @@ use crate::{
     keeper::{Class, Keepers, WaitingProcess, held::Held, memory},
     policy::{Hours, Policy},
     sys::Inherited,
-    tools::logs::statistics::Fate,
+    tools::logs::statistics::LaunchOutcome,
 };
 
 /// How often a log is played where durations have to be sampled.
@@ -289,7 +289,7 @@ impl<'p> World<'_, 'p, '_> {
         let plan = self.judge.plan(number, kind, self.time, self.now);
         if let Plan::Refused(rule) = &*plan {
             self.books.count_rules(rule.iter().copied());
-            return self.came_to(launch, Fate::Refused, 0);
+            return self.came_to(launch, LaunchOutcome::Refused, 0);
         }
         let waiting = Waiting { launch, since: self.now, plan, place: PlaceInLine::default(), due: None };
         let id = i32::try_from(launch % i32::MAX as usize).unwrap_or(0) + 1;
@@ -301,7 +301,7 @@ impl<'p> World<'_, 'p, '_> {
         let plan = Rc::clone(&waiting.plan);
         let Plan::Needs(needs) = &*plan else {
             waiting.place.give_up();
-            self.came_to(waiting.launch, Fate::TimedOut, self.now - waiting.since);
+            self.came_to(waiting.launch, LaunchOutcome::TimedOut, self.now - waiting.since);
             return None;
         };
         let kind = self.traffic.launches[waiting.launch].kind as usize;
@@ -324,7 +324,7 @@ impl<'p> World<'_, 'p, '_> {
                 let has_waited = waiting.place.number().is_some();
                 waiting.place.give_up();
                 self.books.refused(&refusal);
-                let fate = if has_waited { Fate::TimedOut } else { Fate::Refused };
+                let fate = if has_waited { LaunchOutcome::TimedOut } else { LaunchOutcome::Refused };
                 let wait = self.now - waiting.since;
                 self.came_to(waiting.launch, fate, wait);
                 None
@@ -375,7 +375,8 @@ impl<'p> World<'_, 'p, '_> {
         if is_drawn {
             self.books.count_drawn();
         }
-        let fate = if waiting.due.is_some() || wait > 0 { Fate::Waited } else { Fate::AtOnce };
+        let fate =
+            if waiting.due.is_some() || wait > 0 { LaunchOutcome::Waited } else { LaunchOutcome::AtOnce };
         if !held.is_empty() {
             let program = self.programs.start(Running { held, slots });
             self.agenda.expect(self.now.saturating_add(lasts), Event::End(program));
@@ -442,7 +443,7 @@ impl<'p> World<'_, 'p, '_> {
         }
     }
 
-    fn came_to(&mut self, launch: usize, fate: Fate, wait: u64) {
+    fn came_to(&mut self, launch: usize, fate: LaunchOutcome, wait: u64) {
         self.books.came_to(launch, self.traffic.launches[launch], fate, wait);
     }
 
@@ -473,7 +474,7 @@ impl<'p> World<'_, 'p, '_> {
         let left: Vec<usize> = self.waiting.drain().map(|(_, waiting)| waiting.launch).collect();
         for launch in left {
             let since = self.traffic.launches[launch].arrived();
-            self.came_to(launch, Fate::TimedOut, end.saturating_sub(since));
+            self.came_to(launch, LaunchOutcome::TimedOut, end.saturating_sub(since));
         }
         self.books.close(used)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::tools::logs::statistics::{Cell, Distribution, Fate};
+use crate::tools::logs::statistics::{Cell, Distribution, LaunchOutcome};
 
 /// Users complain about waits of this length.
 pub const LONG_WAIT: u64 = 300_000_000;
@@ -44,11 +44,11 @@ pub struct Tally {
 /// The outcome of one launch.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome {
-    pub fate: Fate,
+    pub fate: LaunchOutcome,
     /// How long it waited, in microseconds.
     pub wait: u64,
     /// The outcome in the log, if it differs.
-    pub then: Option<Fate>,
+    pub then: Option<LaunchOutcome>,
 }
 
 impl Tally {

@@ -6,7 +6,7 @@ use super::{Accounts, Dice, Kind, Launch, Reading, Recording, Terms, Traffic, Tr
 use crate::{
     judge::terms::{LookupError, Names},
     policy::{Hours, Policy},
-    tools::logs::statistics::Fate,
+    tools::logs::statistics::LaunchOutcome,
 };
 
 struct Nobody;
@@ -52,7 +52,7 @@ fn random(launches: usize, load: f64, seed: u64) -> Traffic {
     for _ in 0..launches {
         now += dice.exponential(MINUTE / load);
         let lasts = dice.exponential(MINUTE) as u64;
-        traffic.launches.push(Launch::new(now as u64, 0, Fate::AtOnce, Some(lasts)));
+        traffic.launches.push(Launch::new(now as u64, 0, LaunchOutcome::AtOnce, Some(lasts)));
     }
     traffic.end = now as u64;
     traffic
@@ -122,7 +122,12 @@ fn who_came_first_starts_first_and_nobody_waits_longer_than_they_may() {
     let second = 1_000_000;
     // One runs for ten seconds; the next three come a second after each other, and each would run for four.
     for (after, lasts) in [(0, 10), (1, 4), (2, 4), (3, 4)] {
-        traffic.launches.push(Launch::new(second * (100 + after), 0, Fate::AtOnce, Some(second * lasts)));
+        traffic.launches.push(Launch::new(
+            second * (100 + after),
+            0,
+            LaunchOutcome::AtOnce,
+            Some(second * lasts),
+        ));
     }
     traffic.end = second * 200;
     let mut came = Vec::new();
@@ -131,8 +136,13 @@ fn who_came_first_starts_first_and_nobody_waits_longer_than_they_may() {
     });
     assert_eq!(
         came,
-        [(0, Fate::AtOnce, 0), (1, Fate::Waited, 9), (2, Fate::Waited, 12), (3, Fate::TimedOut, 12)]
-            .map(|(launch, fate, wait)| (launch, fate, wait))
+        [
+            (0, LaunchOutcome::AtOnce, 0),
+            (1, LaunchOutcome::Waited, 9),
+            (2, LaunchOutcome::Waited, 12),
+            (3, LaunchOutcome::TimedOut, 12)
+        ]
+        .map(|(launch, fate, wait)| (launch, fate, wait))
     );
     assert_eq!((tally.all.at_once, tally.all.waited, tally.all.refused), (1, 2, 1));
     assert_eq!(tally.repositories["matlab"].most, 1);
@@ -148,7 +158,7 @@ fn more_seats_in_the_evening_are_taken_by_those_who_wait() {
     // Both come at noon, and run for a day.
     let noon = hour * (24 * 20_000 + 12);
     for after in [0, 1] {
-        traffic.launches.push(Launch::new(noon + after, 0, Fate::AtOnce, Some(hour * 24)));
+        traffic.launches.push(Launch::new(noon + after, 0, LaunchOutcome::AtOnce, Some(hour * 24)));
     }
     traffic.end = noon + hour * 48;
     let mut waits = Vec::new();

@@ -7,7 +7,7 @@ use super::{Kind, Kinds, OfRepository, Outcome, Tally};
 use crate::{
     launch::log::event::Event,
     policy::{Hours, RelevantInputs},
-    tools::logs::statistics::{Counts, End, Ends, Fate, Joiner, Launched, Run, Sink, joiner},
+    tools::logs::statistics::{Counts, End, Ends, Joiner, LaunchOutcome, Launched, Run, Sink, joiner},
 };
 
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ const UNKNOWN: u64 = (1 << 42) - 1;
 
 impl Launch {
     /// A launch that came then, and ran this long, if known.
-    pub fn new(arrived: u64, kind: u32, fate: Fate, lasted: Option<u64>) -> Self {
+    pub fn new(arrived: u64, kind: u32, fate: LaunchOutcome, lasted: Option<u64>) -> Self {
         let mut launch =
             Self { arrived: (arrived.min(LATEST) << ARRIVED) | ((fate as u64) << FATE), kind, lasted: 0 };
         launch.set_packed(lasted.map_or(UNKNOWN, packed));
@@ -48,8 +48,8 @@ impl Launch {
     }
 
     /// Its outcome.
-    pub fn fate(self) -> Fate {
-        Fate::ALL[usize::try_from((self.arrived >> FATE) & 3).unwrap_or(0)]
+    pub fn fate(self) -> LaunchOutcome {
+        LaunchOutcome::ALL[usize::try_from((self.arrived >> FATE) & 3).unwrap_or(0)]
     }
 
     /// How long it ran, in microseconds.
@@ -150,7 +150,7 @@ const NARROW: u64 = 600_000_000;
 #[derive(Clone, Debug, Default)]
 pub struct Reading {
     /// The facts that the policy uses: others need not be distinguished.
-    pub looks: RelevantInputs,
+    pub inputs: RelevantInputs,
     /// The known state of the tables.
     pub tables: joiner::Reading,
     /// The seed of the draws.
@@ -268,7 +268,7 @@ impl Sink for Launches {
         }
         let Launched { event, arrived, fate, .. } = *launch;
         let command = self.name(&event.command);
-        let kind = self.kinds.number(event, self.reading.looks, self.reading.tables.is_by_host);
+        let kind = self.kinds.number(event, self.reading.inputs, self.reading.tables.is_by_host);
         if self.commands.len() <= kind as usize {
             self.commands.resize(kind as usize + 1, command);
         }
@@ -453,19 +453,22 @@ mod tests {
             (365 * DAY + 999, 365 * DAY),
             (u64::MAX, (MILLIS - 2) * 1000),
         ] {
-            let mut launch = Launch::new(1_790_000_000_123_456, 7, Fate::TimedOut, Some(micros));
+            let mut launch = Launch::new(1_790_000_000_123_456, 7, LaunchOutcome::TimedOut, Some(micros));
             for _ in 0..2 {
                 assert_eq!(launch.lasted(), Some(kept));
-                assert_eq!((launch.arrived(), launch.fate()), (1_790_000_000_123_456, Fate::TimedOut));
+                assert_eq!(
+                    (launch.arrived(), launch.fate()),
+                    (1_790_000_000_123_456, LaunchOutcome::TimedOut)
+                );
                 assert_eq!(launch.kind, 7);
                 launch.set_lasted(1);
                 launch.set_lasted(micros);
             }
         }
-        assert_eq!(Launch::new(1, 0, Fate::Refused, None).lasted(), None);
+        assert_eq!(Launch::new(1, 0, LaunchOutcome::Refused, None).lasted(), None);
         // Users can write any time into a log.
-        let late = Launch::new(u64::MAX, 0, Fate::Waited, Some(1));
-        assert_eq!((late.arrived(), late.fate(), late.lasted()), (LATEST, Fate::Waited, Some(1)));
+        let late = Launch::new(u64::MAX, 0, LaunchOutcome::Waited, Some(1));
+        assert_eq!((late.arrived(), late.fate(), late.lasted()), (LATEST, LaunchOutcome::Waited, Some(1)));
         assert_eq!(size_of::<Launch>(), 16);
     }
 }

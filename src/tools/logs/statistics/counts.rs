@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::{
-    Closing, Distribution, Ends, Fate, Joiner, Launched, MINUTE, Reading, Run, Sink, Usage, usage::step_for,
+    Closing, Distribution, Ends, Joiner, LaunchOutcome, Launched, MINUTE, Reading, Run, Sink, Usage,
+    usage::step_for,
 };
 use crate::{
     launch::log::event::{Event, Kind},
@@ -200,7 +201,7 @@ impl Counts {
         self.untold += u64::from(event.launch.is_none());
         let (day, hour) = (self.hours.weekday_at(at), self.hours.at(at));
         self.refused[day][hour] += u64::from(!fate.has_started());
-        self.waited[day][hour] += u64::from(fate == Fate::Waited);
+        self.waited[day][hour] += u64::from(fate == LaunchOutcome::Waited);
     }
 
     fn started(&mut self, launch: &Launched<'_>) {
@@ -221,7 +222,7 @@ impl Counts {
             repository.waits.add(wait);
             let of = repository.usage.timeline.at(at, step);
             of.started += 1;
-            of.waited += u64::from(fate == Fate::Waited);
+            of.waited += u64::from(fate == LaunchOutcome::Waited);
             let has_one =
                 launch.event.tables.iter().all(|table| table.repository != name || table.member.is_none());
             if has_one && let Some(before) = repository.started.replace(at) {
@@ -404,12 +405,12 @@ pub struct Cell {
 
 impl Cell {
     /// Adds one launch.
-    pub fn add(&mut self, fate: Fate, wait: u64, then: Option<Fate>) {
+    pub fn add(&mut self, fate: LaunchOutcome, wait: u64, then: Option<LaunchOutcome>) {
         self.launches += 1;
         match fate {
-            Fate::AtOnce => self.at_once += 1,
-            Fate::Waited => self.waited += 1,
-            Fate::Refused | Fate::TimedOut => self.refused += 1,
+            LaunchOutcome::AtOnce => self.at_once += 1,
+            LaunchOutcome::Waited => self.waited += 1,
+            LaunchOutcome::Refused | LaunchOutcome::TimedOut => self.refused += 1,
         }
         self.wait = self.wait.saturating_add(wait);
         if let Some(then) = then {

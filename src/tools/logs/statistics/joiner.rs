@@ -61,7 +61,7 @@ pub struct Launched<'a> {
     /// When it came.
     pub arrived: u64,
     /// Its outcome.
-    pub fate: Fate,
+    pub fate: LaunchOutcome,
     /// The tables in which it has slots of its own.
     pub taken: &'a [Taken<'a>],
 }
@@ -70,8 +70,10 @@ impl Launched<'_> {
     /// How long it waited, in microseconds.
     pub fn wait(&self) -> u64 {
         match self.fate {
-            Fate::Refused => 0,
-            Fate::AtOnce | Fate::Waited | Fate::TimedOut => self.at.saturating_sub(self.arrived),
+            LaunchOutcome::Refused => 0,
+            LaunchOutcome::AtOnce | LaunchOutcome::Waited | LaunchOutcome::TimedOut => {
+                self.at.saturating_sub(self.arrived)
+            }
         }
     }
 }
@@ -302,8 +304,8 @@ impl Joiner {
         let waited = self.waited.remove(&process);
         let arrived = waited.as_ref().map_or(event.arrived, |waited| waited.arrived.or(event.arrived));
         let arrived = arrived.or_else(|| Some(began.saturating_sub(waited.as_ref()?.micros)));
-        let fate = if waited.is_some() { Fate::Waited } else { Fate::AtOnce };
-        let arrived = arrived.filter(|_| fate == Fate::Waited).unwrap_or(began).min(began);
+        let fate = if waited.is_some() { LaunchOutcome::Waited } else { LaunchOutcome::AtOnce };
+        let arrived = arrived.filter(|_| fate == LaunchOutcome::Waited).unwrap_or(began).min(began);
         let launch = self.next;
         let mut slots = Vec::new();
         let mut taken = Vec::new();
@@ -358,7 +360,7 @@ impl Joiner {
         self.waited.remove(&process);
         let at = event.micros();
         let arrived = event.arrived.unwrap_or(at.saturating_sub(micros_of(event))).min(at);
-        let fate = if event.seconds.is_some() { Fate::TimedOut } else { Fate::Refused };
+        let fate = if event.seconds.is_some() { LaunchOutcome::TimedOut } else { LaunchOutcome::Refused };
         self.look(at, event);
         let number = self.next;
         self.next += 1;
@@ -750,7 +752,7 @@ impl Table {
 /// The outcome of a launch.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
-pub enum Fate {
+pub enum LaunchOutcome {
     /// It started at once.
     AtOnce,
     /// It waited, and started.
@@ -760,7 +762,7 @@ pub enum Fate {
     TimedOut,
 }
 
-impl Fate {
+impl LaunchOutcome {
     pub const ALL: [Self; 4] = [Self::AtOnce, Self::Waited, Self::Refused, Self::TimedOut];
 
     /// Whether a program was started.

@@ -13,6 +13,6 @@ pub(crate) use self::counts::without_member;
 pub use self::{
     counts::{Bounded, Cell, Counts, Party, Reason, Repository, Rule, Statistics},
     distribution::Distribution,
-    joiner::{Closing, EXACT, End, Fate, Held, Joiner, Launched, Reading, Run, Sink, Taken},
+    joiner::{Closing, EXACT, End, Held, Joiner, LaunchOutcome, Launched, Reading, Run, Sink, Taken},
     usage::{Bounds, Ends, MINUTE, Step, Usage},
 };

@@ -25,7 +25,7 @@ use crate::{
     tools::{
         logs::{
             reading::{self, single_tables},
-            statistics::{Distribution, Fate, Joiner, Launched, Reading, Run, Sink},
+            statistics::{Distribution, Joiner, LaunchOutcome, Launched, Reading, Run, Sink},
         },
         shared::{ListedFile, WaitsFor, wanted},
     },
@@ -284,17 +284,17 @@ impl Past {
 impl Sink for Past {
     fn launched(&mut self, launch: &Launched<'_>) {
         match launch.fate {
-            Fate::Waited => {
+            LaunchOutcome::Waited => {
                 for taken in launch.taken {
                     self.waits.entry(taken.repository.to_owned()).or_default().took.add(launch.wait());
                 }
             }
-            Fate::TimedOut => {
+            LaunchOutcome::TimedOut => {
                 for name in launch.event.names_of_repositories() {
                     self.waits.entry(name.to_owned()).or_default().gave_up += 1;
                 }
             }
-            Fate::AtOnce | Fate::Refused => {}
+            LaunchOutcome::AtOnce | LaunchOutcome::Refused => {}
         }
     }
 
