@@ -10,11 +10,10 @@ use std::{
 
 use super::{
     AcquireContext, Allocation, Blocked, ClaimOnTable, Grant, LOOK, Line, QueuePosition, Refusal, Room,
-    TableView, TableViews, Wants,
-    wants::{is_unenforced, terms_on},
+    TableView, TableViews, Wants, wants::terms_on,
 };
 use crate::{
-    judge::terms::{Claim, Demand, NamedSlots, Runs},
+    judge::terms::{Admit, Claim, Demand, NamedSlots, Runs},
     keeper::{
         BaseDirectories, Class, Entry, KeeperError, TableGuard, TableId, Waiter, held::Held, table::Table,
     },
@@ -119,8 +118,8 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     }
 
     /// Locks all tables, in their order. A launch that has some of them waits for the next one for a moment
-    /// only, then releases them and begins again. So a stopped process with the lock of one table does not
-    /// block other launches on the rest.
+    /// only. Then it releases them, waits for that one alone, and begins again. So a stopped process with the
+    /// lock of one table does not block other launches on the rest.
     fn lock(&self, patience: Duration) -> Result<Locked, KeeperError> {
         let begun = Instant::now();
         loop {
@@ -139,6 +138,11 @@ impl<'c, 'a> Acquisition<'c, 'a> {
                 Err(_) if begun.elapsed() < patience => {}
                 Err(error) => return Err(error.after(begun.elapsed())),
             }
+            let busy = self.wants.tables.values().nth(tables.len());
+            drop(tables);
+            let left = patience.saturating_sub(begun.elapsed());
+            let waited = busy.map(|table| table.lock(left)).transpose();
+            drop(waited.map_err(|error| error.after(begun.elapsed()))?);
         }
     }
 
@@ -231,7 +235,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
             let terms = terms_on(*id, picked);
             let seats = match seen.room(&terms)? {
                 Room::Free(seats) => seats,
-                _ if is_unenforced(*id, picked) => continue,
+                _ if terms.admit == Admit::Unenforced => continue,
                 // There was room when the claim was chosen. Whatever has changed since: no launch starts
                 // without its slots.
                 _ => return Ok(Err(Disturbance::Taken(table.clone()))),

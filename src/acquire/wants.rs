@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, iter};
 
 use crate::{
-    judge::terms::{Admit, Claim, Demand, Location, Terms},
+    judge::terms::{Claim, Demand, Location, Terms},
     keeper::{KeeperError, TableId, table::Table},
 };
 
@@ -135,10 +135,4 @@ fn lengths(demand: &Demand<'_>) -> Vec<usize> {
 pub fn terms_on(table: TableId, picked: &[ClaimOnTable<'_>]) -> Terms {
     let amounts = picked.iter().filter(|choice| choice.table == table).map(|choice| &choice.claim.amount);
     Terms::merge(amounts).unwrap_or_default()
-}
-
-/// Whether a launch may start without the slots that these claims need in one table.
-pub fn is_unenforced(table: TableId, picked: &[ClaimOnTable<'_>]) -> bool {
-    let mut claims = picked.iter().filter(|choice| choice.table == table);
-    claims.all(|choice| choice.claim.amount.admit == Admit::Unenforced)
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::support::{Account, Ending, Observer, Outcome, Site, Test, needs_root, storm_size};
+use crate::support::{Account, Ending, Observer, Outcome, Site, Test, eventually, needs_root, storm_size};
 
 const BOTH: &str = r#"
     [repository.first]
@@ -78,6 +79,32 @@ pub(crate) fn storm_of_opposite_orders_never_blocks() {
     for file in ["first.lock", "second.lock"] {
         assert_eq!(site.held(file), []);
     }
+}
+
+/// A launch that waits for one repository gives the other one back: a stopped process with the lock of one
+/// does not block launches that want the other. It tries again for as long as it may.
+#[test]
+fn a_repository_that_stays_locked_blocks_nothing_but_itself() {
+    let site = Site::with_policy(BOTH);
+    for name in ["this", "one", "two"] {
+        site.program(name);
+    }
+    let run = |name: &str| site.test().args(["run", "--", name]);
+    run("this").status(0);
+    // They are locked in the order of their inodes.
+    let inode = |file: &str| fs::metadata(site.repository(file)).expect("a repository").ino();
+    let (first, last, other) = if inode("first.lock") < inode("second.lock") {
+        ("first.lock", "second.lock", "one")
+    } else {
+        ("second.lock", "first.lock", "two")
+    };
+    let stuck = site.holder(last, ["posix", "write", "0:8"]);
+    let mut both = run("this").background();
+    let has_first = || site.lock_between(first, 0, 8).filter(|lock| lock.l_pid == both.pid()).map(drop);
+    eventually("it has the first and waits for the last", has_first);
+    run(other).status(0);
+    drop(stuck);
+    both.wait_for_echo();
 }
 
 const CAPS: &str = r#"

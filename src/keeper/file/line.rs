@@ -228,9 +228,6 @@ pub fn oldest(
     let standing = |first, last| within(file, standing_bytes(first, last), standing_of);
     let last = before.map_or(LAST_NUMBER, |number| number.0.saturating_sub(1));
     let mut low = from.0;
-    if low > last {
-        return Ok(None);
-    }
     let Some((_, mut found)) = standing(low, last)? else { return Ok(None) };
     // Mostly the kernel names the oldest first.
     while number_of(&found) > low && standing(low, number_of(&found).saturating_sub(1))?.is_some() {

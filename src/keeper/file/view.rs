@@ -202,9 +202,6 @@ impl<'file> View<'file> {
             return Ok(None);
         }
         let wanted = terms.slots.saturating_add(beyond);
-        if wanted > terms.limit && terms.admit == Admit::WithinLimit {
-            return Ok(None);
-        }
         let mut free = Vec::new();
         let mut todo = terms.search_order(self.header.cursor);
         todo.reverse();
