@@ -89,6 +89,7 @@ over_the_agent! {
             nobody_ends_his_own_ancestor,
             expire_sweeps_all_repositories,
             the_group_is_ended_where_the_policy_says_so,
+            a_branch_whose_group_has_no_leader_is_ended_too,
         }
         holds {
             when_the_program_ends,

@@ -354,6 +354,7 @@ mod tests {
 
     #[test]
     fn a_listing_without_the_known_lock_proves_nothing() {
-        assert_eq!(found(LISTING, 41, "fe:00:77"), None);
+        assert_eq!(found(LISTING, 41, "fe:00:77"), None, "another process has it");
+        assert_eq!(found(LISTING, 44, "other numbers"), None, "the process has another lock");
     }
 }

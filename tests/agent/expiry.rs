@@ -118,25 +118,24 @@ fn a_holder_that_cannot_be_looked_into_is_named_and_goes_on() {
 fn of_a_group_only_the_holders_own_processes_are_ended() {
     needs_root!();
     let (site, _agent) = seats(1, &format!("expire_kill = \"group\"\n{OVERDUE}"));
-    // Root starts the launcher as the leader of a group, and somebody else's program into the same group.
-    let script = "setpriv --reuid=nobody --clear-groups env --default-signal sleep 1000 >/dev/null 2>&1 & echo $!\n\
-                  exec setpriv --reuid=games --clear-groups LAUNCHER run -- matlab";
+    site.script("matlab", "#!/bin/sh\n[ $# = 0 ] || exec sleep 1000\n");
+    // Root starts the launcher as the leader of a group, and somebody else's program into the same group: it
+    // answers lines.
+    let script = "exec 3<&0\n\
+                  setpriv --reuid=nobody --clear-groups env --default-signal cat <&3 &\n\
+                  exec setpriv --reuid=games --clear-groups LAUNCHER run -- matlab goes on";
     let script = script.replace("LAUNCHER", site.rungate().to_str().expect("a plain path"));
     let leads =
         site.test().program("/bin/sh").args(["-c", &script]).through(["env", "--default-signal", "setsid"]);
-    let mut holder = leads.background();
-    let stranger: i32 = holder.read_line().trim().parse().expect("a process id");
-    holder.wait_for_echo();
-    let name_of_stranger = || fs::read_to_string(format!("/proc/{stranger}/comm")).ok();
-    eventually("the stranger is there", || (name_of_stranger()? == "sleep\n").then_some(()));
+    let mut both = leads.background();
+    both.wait_for_echo();
+    eventually("the holder is listed", || (held(&site) == [(1, both.pid().into())]).then_some(()));
     matlab(&site, "backup")
         .stderr("rungate: seats: ended PID [pid] (matlab), overdue by [age], with SIGINT\n")
         .status(0);
-    assert_eq!(holder.end().ending, Ending::Signal(2));
-    let alive = name_of_stranger();
-    nix::sys::signal::kill(nix::unistd::Pid::from_raw(stranger), nix::sys::signal::Signal::SIGKILL)
-        .expect("it goes on");
-    assert_eq!(alive.as_deref(), Some("sleep\n"));
+    assert!(both.answers(), "the stranger was ended too");
+    both.close_stdin();
+    assert_eq!(both.end().ending, Ending::Signal(2));
 }
 
 /// `end --overdue` of what is not one's own needs root.

@@ -54,47 +54,46 @@ const STUBBORN: &str = "
     while :; do sleep 0.02; done
     ";
 
-/// The ttl of a host that loses the site, in seconds.
-const LOST_AFTER: f64 = 6.0;
-
 /// A program that does not end at once gets TERM when a quarter of the ttl is left, and KILL when a tenth of
 /// it is: not sooner, so that it has its time, and not later than others can have its slot.
 #[test]
 fn a_program_gets_term_and_then_kill_before_others_can_get_its_slot() {
     needs_etcd!();
-    let etcd = Etcd::new();
-    let [one] = hosts_with(&etcd, &format!("{LOST_AFTER}s"), &seats(1, "on_lost = \"stop\""), ["lab1"]);
-    one.site.script("matlab", STUBBORN);
-    let term = one.site.path("term");
-    let ends_in_time = |_| {
-        let _ = fs::remove_file(&term);
-        let running = one.test().args(["run", "--", "matlab"]).background();
-        eventually("it runs", || (slots_of(&one) == Some(running.pid())).then_some(()));
-        etcd.signal(Signal::SIGSTOP);
-        // From here on no read can find the key of the host.
-        let (before, left) = eventually("the site is missed", || {
-            let (before, site) = (now(), status(&one)["site"].clone());
-            site["trouble"].is_object().then(|| Some((before, site["left"].as_f64()?))).flatten()
-        });
-        let after = now();
-        eventually("the program is ended", || (!is_alive(running.pid())).then_some(()));
-        let ended = now();
-        etcd.signal(Signal::SIGCONT);
-        eventually("the slot is free", || (held(&one) == 0).then_some(()));
-        // A machine that is busy for as long as the program has between both signals may kill it before it
-        // writes.
-        let told = fs::read_to_string(&term).ok().and_then(|text| text.trim().parse::<f64>().ok());
-        let Some(told) = told else { return false };
-        // Of the deadline only this is known: that it is between these two.
-        let (soonest, latest) = (before + left, after + left);
-        tell(&format!("TERM {:.2} s and the end {:.2} s before the deadline", latest - told, latest - ended));
-        assert!(told >= soonest - LOST_AFTER / 4.0 - 0.05, "TERM comes too soon");
-        assert!(ended >= soonest - LOST_AFTER / 10.0 - 0.05, "KILL comes too soon");
-        told < soonest - LOST_AFTER / 10.0 && ended < soonest
-    };
     // An agent that does not run for some time is late, and that it is once; one that is wrong is late each
     // time.
-    assert!((0..5).any(ends_in_time), "late each time");
+    let is_in_time = |ttl: f64| (0..3).any(|_| is_ended_in_time(ttl));
+    assert!([6.0, 30.0].into_iter().any(is_in_time), "late each time");
+}
+
+/// Whether that is so on a machine that is as busy as this one is now, where the ttl is so many seconds.
+fn is_ended_in_time(ttl: f64) -> bool {
+    let etcd = Etcd::new();
+    let [one] = hosts_with(&etcd, &format!("{ttl}s"), &seats(1, "on_lost = \"stop\""), ["lab1"]);
+    one.site.script("matlab", STUBBORN);
+    let term = one.site.path("term");
+    let running = one.test().args(["run", "--", "matlab"]).background();
+    eventually("it runs", || (slots_of(&one) == Some(running.pid())).then_some(()));
+    etcd.signal(Signal::SIGSTOP);
+    // From here on no read can find the key of the host.
+    let (before, left) = eventually("the site is missed", || {
+        let (before, site) = (now(), status(&one)["site"].clone());
+        site["trouble"].is_object().then(|| Some((before, site["left"].as_f64()?))).flatten()
+    });
+    let after = now();
+    eventually("the program is ended", || (!is_alive(running.pid())).then_some(()));
+    let ended = now();
+    etcd.signal(Signal::SIGCONT);
+    eventually("the slot is free", || (held(&one) == 0).then_some(()));
+    // A machine that is busy for as long as the program has between both signals may kill it before it
+    // writes.
+    let told = fs::read_to_string(&term).ok().and_then(|text| text.trim().parse::<f64>().ok());
+    let Some(told) = told else { return false };
+    // Of the deadline only this is known: that it is between these two.
+    let (soonest, latest) = (before + left, after + left);
+    tell(&format!("TERM {:.2} s and the end {:.2} s before the deadline", latest - told, latest - ended));
+    assert!(told >= soonest - ttl / 4.0 - 0.05, "TERM comes too soon");
+    assert!(ended >= soonest - ttl / 10.0 - 0.05, "KILL comes too soon");
+    told < soonest - ttl / 10.0 && ended < soonest
 }
 
 /// Which process has the first slot.

@@ -316,6 +316,25 @@ pub(crate) fn a_holder_of_several_slots_is_ended_once() {
     large.stderr(&said).status(0);
 }
 
+/// The same without proof: each holder is named once, whatever lies between its slots.
+#[test]
+fn a_holder_of_several_slots_without_proof_is_named_once() {
+    let site = site(3, "");
+    site.program("large");
+    let [first, between] = [job(&site).spawn(), job(&site).spawn()];
+    drop(first);
+    let large = site.test().args(["run", "--", "large"]).spawn();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3]);
+    assert_eq!(site.held("seats.lock")[1].pid, between.pid());
+    // Only a launch under `expire_after` proves its slots.
+    site.policy(&policy(3, OVERDUE));
+    let said = site.test().args(["end", "--overdue"]).outcome().stderr;
+    for (running, name) in [(&large, "large"), (&between, "job")] {
+        let named = format!("PID {} ({name}), overdue by ", running.pid());
+        assert_eq!(said.matches(&named).count(), 1, "{said}");
+    }
+}
+
 /// The head also wakes when a holder becomes overdue, and ends as many as it takes; those behind it end
 /// nobody.
 #[test]
@@ -382,6 +401,33 @@ pub(crate) fn an_overdue_tree_is_ended_with_all_its_branches() {
             holder.end();
         });
     }
+}
+
+/// With `expire_kill = "group"` too: a branch in a group whose leader has ended is no group's, and is ended
+/// all the same.
+#[test]
+pub(crate) fn a_branch_whose_group_has_no_leader_is_ended_too() {
+    let site = site(1, &format!("hold = \"tree\"\nexpire_kill = \"group\"\n{OVERDUE}"));
+    // The shell in the middle leads a group, and ends.
+    let branch = "env --default-signal cat <&3 >/dev/null 200>&- 201>&- & echo $!";
+    let script = format!("setsid bash -c '{branch}' 3<&0; exec cat");
+    let mut holder = site
+        .test()
+        .args(["run", "--as", "job", "--", "bash", "-c", &script])
+        .through(["env", "--default-signal", "setsid"])
+        .background();
+    let branch: i32 = holder.read_line().trim_end().parse().expect("a process id");
+    // Until then the branch ignores SIGINT, as whatever a shell starts in the background does, and has a
+    // leader.
+    for pid in [branch, command_of(&site, &holder)] {
+        eventually("it is what it is to be", || {
+            let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            (name == "cat\n").then_some(())
+        });
+    }
+    job(&site).stderr("rungate: seats: ended PID [pid] (job), overdue by [age], with SIGINT\n").status(0);
+    eventually("the branch is gone", || matches!(state_of(branch), None | Some('Z')).then_some(()));
+    holder.end();
 }
 
 /// "A launch below a holder": nobody ends the job that started them, however late it is.

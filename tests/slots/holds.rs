@@ -311,6 +311,9 @@ pub(crate) fn whoever_keeps_a_slot_that_no_record_accounts_for_is_searched() {
     let daemon = leave_a_daemon(&site, &mut running, ":");
     running.close_stdin();
     assert_eq!(running.end().ending, Ending::Status(0));
-    site.test().args(["list", "seats"]).stdout("seats: 1 of 1 used\nSLOT[..]\n   1 [pid] [..]\n").status(0);
+    site.test()
+        .args(["list", "seats"])
+        .stdout("seats: 1 of 1 used\nSLOT[..]\n   1[gap][pid] [..]\n")
+        .status(0);
     drop(daemon);
 }

@@ -232,9 +232,9 @@ pub(crate) fn listings_show_all_members() {
             "
             seats: 1 of 2 used
             SLOT[..]
-               1 [pid] games [..]
-               1 [pid] games [..]
-               1 [pid] games [..]
+               1[gap][pid] games [..]
+               1[gap][pid] games [..]
+               1[gap][pid] games [..]
             ",
         )
         .status(0);

@@ -566,7 +566,7 @@ pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
             SLOT[..]
             ...
             LINE[gap]PID USER[gap]SINCE AGE WANTS WAITS FOR[gap]COMMAND
-               1 {} [..] [time] [age][gap]2 PID {} [..] large
+               1[gap]{} [..] [time] [age][gap]2 PID {} [..] large
             ",
             waiter.pid(),
             holder.pid()
@@ -709,7 +709,7 @@ fn on_a_terminal_each_slot_has_one_line() {
         let terminal = Terminal::open_for(site.test(), (columns, 20));
         terminal.command(&format!("clear; {rungate} list; {rungate} status; echo the end"));
         let screen = terminal.shows("\nthe end\n");
-        let of_slot = |line: &&str| line.trim_start().starts_with(&format!("1 {}", running.pid()));
+        let of_slot = |line: &&str| line.split_whitespace().take(2).eq(["1", &running.pid().to_string()]);
         let lines: Vec<&str> = screen.lines().collect();
         let at = lines.iter().position(of_slot).expect("the slot");
         assert!(lines[at].contains("matlab"), "{screen}");

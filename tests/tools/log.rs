@@ -537,6 +537,22 @@ fn syslog_gets_one_line() {
     assert!(refused.starts_with("<28>rungate[") && refused.contains("event=too-soon"), "{refused}");
 }
 
+/// A log daemon that does not read holds up no launch.
+#[test]
+fn a_daemon_that_reads_nothing_holds_up_nobody() {
+    needs_root!();
+    for (to, socket) in [("journald", "journal/socket"), ("syslog", "dev/log")] {
+        let site = site_with(to);
+        fs::create_dir(site.path(socket).parent().expect("a directory")).expect("a new directory");
+        let _daemon = Receiver::bind(&site, socket);
+        let sender = UnixDatagram::unbound().expect("a new socket");
+        sender.set_nonblocking(true).expect("a flag");
+        while sender.send_to(b"x", site.path(socket)).is_ok() {}
+        let through = if to == "syslog" { behind_syslog(&site) } else { behind_the_journal(&site) };
+        site.test().args(["run", "-q", "--", "forbidden"]).through(through).status(77);
+    }
+}
+
 /// A name that no daemon would take in one datagram: what was refused is logged nevertheless, and says that
 /// it was cut.
 #[test]

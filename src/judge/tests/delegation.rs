@@ -58,6 +58,15 @@ fn a_costly_rule_counts_for_its_people() {
     cad(&deny).groups(["sim"]).arguments(arguments()).gives("1 of 8 matlab");
 }
 
+/// Where a judge may compare only so much, a rule that needs more is the answer, and never passed over.
+#[test]
+fn a_rule_that_compares_too_much_lets_nobody_off() {
+    let deny = "[[rule]]\nname = \"none\"\naction = \"deny\"\narguments = [\"p1\", \"p2\"]\n";
+    let launch = cad(deny).arguments(["x", "p2"]).gives("denied by none: command \"matlab\"");
+    assert_eq!(launch.costly(3).as_deref(), Some("none"));
+    assert_eq!(launch.costly(4), None);
+}
+
 #[test]
 fn it_lowers_what_its_people_may_use_and_claims_nothing() {
     cad(THREE).gives("1 of 3 matlab");

@@ -73,6 +73,7 @@ fn each_name_is_looked_up_once() {
         deny("groups = [\"cad\", \"sim\"]").replace("\"r\"", "\"s\"")
     );
     under(&policy).asks(["getgrnam(\"cad\")", "getgrnam(\"sim\")"]);
+    under(&policy.replace("cad", "c*").replace("sim", "s*")).asks(["getgrgid(100)"]);
 }
 
 #[test]

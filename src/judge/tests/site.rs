@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::databases::{Databases, GROUPS, USERS};
 use crate::{
     judge::{
-        Decision, Request, Unenforced, Verdict, decide,
+        Decision, Request, Unenforced, Verdict, decide, decide_within,
         terms::{Admit, Claim, Demand, FileLocation, Location, Slots},
     },
     policy::{LayerKind, LayerText, Policy},
@@ -166,30 +166,38 @@ impl Launch {
 
     /// Judges the launch and hands the decision on.
     pub(super) fn with<T>(&self, look: impl FnOnce(&Policy, &Decision<'_>) -> T) -> T {
+        self.with_request(|policy, request| look(policy, &decide(policy, request)))
+    }
+
+    /// The rule that would compare more than this, if there is one.
+    pub(super) fn costly(&self, most: u64) -> Option<String> {
+        self.with_request(|policy, request| {
+            decide_within(policy, request, most).err().map(|rule| rule.shown_name().to_string())
+        })
+    }
+
+    fn with_request<T>(&self, look: impl FnOnce(&Policy, &Request<'_>) -> T) -> T {
         let policy = self.policy();
         let environment = |name: &str| {
             let found = self.environment.iter().find(|(known, _)| known == name);
             found.map(|(_, value)| value.clone())
         };
-        let decision = decide(
-            &policy,
-            &Request {
-                typed: &self.typed,
-                arguments: &self.arguments,
-                path: &self.path,
-                canonical: &self.canonical,
-                uid: self.uid,
-                gids: &self.gids,
-                host: &self.host,
-                directory: &self.directory,
-                environment: &environment,
-                now: self.now,
-                cpus: &|| self.cpus,
-                runtime: Path::new("/run/user/4711/rungate"),
-                names: &self.databases,
-            },
-        );
-        look(&policy, &decision)
+        let request = Request {
+            typed: &self.typed,
+            arguments: &self.arguments,
+            path: &self.path,
+            canonical: &self.canonical,
+            uid: self.uid,
+            gids: &self.gids,
+            host: &self.host,
+            directory: &self.directory,
+            environment: &environment,
+            now: self.now,
+            cpus: &|| self.cpus,
+            runtime: Path::new("/run/user/4711/rungate"),
+            names: &self.databases,
+        };
+        look(&policy, &request)
     }
 
     /// What is to be done, in one line.

@@ -158,6 +158,8 @@ mod tests {
             }
             let in_vain = looked.iter().filter(|index| !queue[**index].2).count();
             prop_assert!(in_vain <= 6, "one of each class: {}", in_vain);
+            drop(places);
+            prop_assert!(table.state().borrow().classes.is_empty(), "a class has waiters that left");
         }
     }
 
