@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::storm::storm;
 use super::{LASTING, held, seats, status};
-use crate::support::{Etcd, Host, Ways, eventually, needs_etcd, tell};
+use crate::support::{Etcd, Host, Mishap, Ways, eventually, needs_etcd, tell};
 
 /// Seats for `sleeper`, of which a storm makes many, and for `matlab`, of which one stays.
 fn policy() -> String {
@@ -108,9 +108,10 @@ fn what_was_compacted_away_is_read_anew() {
     let _stays = other.test().args(["run", "--", "matlab"]).spawn();
     let _more = other.test().args(["run", "--", "matlab"]).spawn();
     eventually("both are taken", || (slots(&etcd, &prefix).len() == 2).then_some(()));
-    // What is on its way over the watch that was there before would arrive nevertheless.
-    eventually("its watch has ended", || status(&deaf)["site"]["trouble"].is_object().then_some(()));
     etcd.compact();
+    // What is on its way over watches that were there before would arrive nevertheless.
+    ways.befall("/v3/watch", Mishap::Asked);
+    eventually("another watch begins", || ways.has_befallen().then_some(()));
     ways.deafen(false);
     eventually("both are seen", || (held(&deaf) == 2).then_some(()));
     deaf.test().args(["run", "-q", "-n", "--", "matlab"]).status(75);
