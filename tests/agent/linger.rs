@@ -32,9 +32,14 @@ fn a_slot_stays_taken_for_its_user() {
     let files =
         || std::fs::read_dir(site.agent_state().join("holdings")).expect("what is written down").count();
     assert_eq!(files(), 3, "those who run, and one who has ended");
-    drop(again);
+    ends(again);
     agent.kill();
-    // It lingers although the agent did not see the end, or was restarted meanwhile.
+    // It lingers although the agent was restarted meanwhile, or did not see the end.
+    let agent = site.agent();
+    matlab(&site, "nobody").stderr(REFUSED).status(75);
+    let again = matlab(&site, "games").spawn();
+    agent.kill();
+    ends(again);
     let _agent = site.agent();
     matlab(&site, "nobody").stderr(REFUSED).status(75);
     let _again = matlab(&site, "games").spawn();

@@ -14,6 +14,7 @@ mod jepsen;
 mod launches;
 mod limits;
 mod lines;
+mod linger;
 mod loss;
 mod mirror;
 mod names;

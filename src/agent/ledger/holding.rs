@@ -64,6 +64,11 @@ impl Lingering {
         self.held.iter().map(|(_, until)| *until).min().unwrap_or_default()
     }
 
+    /// Whether it has this slot.
+    pub(in crate::agent) fn has(&self, table: &str, slot: u64) -> bool {
+        self.held.iter().any(|(held, _)| held.table().is_called(table) && held.slots().contains(&slot))
+    }
+
     /// Whether the slots of the other are among these, and none of them stays taken for longer than these.
     pub(in crate::agent) fn covers(&self, other: &Self) -> bool {
         other.held.iter().all(|(theirs, until)| {
@@ -131,37 +136,16 @@ impl Holding {
         self.held.iter().any(|held| held.table().name() == table && held.slots().contains(&slot))
     }
 
+    /// The same without an ancestor's slots.
+    pub(in crate::agent) fn has_own(&self, table: &str, slot: u64) -> bool {
+        let mut own = self.held.iter().filter(|held| !held.is_shared());
+        own.any(|held| held.table().is_called(table) && held.slots().contains(&slot))
+    }
+
     /// The site's table with this name, if it has slots of it.
     pub(in crate::agent) fn table(&self, name: &str) -> Option<&memory::Table> {
         let mut tables = self.held.iter().map(memory::Held::table);
         tables.find(|table| name_on_site(table.name()) == Some(name))
-    }
-
-    /// The rule by which it has slots of a table of the site.
-    pub(in crate::agent) fn rule_on(&self, name: &str) -> &str {
-        let of = self.saved.tables.iter().find(|of| name_on_site(&of.table) == Some(name));
-        of.map_or("", |of| of.rule.as_str())
-    }
-
-    /// Replaces a slot of a table that another holder has got meanwhile. Returns whether that is possible.
-    pub(in crate::agent) fn moves_to(&mut self, table: &memory::Table, slot: u64, another: u64) -> bool {
-        let Some(taken) = table.take(&[another]) else { return false };
-        let Some(at) =
-            self.held.iter().position(|held| held.table().is(table) && held.slots().contains(&slot))
-        else {
-            return false;
-        };
-        let before = self.held.remove(at);
-        let rest: Vec<u64> = before.slots().iter().copied().filter(|other| *other != slot).collect();
-        drop(before);
-        self.held.push(taken);
-        self.held.extend((!rest.is_empty()).then(|| table.take(&rest)).flatten());
-        let holder = self.saved.holder(name_on_site(table.name()).map_or("", |name| self.rule_on(name)));
-        if let Some(of) = self.saved.tables.iter_mut().find(|of| of.table == table.name()) {
-            of.slots = rest.into_iter().chain([another]).collect();
-            table.describe(&of.slots, holder);
-        }
-        true
     }
 
     /// Sends TERM to it and to everything that keeps its slots.
@@ -200,16 +184,12 @@ impl Holding {
 
     /// The slots that stay taken although its program has ended, and the state to save for them.
     pub(in crate::agent) fn lingering(&mut self) -> Option<Lingering> {
-        let lingers = |name: &str| self.saved.tables.iter().find(|of| of.table == name)?.linger;
-        let stays =
-            |held: &mut memory::Held| held.group().is_some() && lingers(held.table().name()).is_some();
-        let held: Vec<memory::Held> = self.held.extract_if(.., stays).collect();
-        let longest = held.iter().filter_map(|held| lingers(held.table().name())).max()?;
-        let is_held = |of: &&SavedSlots| held.iter().any(|held| held.table().name() == of.table);
-        let tables = self.saved.tables.iter().filter(is_held).cloned().collect();
-        let until = process::since_boot()?.checked_add(longest)?;
-        let hold = Hold::Process;
-        let saved = SavedHolding { tables, hold, lingers_until: Some(until), ..self.saved.clone() };
+        let saved = self.saved.lingering()?;
+        let stays = |held: &mut memory::Held| {
+            let name = held.table().name();
+            held.group().is_some() && saved.tables.iter().any(|of| of.table == name)
+        };
+        let held = self.held.extract_if(.., stays).collect();
         Lingering::new(saved, held)
     }
 
@@ -261,6 +241,21 @@ impl Holding {
         }
         Ok(Some(holding))
     }
+}
+
+/// A slot of a table has another number now. Returns whether this holder has it.
+pub(in crate::agent) fn follow<'h>(
+    saved: &mut SavedHolding,
+    held: impl Iterator<Item = &'h mut memory::Held>,
+    (table, slot, another): (&memory::Table, u64, u64),
+) -> bool {
+    let of_table = held.filter(|held| held.table().is(table));
+    let is_concerned = of_table.fold(false, |any, held| any | held.follow(slot, another));
+    let of_table = saved.tables.iter_mut().filter(|of| is_concerned && of.table == table.name());
+    for own in of_table.flat_map(|of| &mut of.slots).filter(|own| **own == slot) {
+        *own = another;
+    }
+    is_concerned
 }
 
 /// The part of a grant that is held in memory: all of it.

@@ -14,7 +14,7 @@ use std::{
 };
 
 use self::{
-    holding::{Holding, Lingering, in_memory, writer},
+    holding::{Holding, Lingering, follow, in_memory, writer},
     state::{SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, at_millis, in_millis},
 };
 use super::{
@@ -79,24 +79,30 @@ impl Ledger {
             let has_fifo = saved.hold > Hold::Process;
             let fifo = has_fifo.then(|| Fifo::open(&path)).transpose();
             let fifo = fifo.map_err(|errno| Fatal::State(path, Failure { call: "open", errno }))?;
-            match Holding::restore(&saved, fifo, &ledger.store_of(Some(saved.uid))).map_err(Fatal::Call)? {
-                Some(holding) => {
-                    if let Some(served) = saved.served_as {
-                        holding.held.iter().for_each(|held| held.table().has_had(Number(served.number)));
-                    }
-                    if saved.lingers_until.is_some() {
-                        let Holding { saved, held, .. } = holding;
-                        if let Some(lingering) = Lingering::new(saved, held) {
-                            ledger.lingering.insert(number, lingering);
-                        }
-                        continue;
-                    }
-                    ledger.watch(number, &holding).map_err(Fatal::Call)?;
-                    ledger.holdings.insert(number, holding);
+            let store = ledger.store_of(Some(saved.uid));
+            let restore = |saved, fifo| Holding::restore(saved, fifo, &store).map_err(Fatal::Call);
+            let mut restored = restore(&saved, fifo)?;
+            if restored.is_none() {
+                ledger.ended_unseen(&saved);
+                let has_run = saved.is_started && saved.lingers_until.is_none();
+                if let Some(lingering) = saved.lingering().filter(|_| has_run) {
+                    ledger.state.write_end(number, saved.hold, &lingering);
+                    restored = restore(&lingering, None)?;
+                } else {
+                    ledger.state.forget(number, saved.hold);
                 }
-                None if saved.lingers_until.is_some() => ledger.state.forget(number, saved.hold),
-                None => ledger.ended_unseen(number, &saved),
             }
+            let Some(holding) = restored else { continue };
+            if let Some(served) = holding.saved.served_as {
+                holding.held.iter().for_each(|held| held.table().has_had(Number(served.number)));
+            }
+            if holding.saved.lingers_until.is_some() {
+                let Holding { saved, held, .. } = holding;
+                ledger.lingering.extend(Lingering::new(saved, held).map(|lingering| (number, lingering)));
+                continue;
+            }
+            ledger.watch(number, &holding).map_err(Fatal::Call)?;
+            ledger.holdings.insert(number, holding);
         }
         for (number, saved) in found.places {
             ledger.recover(number, saved)?;
@@ -104,15 +110,14 @@ impl Ledger {
         Ok((ledger, last + 1))
     }
 
-    /// A program has ended unseen: for pauses, now.
-    fn ended_unseen(&self, number: u64, saved: &SavedHolding) {
-        for name in &saved.paced {
+    /// A program has ended unseen: for pauses, now. If it only lingered, that is over.
+    fn ended_unseen(&self, saved: &SavedHolding) {
+        for name in saved.paced.iter().filter(|_| saved.lingers_until.is_none()) {
             if let Some(table) = self.store.known(name) {
                 table.ended(SystemTime::now());
                 let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
             }
         }
-        self.state.forget(number, saved.hold);
     }
 
     /// The tables.
@@ -133,6 +138,11 @@ impl Ledger {
     /// The holder of slots.
     pub(super) fn holdings(&self) -> &BTreeMap<u64, Holding> {
         &self.holdings
+    }
+
+    /// Slots that stay taken after the end of their program.
+    pub(super) fn lingering(&self) -> &BTreeMap<u64, Lingering> {
+        &self.lingering
     }
 
     /// Saves that a launch has slots, and watches it. Returns the write end that keeps the slots besides the
@@ -258,16 +268,16 @@ impl Ledger {
         // A pause that was not saved ends with the agent, but not earlier.
         let _ = self.write_stamps(&holding);
         let lingering = if has_run { holding.lingering() } else { None };
-        self.state.forget(number, holding.saved.hold);
         if let Some(lingering) = lingering {
-            // A failed write costs at most a slot that is free with the agent's next start.
-            let _ = self.state.write(number, &lingering.saved);
+            self.state.write_end(number, holding.saved.hold, &lingering.saved);
             let covered = self.lingering.iter().filter(|(_, other)| lingering.covers(other));
             // A user who starts a short program again and again leaves one entry, not thousands.
             for other in covered.map(|(other, _)| *other).collect::<Vec<_>>() {
-                self.end_lingering(other, Duration::MAX);
+                drop(self.end_lingering(other, Duration::MAX));
             }
             self.lingering.insert(number, lingering);
+        } else {
+            self.state.forget(number, holding.saved.hold);
         }
         Some(holding)
     }
@@ -279,8 +289,9 @@ impl Ledger {
         Some((Instant::now() + left, number))
     }
 
-    /// The slots of an entry that stay taken until this time, or less, are free. Returns their tables.
-    pub(super) fn end_lingering(&mut self, number: u64, until: Duration) -> Vec<memory::Table> {
+    /// The slots of an entry that stay taken until this time, or less. They are free when the answer is
+    /// dropped.
+    pub(super) fn end_lingering(&mut self, number: u64, until: Duration) -> Vec<memory::Held> {
         let Some(lingering) = self.lingering.get_mut(&number) else { return Vec::new() };
         let free: Vec<_> = lingering.held.extract_if(.., |(_, end)| *end <= until).collect();
         if lingering.held.is_empty() {
@@ -288,7 +299,7 @@ impl Ledger {
             self.lingering.remove(&number);
             self.state.forget(number, hold);
         }
-        free.iter().map(|(held, _)| held.table().clone()).collect()
+        free.into_iter().map(|(held, _)| held).collect()
     }
 
     /// A program ends now. If there are too many, the user who has most of them loses the oldest.
@@ -310,15 +321,26 @@ impl Ledger {
         all
     }
 
-    /// Replaces a slot of a holding that another holder has got meanwhile. Returns whether that is possible.
-    pub(super) fn move_slot(&mut self, number: u64, table: &memory::Table, slot: u64, another: u64) -> bool {
-        let Some(holding) = self.holdings.get_mut(&number) else { return false };
-        let is_moved = holding.moves_to(table, slot, another);
-        if is_moved {
-            // A failed write costs at most another search after the agent's next start.
-            let _ = self.state.write(number, &holding.saved);
+    /// Replaces a slot that another host has got meanwhile, for all who have it. Returns whether that is
+    /// possible.
+    pub(super) fn move_slot(&mut self, table: &memory::Table, slot: u64, another: u64) -> bool {
+        if !table.move_slot(slot, another) {
+            return false;
         }
-        is_moved
+        let holdings = self.holdings.iter_mut().filter_map(|(number, of)| {
+            let is_theirs = follow(&mut of.saved, of.held.iter_mut(), (table, slot, another));
+            is_theirs.then_some((number, &of.saved))
+        });
+        let lingering = self.lingering.iter_mut().filter_map(|(number, of)| {
+            let held = of.held.iter_mut().map(|(held, _)| held);
+            let is_theirs = follow(&mut of.saved, held, (table, slot, another));
+            is_theirs.then_some((number, &of.saved))
+        });
+        for (number, saved) in holdings.chain(lingering) {
+            // A failed write costs at most another search after the agent's next start.
+            let _ = self.state.write(*number, saved);
+        }
+        true
     }
 
     /// These tables, each once, or all.

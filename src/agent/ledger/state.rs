@@ -190,6 +190,18 @@ impl State {
         for is_started in [true, false] {
             let _ = fs::remove_file(self.holding(number, is_started));
         }
+        self.forget_fifo(number, hold);
+    }
+
+    /// Saves that the program of a holding has ended, and slots stay taken: in its file, so that they are
+    /// free at no moment.
+    pub(in crate::agent) fn write_end(&self, number: u64, hold: Hold, lingering: &SavedHolding) {
+        // A failed write costs at most a slot that lingers anew with the agent's next start.
+        let _ = self.write(number, lingering);
+        self.forget_fifo(number, hold);
+    }
+
+    fn forget_fifo(&self, number: u64, hold: Hold) {
         if hold > Hold::Process {
             let _ = fs::remove_file(self.fifo(number));
         }
@@ -325,6 +337,25 @@ pub(in crate::agent) struct SavedHolding {
 }
 
 impl SavedHolding {
+    /// The rule by which it has slots of a table of the site.
+    pub(in crate::agent) fn rule_on(&self, name: &str) -> &str {
+        self.on_site(name).map_or("", |of| of.rule.as_str())
+    }
+
+    /// Its slots of a table of the site.
+    pub(in crate::agent) fn on_site(&self, name: &str) -> Option<&SavedSlots> {
+        self.tables.iter().find(|of| name_on_site(&of.table) == Some(name))
+    }
+
+    /// The same after the end of its program, which is now, if slots stay taken.
+    pub(super) fn lingering(&self) -> Option<Self> {
+        let stays = |of: &&SavedSlots| of.group.is_some() && of.linger.is_some();
+        let tables: Vec<SavedSlots> = self.tables.iter().filter(stays).cloned().collect();
+        let longest = tables.iter().filter_map(|of| of.linger).max()?;
+        let until = process::since_boot()?.checked_add(longest)?;
+        Some(Self { tables, hold: Hold::Process, lingers_until: Some(until), ..self.clone() })
+    }
+
     /// The same as a holder, for slots that a rule requires.
     pub(in crate::agent) fn holder(&self, rule: &str) -> Holder {
         Holder {

@@ -64,15 +64,9 @@ impl Local {
         self.judges.ask(question);
     }
 
-    /// Replaces a slot of a holding; see there.
-    pub(in crate::agent) fn move_slot(
-        &mut self,
-        number: u64,
-        table: &memory::Table,
-        slot: u64,
-        another: u64,
-    ) -> bool {
-        self.ledger.move_slot(number, table, slot, another)
+    /// Replaces a slot for all who have it; see there.
+    pub(in crate::agent) fn move_slot(&mut self, table: &memory::Table, slot: u64, another: u64) -> bool {
+        self.ledger.move_slot(table, slot, another)
     }
 
     /// A number for something new.

@@ -498,7 +498,11 @@ impl Service {
         }
         while let Some((_, number)) = self.local.ledger.next_lingering().filter(is_due) {
             let now = process::since_boot().unwrap_or(Duration::MAX);
-            let tables = self.local.ledger.end_lingering(number, now);
+            let over = self.local.ledger.end_lingering(number, now);
+            let tables: Vec<memory::Table> = over.iter().map(|held| held.table().clone()).collect();
+            if let Some(site) = &mut self.site {
+                site.give_back(&mut self.local, over);
+            }
             self.local.serve(&tables);
             self.local.look_again(self.local.sessions.evicting());
         }

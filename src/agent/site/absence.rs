@@ -10,9 +10,9 @@ use std::{
 
 use super::{
     Admission, AgentId, Change, Changed, ClusterRecord, Compare, Key, Level, Operation, Site, TableOfSite,
-    Transaction, Work, etcd::Snapshot, log, proof, record::bytes,
+    Transaction, Value, Work, etcd::Snapshot, log, proof, record::bytes,
 };
-use crate::{agent::service::local::Local, judge::terms::name_on_site, sys::process};
+use crate::{agent::service::local::Local, sys::process};
 
 /// How many keys are deleted at once.
 const AT_ONCE: usize = 100;
@@ -81,8 +81,9 @@ impl Site {
         let absent = absent.into_iter().map(|host| (self.mirror.last_of(&host).1, host));
         let now = process::since_boot().unwrap_or_default();
         for (host, Absence { written, since }) in self.absences.see(absent.collect(), now) {
-            if now.saturating_sub(since) > self.mirror.ttl_of(&host, self.ttl) {
-                self.clear(&host, written);
+            let over = now.saturating_sub(since).checked_sub(self.mirror.ttl_of(&host, self.ttl));
+            if let Some(over) = over.filter(|over| !over.is_zero()) {
+                self.clear(&host, written, over);
             }
         }
     }
@@ -100,21 +101,27 @@ impl Site {
         }
     }
 
-    fn clear(&mut self, host: &str, written_at: i64) {
-        let of_host = Key::Host(host.to_owned());
-        if self.pending.is_busy_with(&of_host) {
+    /// Deletes the keys of a host that is considered dead for this long.
+    fn clear(&mut self, host: &str, written_at: i64, over: Duration) {
+        let busy = Key::Host(host.to_owned());
+        if self.pending.is_busy_with(&busy) {
             return;
         }
         let gone = |(key, at)| Change { key, at, value: None };
         let written = Key::Written(host.to_owned());
-        let mut changes: Vec<Change> =
-            self.mirror.keys_of(|of, _| of == host).take(AT_ONCE).map(gone).collect();
+        let of_host = || self.mirror.keys_of(|of, _| of == host);
+        // Slots that stay taken after the end of their programs stay so after the end of the host, too.
+        let is_due = |(key, _): &(Key, i64)| self.mirror.outlasts_host(key) <= over;
+        let mut changes: Vec<Change> = of_host().filter(is_due).take(AT_ONCE).map(gone).collect();
         if changes.is_empty() {
+            if of_host().next().is_some() {
+                return;
+            }
             changes.push(gone((written, written_at)));
         }
         // Another host may have deleted them before, and a slot may have a new holder.
         let transaction = proof::clearing(&self.keys, host, written_at, &changes);
-        self.send(Work::Aside(of_host), transaction);
+        self.send(Work::Aside(busy), transaction);
     }
 }
 
@@ -194,17 +201,11 @@ impl Site {
         if !self.origin.is_incomplete {
             return true;
         }
-        let is_there = local.ledger().holdings().values().all(|holding| {
-            holding.held.iter().filter(|held| !held.is_shared()).all(|held| {
-                let Some(name) = name_on_site(held.table().name()) else { return true };
-                let of = self.mirror.table(name);
-                held.slots().iter().all(|slot| {
-                    let record = of.and_then(|of| of.slots.get(slot)?.record.as_ref());
-                    record.is_some_and(|record| {
-                        record.host == self.host && record.is_of(&self.agent, &holding.saved)
-                    })
-                })
-            })
+        let is_there = self.wanted_slots(local).into_iter().all(|(key, value)| match (key, value) {
+            (Key::Slot(table, slot), Value::Slot(wanted)) => {
+                self.mirror.holder(&table, slot).is_some_and(|held| held.is_same(&wanted))
+            }
+            _ => true,
         });
         self.origin.is_incomplete = !is_there;
         if is_there {

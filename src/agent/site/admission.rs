@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{
-    Admission, Done, Key, Operation, PATIENCE, Site, SlotRecord, Taking, Transaction, Value, Work,
+    Admission, Done, Key, Operation, PATIENCE, Present, Site, SlotRecord, Taking, Transaction, Value, Work,
     etcd::EtcdError, proof,
 };
 use crate::{
@@ -61,12 +61,11 @@ impl Site {
         };
         let Some(session) = local.session_mut(session_number) else { return };
         let number = session.place.line.number().map_or(u64::MAX, |number| number.0);
-        let takings: Vec<Taking> = holding
-            .held
-            .iter()
-            .filter(|held| !held.is_shared())
-            .filter_map(|held| self.taking(&order, held))
-            .collect();
+        let own = holding.held.iter().filter(|held| !held.is_shared());
+        let of_site = own.filter_map(|held| Some((name_on_site(held.table().name())?, held)));
+        let takings: Option<Vec<Taking>> =
+            of_site.map(|(name, held)| self.taking(&order, name, held)).collect();
+        let Some(takings) = takings else { return self.rest(local, session_number, order, holding) };
         if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > 100 {
             drop(holding);
             let why = "the site grants at most 100 slots at once, of all repositories together";
@@ -100,7 +99,10 @@ impl Site {
         let since = *session.place.resting.get_or_insert_with(Instant::now);
         let (order, generation) = (Some(order), self.origin.generation());
         let session = session_number;
-        let admission = Admission { session, order, since, holding, launch, generation, writes };
+        let joined =
+            takings.iter().flat_map(|of| of.joined.iter().map(|(slot, _)| (of.table.clone(), *slot)));
+        let joined = joined.map(|(table, slot)| Key::Slot(table, slot)).collect();
+        let admission = Admission { session, order, since, holding, launch, generation, writes, joined };
         self.send(Work::Take(Box::new(admission)), Transaction { compares, operations });
     }
 
@@ -150,7 +152,7 @@ impl Site {
     /// The slots are acquired. The launch may be gone by now.
     fn admitted(&mut self, local: &mut Local, admission: Admission, revision: i64) {
         let is_of_now = self.is_of_now(&admission);
-        let Admission { session, order, since: _, mut holding, launch, generation: _, writes } = admission;
+        let Admission { session, order, mut holding, launch, writes, joined, .. } = admission;
         holding.of_site = Some(OfSite { launch });
         for (key, value) in &writes {
             if let (Key::Slot(..), Some(value)) = (key, value) {
@@ -171,6 +173,12 @@ impl Site {
         let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<_>>();
         if let Err(holding) = local.grant(session, holding) {
             self.free(local, *holding, false);
+        }
+        for key in &joined {
+            // A launch may have taken over the slot of an ended program.
+            if let Key::Slot(table, slot) = key {
+                self.look_at_slots(local, table, &[*slot]);
+            }
         }
         self.write_tickets(local, session);
         local.serve(&tables);
@@ -196,10 +204,17 @@ impl Site {
     }
 
     /// Releases unproved slots in memory; returns their tables.
-    fn withdraw(&mut self, local: &mut Local, holding: Holding) -> Vec<memory::Table> {
+    fn withdraw(&mut self, local: &mut Local, mut holding: Holding) -> Vec<memory::Table> {
         holding.withdraw_stamps();
         let tables = holding.held.iter().map(|held| held.table().clone()).collect::<Vec<memory::Table>>();
+        // All others of a group may have ended meanwhile: then the key of its slot has to go.
+        for held in holding.held.extract_if(.., |held| held.group().is_some()) {
+            if let Some(name) = name_on_site(held.table().name()).map(str::to_owned) {
+                self.own.free(&name, held);
+            }
+        }
         drop(holding);
+        self.release();
         for name in tables.iter().filter_map(|table| name_on_site(table.name())) {
             self.show(name, local.ledger().store());
         }
@@ -208,11 +223,18 @@ impl Site {
 }
 
 impl Site {
-    /// The slots of one table, if it is the site's.
-    fn taking(&self, order: &AcquireRequest, held: &memory::Held) -> Option<Taking> {
+    /// The slots of one table. None if the group of the launch has a slot whose key is not known to be this
+    /// host's: it is not proved yet, or another host has deleted it.
+    fn taking(&self, order: &AcquireRequest, name: &str, held: &memory::Held) -> Option<Taking> {
         let here = held.table().name();
-        let name = name_on_site(here)?;
-        let slots = held.slots().to_vec();
+        let shared = held.shared_with_others();
+        let revision = |slot: &u64| {
+            let key = Key::Slot(name.to_owned(), *slot);
+            let is_known = |there: &Present| there.is_own && !self.pending.is_in_proof(&key);
+            Some((*slot, self.present(&key).filter(is_known)?.revision))
+        };
+        let joined = shared.iter().map(revision).collect::<Option<Vec<_>>>()?;
+        let slots: Vec<u64> = held.slots().iter().copied().filter(|slot| !shared.contains(slot)).collect();
         let spans = held.table().occupancy();
         let others = spans.spans().iter().flat_map(|span| span.slots.clone());
         let others = others.filter(|slot| !slots.contains(slot));
@@ -221,13 +243,12 @@ impl Site {
             let stamps = self.mirror.table(name).and_then(|table| table.stamps.as_ref());
             stamps.map_or(0, |at| at.revision)
         });
-        let limit = order.terms_on(here);
-        Some(Taking { table: name.to_owned(), slots, limit, held: Occupancy::of(held), stamps })
+        let limit = order.terms_on(here).filter(|_| !slots.is_empty());
+        Some(Taking { table: name.to_owned(), slots, joined, limit, held: Occupancy::of(held), stamps })
     }
 
     fn slots_of(&self, taking: &Taking, holding: &Holding, launch: u64) -> Vec<(Key, Option<Value>)> {
-        let rule = holding.rule_on(&taking.table);
-        let record = SlotRecord::of(&holding.saved, rule, &self.host, &self.agent, launch);
+        let record = SlotRecord::of(&holding.saved, &taking.table, &self.host, &self.agent, launch);
         let slot = |slot: &u64| (Key::Slot(taking.table.clone(), *slot), Some(Value::Slot(record.clone())));
         taking.slots.iter().map(slot).collect()
     }

@@ -80,7 +80,9 @@ impl Value {
     /// Whether a key already has this value; for a slot, whether this process has it.
     fn is_said_by(&self, there: &Present) -> bool {
         match (self, &there.value) {
-            (Self::Slot(wanted), Some(Self::Slot(slot))) => wanted.is_same(slot),
+            (Self::Slot(wanted), Some(Self::Slot(slot))) => {
+                wanted.is_same(slot) && wanted.has_ended == slot.has_ended
+            }
             (wanted, Some(value)) => wanted == value,
             (_, None) => false,
         }

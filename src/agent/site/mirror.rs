@@ -152,6 +152,13 @@ impl Mirror {
         self.table(table)?.slots.get(&slot)?.record.as_ref()
     }
 
+    /// For how long after the end of its host a key is kept, beyond the time after which others are deleted:
+    /// as long as a slot stays taken after the end of its program.
+    pub(super) fn outlasts_host(&self, key: &Key) -> Duration {
+        let Key::Slot(table, slot) = key else { return Duration::ZERO };
+        self.holder(table, *slot).map_or(Duration::ZERO, |of| Duration::from_millis(of.linger))
+    }
+
     /// The notice of the holder of a slot.
     pub(super) fn notice(&self, table: &str, slot: u64) -> Option<&NoticeRecord> {
         self.table(table)?.notices.get(&slot)?.record.as_ref()

@@ -51,6 +51,8 @@ pub(super) struct Admission {
     pub(super) generation: u64,
     /// The keys that are written with it.
     pub(super) writes: Vec<(Key, Option<Value>)>,
+    /// The slots that it shares with others of its group.
+    pub(super) joined: Vec<Key>,
 }
 
 impl Admission {
@@ -135,10 +137,20 @@ impl Pending {
         taking.chain(&self.unclear)
     }
 
-    /// The keys that are being changed by a proof, or may have been.
+    /// The keys that are being changed by a proof, or may have been, and those that must not change
+    /// meanwhile.
     pub(super) fn keys_in_proof(&self) -> BTreeSet<Key> {
-        let writes = self.admissions().flat_map(|admission| &admission.writes);
-        writes.map(|(key, _)| key.clone()).collect()
+        let joined = self.admissions().flat_map(|admission| &admission.joined);
+        self.keys_being_written().chain(joined).cloned().collect()
+    }
+
+    /// Whether a key is being written by a proof.
+    pub(super) fn is_in_proof(&self, key: &Key) -> bool {
+        self.keys_being_written().any(|other| other == key)
+    }
+
+    fn keys_being_written(&self) -> impl Iterator<Item = &Key> {
+        self.admissions().flat_map(|admission| admission.writes.iter().map(|(key, _)| key))
     }
 
     /// Whether slots of a table are being acquired.

@@ -266,17 +266,26 @@ impl Site {
         }
     }
 
-    /// Another host has a slot that a holding of this host lost: it gets another one, even beyond the limit,
-    /// or its program is ended.
-    pub(super) fn move_slot(&mut self, local: &mut Local, number: u64, name: &str, slot: u64) {
-        let Some(holding) = local.ledger().holdings().get(&number) else { return };
-        // After a restore the other holder may be gone already, and no launch was admitted since.
-        if holding.on_lost() == Some(OnLost::Stop) && self.is_held_back().is_none() {
-            return self.kill_lost(local, &[number]);
+    /// Another host has a slot that this host lost: its holders get another one, even beyond the limit, or
+    /// their programs are ended. A slot that only stays taken after the end of its program moves too.
+    pub(super) fn move_slot(&mut self, local: &mut Local, name: &str, slot: u64) {
+        let here = table_of_site(name);
+        let mut lingering = local.ledger().lingering().values();
+        let holdings = local.ledger().holdings().iter();
+        let holders: Vec<(u64, &Holding)> =
+            holdings.filter(|(_, of)| of.has(&here, slot)).map(|(number, of)| (*number, of)).collect();
+        if holders.is_empty() && !lingering.any(|of| of.has(&here, slot)) {
+            return;
         }
-        let table = local.ledger().store().table(&table_of_site(name));
+        // After a restore the other holder may be gone already, and no launch was admitted since.
+        let stops = |(_, of): &&(u64, &Holding)| of.on_lost() == Some(OnLost::Stop);
+        let stopped: Vec<u64> = holders.iter().filter(stops).map(|(number, _)| *number).collect();
+        if !stopped.is_empty() && self.is_held_back().is_none() {
+            return self.kill_lost(local, &stopped);
+        }
+        let table = local.ledger().store().table(&here);
         let Some(another) = table.occupancy().free_among(1..=u64::MAX).next() else { return };
-        if !local.move_slot(number, &table, slot, another) {
+        if !local.move_slot(&table, slot, another) {
             return;
         }
         self.show(name, local.ledger().store());

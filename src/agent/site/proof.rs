@@ -19,6 +19,8 @@ const MOST_ABSENT: usize = 10;
 pub(super) struct Taking {
     pub(super) table: String,
     pub(super) slots: Vec<u64>,
+    /// Slots that its group has already, each with the revision of its key.
+    pub(super) joined: Vec<(u64, i64)>,
     /// How many may be held, this launch included; none if it is admitted in any case.
     pub(super) limit: Option<u64>,
     /// The previously held slots, as far as known.
@@ -48,10 +50,13 @@ pub(super) fn compares(keys: &Keys, takings: &[Taking], number: u64, revision: i
 
 /// That the limit is kept. Let w of the wanted slots be within the limit, a above it, and k slots be held
 /// above it. The proof is that at most k are still held there, and that k + a more slots within the limit are
-/// free. Then at most (limit - w - k - a) + w + k + a are held.
+/// free. Then at most (limit - w - k - a) + w + k + a are held. A slot that the launch shares must still be
+/// this host's.
 fn of_slots(keys: &Keys, taking: &Taking, revision: i64) -> Vec<Compare> {
-    let absent = |slot: u64| Compare::Absent(keys.name(&Key::Slot(taking.table.clone(), slot)));
+    let name = |slot: u64| keys.name(&Key::Slot(taking.table.clone(), slot));
+    let absent = |slot: u64| Compare::Absent(name(slot));
     let mut compares: Vec<Compare> = taking.slots.iter().map(|slot| absent(*slot)).collect();
+    compares.extend(taking.joined.iter().map(|(slot, at)| Compare::ChangedAt(name(*slot), *at)));
     let Some(limit) = taking.limit else { return compares };
     let wanted_above = taking.slots.iter().filter(|slot| **slot > limit).count();
     let held_above = taking.held.spans().iter().map(|span| {
@@ -135,7 +140,14 @@ mod tests {
     }
 
     fn taking(slots: &[u64], limit: Option<u64>, spans: &[(u64, u64)]) -> Taking {
-        Taking { table: "a".to_owned(), slots: slots.to_vec(), limit, held: held(spans), stamps: None }
+        Taking {
+            table: "a".to_owned(),
+            slots: slots.to_vec(),
+            joined: Vec::new(),
+            limit,
+            held: held(spans),
+            stamps: None,
+        }
     }
 
     /// The slots that must be absent, and the other conditions.
@@ -182,6 +194,17 @@ mod tests {
     #[test]
     fn who_is_admitted_in_any_case_needs_no_room() {
         assert_eq!(of(&[taking(&[9], None, &[(1, 8)])]), (vec![9], Vec::new()));
+    }
+
+    /// A launch that only shares slots needs no room, and waits behind no other.
+    #[test]
+    fn what_is_shared_must_be_as_it_was() {
+        let keys = Keys::below("/r/");
+        let joins = Taking { joined: vec![(3, 6)], ..taking(&[], None, &[(1, 3)]) };
+        let same = |slot, at| Compare::ChangedAt(keys.name(&Key::Slot("a".to_owned(), slot)), at);
+        assert_eq!(of(std::slice::from_ref(&joins)), (Vec::new(), vec![same(3, 6)]));
+        let (absent, others) = of(&[Taking { slots: vec![4], limit: Some(4), ..joins }]);
+        assert_eq!((absent, others.contains(&same(3, 6))), (vec![4], true));
     }
 
     /// "What would need more than 100 compares" is proved by every change of the table.

@@ -19,7 +19,10 @@ use super::{
 };
 use crate::{
     agent::{
-        ledger::{holding::Holding, state::SavedStamps},
+        ledger::{
+            holding::Holding,
+            state::{SavedSlots, SavedStamps},
+        },
         service::local::Local,
     },
     judge::terms::{name_on_site, table_of_site},
@@ -33,21 +36,41 @@ impl Site {
     /// Releases a launch's slots of the site; `has_run` if a program had them. Its other slots are free when
     /// this returns.
     pub(in crate::agent) fn free(&mut self, local: &mut Local, mut holding: Holding, has_run: bool) {
-        let is_of_site = |held: &memory::Held| name_on_site(held.table().name()).is_some();
-        let all: Vec<memory::Held> =
-            holding.held.extract_if(.., |held| is_of_site(held) && !held.is_shared()).collect();
         let end = has_run.then(SystemTime::now);
+        let is_paced = |of: &&SavedSlots| !of.is_shared && holding.paced_at_site.contains(&of.table);
+        for SavedSlots { table, .. } in holding.saved.tables.iter().filter(is_paced) {
+            if let Some((end, table)) = end.zip(local.ledger().store().known(table)) {
+                table.ended(end);
+            }
+            let name = name_on_site(table).unwrap_or_default().to_owned();
+            self.own.was_used(name, holding.saved.uid, end);
+        }
+        for SavedSlots { table, slots, .. } in holding.saved.tables.iter().filter(|of| of.group.is_some()) {
+            if let Some(name) = name_on_site(table) {
+                self.look_at_slots(local, name, slots);
+            }
+        }
+        self.give_back(local, holding.held.extract_if(.., |held| !held.is_shared()).collect());
+    }
+
+    /// Releases slots of the site. Others are free when this returns.
+    pub(in crate::agent) fn give_back(&mut self, local: &mut Local, all: Vec<memory::Held>) {
         for held in all {
-            if let Some(end) = end {
-                held.table().ended(end);
-            }
             let Some(name) = name_on_site(held.table().name()).map(str::to_owned) else { continue };
-            if holding.paced_at_site.iter().any(|paced| paced == held.table().name()) {
-                self.own.was_used(name.clone(), holding.saved.uid, end);
-            }
+            let slots = held.group().map_or_else(Vec::new, |_| held.slots().to_vec());
             self.own.free(&name, held);
+            self.look_at_slots(local, &name, &slots);
         }
         self.reconcile(local);
+    }
+
+    /// Slots of a group may have another holder, whom their keys have to name.
+    pub(in crate::agent) fn look_at_slots(&mut self, local: &Local, name: &str, slots: &[u64]) {
+        for slot in slots {
+            if let Some(value) = self.wanted_slot(local, name, *slot) {
+                self.own.want(Key::Slot(name.to_owned(), *slot), value);
+            }
+        }
     }
 
     /// Makes all hosts forget when a table was last used, if it is the site's.
@@ -74,23 +97,36 @@ impl Site {
         self.own.look_at_all(slots, own);
     }
 
-    /// The slots that this host holds.
-    fn wanted_slots(&self, local: &Local) -> BTreeMap<Key, Value> {
+    /// The slots that this host holds, and those that stay taken after the end of their programs.
+    pub(super) fn wanted_slots(&self, local: &Local) -> BTreeMap<Key, Value> {
+        let lingering = local.ledger().lingering().values();
+        let lingering = lingering.flat_map(|of| of.held.iter().map(|(held, _)| (&of.saved, 0, held)));
+        // A slot that several have is that of the first of them.
+        let holdings = local.ledger().holdings().values().rev().flat_map(|holding| {
+            let launch = holding.of_site.map_or(0, |of_site| of_site.launch);
+            let own = holding.held.iter().filter(|held| !held.is_shared());
+            own.map(move |held| (&holding.saved, launch, held))
+        });
         let mut slots = BTreeMap::new();
-        for holding in local.ledger().holdings().values() {
-            for held in holding.held.iter().filter(|held| !held.is_shared()) {
-                let Some(name) = name_on_site(held.table().name()) else { continue };
-                let launch = holding.of_site.map_or(0, |of_site| of_site.launch);
-                let record =
-                    SlotRecord::of(&holding.saved, holding.rule_on(name), &self.host, &self.agent, launch);
-                slots.extend(
-                    held.slots()
-                        .iter()
-                        .map(|slot| (Key::Slot(name.to_owned(), *slot), Value::Slot(record.clone()))),
-                );
-            }
+        for (saved, launch, held) in lingering.chain(holdings) {
+            let Some(name) = name_on_site(held.table().name()) else { continue };
+            let record = SlotRecord::of(saved, name, &self.host, &self.agent, launch);
+            let slot = |slot: &u64| (Key::Slot(name.to_owned(), *slot), Value::Slot(record.clone()));
+            slots.extend(held.slots().iter().map(slot));
         }
         slots
+    }
+
+    /// The same for one slot.
+    fn wanted_slot(&self, local: &Local, name: &str, slot: u64) -> Option<Value> {
+        let here = table_of_site(name);
+        let mut holdings = local.ledger().holdings().values();
+        let holding = holdings.find(|holding| holding.has_own(&here, slot));
+        let holding = holding.map(|of| (&of.saved, of.of_site.map_or(0, |of_site| of_site.launch)));
+        let mut lingering = local.ledger().lingering().values().rev();
+        let lingering = || Some((&lingering.find(|of| of.has(&here, slot))?.saved, 0));
+        let (saved, launch) = holding.or_else(lingering)?;
+        Some(Value::Slot(SlotRecord::of(saved, name, &self.host, &self.agent, launch)))
     }
 
     /// Sends the necessary changes of this host's keys, if the present keys are known and no transaction is
@@ -134,8 +170,11 @@ impl Site {
                         (Key::Slot(table, slot), Some(_)) => {
                             let here = table_of_site(table);
                             let has = |holding: &&Holding| holding.has(&here, *slot);
-                            let holding = local.ledger().holdings().iter().find(|(_, holding)| has(holding));
-                            holding.map(|(number, _)| self.ended.remove(number));
+                            let holdings =
+                                local.ledger().holdings().iter().filter(|(_, holding)| has(holding));
+                            for (number, _) in holdings {
+                                self.ended.remove(number);
+                            }
                         }
                         _ => {}
                     }
@@ -175,10 +214,7 @@ impl Site {
         };
         // For as long as its program keeps it.
         self.own.are_dirty([Key::Slot(table.clone(), slot)]);
-        let here = table_of_site(&table);
-        let holding = local.ledger().holdings().iter().find(|(_, holding)| holding.has(&here, slot));
-        let Some(number) = holding.map(|(number, _)| *number) else { return };
-        self.move_slot(local, number, &table, slot);
+        self.move_slot(local, &table, slot);
     }
 }
 
@@ -248,7 +284,7 @@ impl Site {
     }
 
     /// Releases slots in memory whose keys are deleted. Launches that wait for them check again.
-    fn release(&mut self) {
+    pub(super) fn release(&mut self) {
         if !self.has_settled() {
             return;
         }
@@ -377,9 +413,14 @@ impl OwnKeys {
         of_table.collect()
     }
 
-    /// These slots of a table are not used any more.
-    pub(super) fn free(&mut self, table: &str, held: memory::Held) {
+    /// These slots of a table are not used any more. Those that others of their group have too stay, and no
+    /// launch joins the rest: their keys are about to be deleted.
+    pub(super) fn free(&mut self, table: &str, mut held: memory::Held) {
+        held.leave_group();
         let keys: Vec<Key> = held.slots().iter().map(|slot| Key::Slot(table.to_owned(), *slot)).collect();
+        if keys.is_empty() {
+            return;
+        }
         for key in &keys {
             self.wanted.remove(key);
         }

@@ -63,6 +63,17 @@ pub(super) struct SlotRecord {
     pub(super) launch: u64,
     /// In milliseconds since 1970.
     pub(super) since: u64,
+    /// How long the slot stays taken after the end of the program, in milliseconds.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) linger: u64,
+    /// Whether the program has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) has_ended: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl SlotRecord {
@@ -77,15 +88,16 @@ impl SlotRecord {
             since: at_millis(self.since),
             taken: None,
             hold: Some(self.hold),
-            command: Some(self.command.clone()),
+            command: Some(format!("{}{}", self.command, if self.has_ended { " (ended)" } else { "" })),
             rule: Some(self.rule.clone()),
             others: Vec::new(),
         }
     }
 
-    /// For a launch that will get slots, by this rule. Its host has its name at the site, even if it was
-    /// renamed.
-    pub(super) fn of(saved: &SavedHolding, rule: &str, host: &str, agent: &AgentId, launch: u64) -> Self {
+    /// For a launch with slots of this table, or one that will get some. Its host has its name at the site,
+    /// even if it was renamed.
+    pub(super) fn of(saved: &SavedHolding, table: &str, host: &str, agent: &AgentId, launch: u64) -> Self {
+        let linger = saved.on_site(table).and_then(|of| of.linger).unwrap_or_default();
         Self {
             host: host.to_owned(),
             agent: agent.clone(),
@@ -94,9 +106,11 @@ impl SlotRecord {
             uid: saved.uid,
             hold: saved.hold,
             command: saved.command.clone(),
-            rule: rule.to_owned(),
+            rule: saved.rule_on(table).to_owned(),
             launch,
             since: saved.since,
+            linger: u64::try_from(linger.as_millis()).unwrap_or(u64::MAX),
+            has_ended: saved.lingers_until.is_some(),
         }
     }
 

@@ -373,6 +373,21 @@ impl Table {
         }
     }
 
+    /// A held slot gets another number. Returns whether that is possible; then every [`Held`] must follow.
+    pub fn move_slot(&self, slot: u64, another: u64) -> bool {
+        let mut state = self.state.borrow_mut();
+        if state.held.contains_key(&another) {
+            return false;
+        }
+        let Some(holder) = state.held.remove(&slot) else { return false };
+        state.held.insert(another, holder);
+        let grouped = state.groups.remove(&slot);
+        state.groups.extend(grouped.map(|grouped| (another, grouped)));
+        let share = state.shared.remove(&slot);
+        state.shared.extend(share.map(|share| (another, share)));
+        true
+    }
+
     /// Adds a process that shares slots with their holder: this is a copy of that table.
     pub fn show_other_member(&self, (first, last): (u64, u64), holder: Holder) {
         let (mut state, holder) = (self.state.borrow_mut(), Rc::new(holder));
@@ -755,6 +770,37 @@ impl Held {
     /// The group that has them.
     pub fn group(&self) -> Option<&Group> {
         self.member.as_ref().map(|(_, group)| group)
+    }
+
+    /// Those of them that others of the group have too.
+    pub fn shared_with_others(&self) -> Vec<u64> {
+        let state = self.table.state().borrow();
+        let is_shared = |slot: &&u64| state.groups.get(slot).is_some_and(|of| of.members.len() > 1);
+        let own = self.slots.iter().filter(|_| self.member.is_some());
+        own.filter(is_shared).copied().collect()
+    }
+
+    /// Releases the slots that others of the group have too. The rest is not the group's any more, so that no
+    /// launch joins it.
+    pub fn leave_group(&mut self) {
+        let shared = self.shared_with_others();
+        let Some((member, _)) = self.member.take() else { return };
+        let mut state = self.table.state().borrow_mut();
+        self.slots.retain(|slot| {
+            let is_last = !shared.contains(slot);
+            if is_last {
+                state.groups.remove(slot);
+            } else {
+                state.give_back(*slot, Some(member));
+            }
+            is_last
+        });
+    }
+
+    /// A slot of the table has another number now. Returns whether it is one of these.
+    pub fn follow(&mut self, slot: u64, another: u64) -> bool {
+        let own = self.slots.iter_mut().find(|own| **own == slot);
+        own.map(|own| *own = another).is_some()
     }
 
     /// Sets the holder.

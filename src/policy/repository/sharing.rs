@@ -60,8 +60,8 @@ impl<'a> WrittenSharing<'a> {
     }
 
     pub(in crate::policy) fn validate(&self, keeper: Keeper, nested: Nested, findings: &Findings) -> Sharing {
-        if let Some(linger) = self.linger.filter(|_| keeper != Keeper::Agent) {
-            let needs = "keeper = \"agent\"";
+        if let Some(linger) = self.linger.filter(|_| keeper == Keeper::File) {
+            let needs = "keeper = \"agent\" or \"site\"";
             findings.fault(linger.at, Fault::NeedsKey { key: "linger", needs });
         }
         let linger = self.linger.map(|linger| linger.value);

@@ -19,7 +19,7 @@ use crate::{
         site::{NoticeRecord, Reply, Site},
     },
     judge::terms::{Expiry, table_of_site},
-    keeper::{EvictionOutcome, memory, table::Table},
+    keeper::{EvictionOutcome, Holder, memory, table::Table},
     text::visible,
 };
 
@@ -159,15 +159,19 @@ impl Site {
         let Some(of) = self.received.get_mut(&(number, name.to_owned())) else { return };
         let here = table_of_site(name);
         let (None, Some(table)) = (&of.ending, local.ledger().store().known(&here)) else { return };
-        let mut holder = holding.saved.holder(holding.rule_on(name));
-        holder.slots = (of.slot, of.slot);
+        let slot = of.slot;
+        let holder = |of: &Holding| Holder { slots: (slot, slot), ..of.saved.holder(of.saved.rule_on(name)) };
         let found = match (of.by, expiry) {
             (Some(_), expiry) => {
-                let chosen = memory::chosen(&[holder]).pop();
+                let chosen = memory::chosen(&[holder(holding)]).pop();
                 chosen.map(|chosen| (expiry.unwrap_or(Expiry::AT_REQUEST), chosen))
             }
             (None, Some(expiry)) => {
-                memory::overdue(&[holder], &expiry).pop().map(|overdue| (expiry, overdue))
+                let overdue = |of: &Holding| memory::overdue(&[holder(of)], &expiry).pop();
+                // All members of a group are ended, or none: a remaining one keeps the slot.
+                let mut members = local.ledger().holdings().values().filter(|of| of.has_own(&here, slot));
+                let are_all = members.all(|of| overdue(of).is_some());
+                overdue(holding).filter(|_| are_all).map(|overdue| (expiry, overdue))
             }
             (None, None) => None,
         };

@@ -31,8 +31,9 @@ impl Site {
         let Some(name) = name_on_site(&to_end.table) else { return };
         let slot = overdue.holder.slots.0;
         let record = self.mirror.holder(name, slot).cloned();
-        // Slots that this host itself has released have no holder.
-        let Some(holder) = record.filter(|record| record.agent != self.agent) else { return };
+        // Slots that this host itself has released have no holder, and an ended program cannot be ended.
+        let is_there = |record: &SlotRecord| record.agent != self.agent && !record.has_ended;
+        let Some(holder) = record.filter(is_there) else { return };
         session.notices.push(GivenNotice {
             table: name.to_owned(),
             id: to_end.id,
@@ -148,6 +149,6 @@ impl Site {
     }
 
     fn is_held_by(&self, table: &str, slot: u64, holder: &SlotRecord) -> bool {
-        self.mirror.holder(table, slot).is_some_and(|held| held.is_same(holder))
+        self.mirror.holder(table, slot).is_some_and(|held| held.is_same(holder) && !held.has_ended)
     }
 }

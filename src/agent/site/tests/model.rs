@@ -138,7 +138,8 @@ impl Sent {
             Self::Register => registration(&keys, name, b"{}".to_vec(), b"{}".to_vec(), 1),
             Self::Take { own } => {
                 let (table, held) = ("seats".to_owned(), Occupancy::of(Vec::new()));
-                let taking = Taking { table, slots: vec![1], limit: Some(1), held, stamps: None };
+                let (slots, limit, joined) = (vec![1], Some(1), Vec::new());
+                let taking = Taking { table, slots, joined, limit, held, stamps: None };
                 let mut compares = compares(&keys, &[taking], 9, own.into());
                 compares.extend(proof::of_absent(&keys, &[].into(), own.into()));
                 compares.push(of_host(&keys, name, own.into()));
