@@ -89,6 +89,7 @@ coded! {
         NothingToDo = "nothing-to-do",
         ExemptInFamily = "exempt-in-first-of",
         SharedSlots { most: u64 } = "shared-slots",
+        SharedOverHosts = "shared-over-hosts",
         GroupWithoutGroups { repository: String } = "group-without-groups",
         ChargeAllInAnyOf { repository: String } = "charge-in-any-of",
         NoAlternative = "no-alternative",
@@ -395,6 +396,10 @@ impl fmt::Display for Fault {
                         acquire = []"
                 )
             }
+            Fault::SharedOverHosts => write!(
+                f,
+                "with keeper = \"site\" launches share slots only on one host; add \"host\" to \"shared_by\""
+            ),
             Fault::SharedSlots { most } => write!(
                 f,
                 "with \"shared_by\" a launch takes at most {most} slots; write that as \"slots\", or as \"most\" of \

@@ -25,6 +25,7 @@ mod restore;
 mod scene;
 mod scenes;
 mod settings;
+mod shared;
 mod storm;
 mod unclear;
 mod unreachable;

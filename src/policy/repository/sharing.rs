@@ -70,8 +70,8 @@ impl<'a> WrittenSharing<'a> {
         if nested == Nested::Take {
             contradicts("nested = \"take\"");
         }
-        if keeper == Keeper::Site {
-            contradicts("keeper = \"site\"");
+        if keeper == Keeper::Site && !by.value.contains(&PartitionKey::Each(Per::Host)) {
+            findings.fault(by.at, Fault::SharedOverHosts);
         }
         Sharing { by: Some(Name::of_values(&by.value)), linger }
     }
