@@ -518,7 +518,9 @@ impl State {
         let Etcd { revision, keys, written, slot } = &mut self.etcd;
         each(revision);
         keys.iter_mut().flatten().chain(written).for_each(&mut each);
-        slot.iter_mut().for_each(|(_, at)| each(at));
+        if let Some((_, at)) = slot {
+            each(at);
+        }
         for agent in &mut self.agents {
             agent.own.iter_mut().for_each(&mut each);
             agent.seen.iter_mut().for_each(|(_, written)| each(written));
@@ -589,7 +591,6 @@ fn nobody_is_given_a_slot_whose_program_runs() {
     }
     for plan in plans {
         let (states, broken) = explore(Without::Nothing, plan);
-        println!("{plan:?}: {states} states");
         assert_eq!((plan, broken), (plan, None), "after {states} states");
     }
 }
