@@ -1,9 +1,11 @@
-//! Launches whose slots the agent keeps, beside the same ones over lock files. Each side is in a mount
+//! Launches whose slots the agent keeps, beside the same ones over lock files; and over a site with an etcd of
+//! three members on this host, beside those of the agent alone. Each side is in a mount
 //! namespace of its own, with an `/etc` and a `/run` of its own, because agent and launcher go by the
 //! system's policy and by nothing else. Only root can do that.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
@@ -25,6 +27,9 @@ const ROUNDS: usize = 400;
 const HELD: u32 = 10_000;
 const WAITING: usize = 1000;
 
+/// What an agent of the site reads.
+const AGENT_FILE: &str = "agent.toml";
+
 /// One launch holds so many.
 const EACH: u32 = 500;
 
@@ -37,27 +42,31 @@ pub(crate) fn rows(site: &Site) -> Vec<Row> {
     let files = World::begin(site, "files", "file", 10, &["sleep".into(), "infinity".into()]);
     let long = World::begin(site, "long", "agent", 1000, &agent);
     let full = World::begin(site, "full", "agent", 10, &agent);
+    let etcd = Etcd::begin(site);
+    let over_etcd = World::begin(site, "site", "site", 10, &agent);
     let agent = World::begin(site, "agent", "agent", 10, &agent);
-    let _few = [agent.hold("held", 10), files.hold("held", 10)];
+    let _few = [agent.hold("held", 10), files.hold("held", 10), over_etcd.hold("held", 10)];
     let _many: Vec<Launch> = (0..HELD / EACH).map(|_| full.hold("held", EACH)).collect();
     let _first = full.hold("line", 1);
     let _line: Vec<Launch> = (0..WAITING).map(|_| full.wait()).collect();
     let mut rows = {
         let _pinned = OneProcessor::alone();
-        let [mut by_files, mut by_agent, mut by_rules, mut by_holders] =
-            [&files, &agent, &long, &full].map(|world| world.launch(&["--", "true"]));
+        let [mut by_files, mut by_agent, mut by_etcd, mut by_rules, mut by_holders] =
+            [&files, &agent, &over_etcd, &long, &full].map(|world| world.launch(&["--", "true"]));
         let sides = in_turn(
             ROUNDS,
             [
                 ("two lock files", &mut || run(&mut by_files)),
                 ("the agent", &mut || run(&mut by_agent)),
+                ("the site", &mut || run(&mut by_etcd)),
                 ("the agent, 1,000 rules", &mut || run(&mut by_rules)),
                 ("the agent, 10,000 held, 1,000 waiting", &mut || run(&mut by_holders)),
             ],
         );
-        let [files, agent, rules, holders] = sides;
+        let [files, agent, etcd, rules, holders] = sides;
         vec![
             Row::new("10 rules, two repositories of the agent's".into(), &agent, &files, 1.0),
+            Row::new("10 rules, two repositories of the site's".into(), &etcd, &agent, 2.2),
             Row::new("1,000 rules, two repositories of the agent's".into(), &rules, &agent, 1.05),
             Row::new("10,000 slots held and 1,000 waiting, by the agent".into(), &holders, &agent, 1.1),
         ]
@@ -78,7 +87,51 @@ pub(crate) fn rows(site: &Site) -> Vec<Row> {
         against: Side::of_times("`flock`, waiting", std::mem::take(&mut theirs.times)),
         reach: 1.2,
     });
+    drop(etcd);
     rows
+}
+
+/// Three members of an etcd, on ports of the loopback that are free now.
+struct Etcd(Vec<Child>);
+
+impl Etcd {
+    /// One that answers. The agents of a world with `keeper = "site"` find its endpoints.
+    fn begin(site: &Site) -> Self {
+        let listeners: Vec<TcpListener> =
+            (0..6).map(|_| TcpListener::bind("127.0.0.1:0").expect("a port")).collect();
+        let urls: Vec<String> = listeners
+            .iter()
+            .map(|listener| format!("http://{}", listener.local_addr().expect("an address")))
+            .collect();
+        drop(listeners);
+        let cluster: Vec<String> = (0..3).map(|member| format!("m{member}={}", urls[3 + member])).collect();
+        let members = (0..3).map(|member| {
+            let [client, peer] = [&urls[member], &urls[3 + member]];
+            Command::new("etcd")
+                .args(["--log-level", "error", "--initial-cluster", &cluster.join(",")])
+                .args(["--name", &format!("m{member}"), "--data-dir"])
+                .arg(site.path(&format!("etcd{member}")))
+                .args(["--listen-client-urls", client, "--advertise-client-urls", client])
+                .args(["--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer])
+                .stdin(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("etcd(1) comes with etcd-server")
+        });
+        let members = Self(members.collect());
+        let endpoints = urls[..3].join("\", \"");
+        write(&site.path(AGENT_FILE), &format!("version = 1\n[site]\nendpoints = [\"{endpoints}\"]\n"));
+        members
+    }
+}
+
+impl Drop for Etcd {
+    fn drop(&mut self) {
+        for member in &mut self.0 {
+            let _ = member.kill();
+            let _ = member.wait();
+        }
+    }
 }
 
 /// A mount namespace, with whatever keeps the slots there.
@@ -100,6 +153,9 @@ impl World {
             let _ = fs::copy(Path::new("/etc").join(file), etc.join(file));
         }
         write(&etc.join("rungate/policy.toml"), &policy(keeper, rules));
+        if keeper == "site" {
+            fs::copy(site.path(AGENT_FILE), etc.join("rungate/agent.toml")).expect("a file");
+        }
         // As on any system `/run` is in memory.
         let mount = "mount --bind \"$0\" /etc && mount -t tmpfs none /run && mkdir /run/rungate /run/rungate-agent && exec \"$@\"";
         let mut process = Command::new("unshare")
@@ -110,7 +166,7 @@ impl World {
             .spawn()
             .expect("unshare(1)");
         let socket = format!("/proc/{}/root/run/rungate-agent/socket", process.id());
-        let is_ready = || keeper != "agent" || std::os::unix::net::UnixStream::connect(&socket).is_ok();
+        let is_ready = || keeper == "file" || std::os::unix::net::UnixStream::connect(&socket).is_ok();
         let executable = format!("/proc/{}/exe", process.id());
         let is_there = || fs::read_link(&executable).is_ok_and(|exe| !is_on_its_way(&exe));
         while !(is_there() && is_ready()) {
