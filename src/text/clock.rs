@@ -122,6 +122,12 @@ impl Clock {
         let moment = Timestamp::from_millisecond(Timestamp::try_from(moment).ok()?.as_millisecond()).ok()?;
         Some(moment.strftime("%Y-%m-%dT%H:%M:%S%.3fZ").to_string())
     }
+
+    /// The same of microseconds since 1970, as records have them.
+    pub(crate) fn stamp_of_micros(micros: u64) -> Option<String> {
+        Self::stamp(UNIX_EPOCH + Duration::from_micros(micros))
+    }
+
     pub(crate) fn system_time(&self) -> SystemTime {
         system_time(self.now)
     }

@@ -1,11 +1,6 @@
 //! The report as JSON: numbers, not words. Times are in seconds, moments in RFC 3339.
 
-use std::{
-    cmp::Reverse,
-    collections::BTreeMap,
-    hash::Hash,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::{cmp::Reverse, collections::BTreeMap, hash::Hash};
 
 use serde_json::{Map, Value, json};
 
@@ -31,10 +26,9 @@ pub(super) fn all(
     covered: &Covered,
 ) -> Value {
     let span = counts.closing.span;
-    let moment = |micros: u64| Clock::stamp(UNIX_EPOCH + Duration::from_micros(micros));
     json!({
-        "from": span.and_then(|(begin, _)| moment(begin)),
-        "until": span.and_then(|(_, end)| moment(end)),
+        "from": span.and_then(|(begin, _)| Clock::stamp_of_micros(begin)),
+        "until": span.and_then(|(_, end)| Clock::stamp_of_micros(end)),
         "rotated_files": covered.rotated,
         "unreadable_files": covered.unreadable.len(),
         "all": whole(counts),

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     cli::SimulateArguments,
     policy::{HIGHEST_LIMIT, Policy, Repository},
-    text::{Error, Show, count, percent, table::Table, visible, wait},
+    text::{Clock, Error, Show, count, percent, table::Table, visible, wait},
     tools::logs::{
         simulation::{
             OfRepository, Row, Tally, Traffic, Trial,
@@ -271,7 +271,7 @@ fn rate(number: f64) -> String {
     }
 }
 
-// A simulation as JSON: the same numbers, for scripts. Waits are in seconds.
+// A simulation as JSON: the same numbers, for scripts. Waits are in seconds, moments in RFC 3339.
 
 /// How many users, groups and commands there are at most.
 const MOST: usize = 200;
@@ -280,8 +280,8 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
     let Some(now) = draws.first() else { return Value::Null };
     let traffic = material.traffic;
     json!({
-        "from": seconds(traffic.begin()),
-        "until": seconds(traffic.end),
+        "from": Clock::stamp_of_micros(traffic.begin()),
+        "until": Clock::stamp_of_micros(traffic.end),
         "then": tally(material, &traffic.then),
         "now": tally(material, now),
         "different": now.different,
@@ -299,8 +299,8 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
 pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> Value {
     let traffic = material.traffic;
     json!({
-        "from": seconds(traffic.begin()),
-        "until": seconds(traffic.end),
+        "from": Clock::stamp_of_micros(traffic.begin()),
+        "until": Clock::stamp_of_micros(traffic.end),
         "then": tally(material, &traffic.then),
         "now": null,
         "unknown": reason(material),
