@@ -154,7 +154,9 @@ impl World {
         }
         write(&etc.join("rungate/policy.toml"), &policy(keeper, rules));
         if keeper == "site" {
-            fs::copy(site.path(AGENT_FILE), etc.join("rungate/agent.toml")).expect("a file");
+            let path = etc.join("rungate/agent.toml");
+            fs::copy(site.path(AGENT_FILE), &path).expect("a file");
+            fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("chmod");
         }
         // As on any system `/run` is in memory.
         let mount = "mount --bind \"$0\" /etc && mount -t tmpfs none /run && mkdir /run/rungate /run/rungate-agent && exec \"$@\"";
