@@ -25,6 +25,9 @@ rungate limits nothing yet. What to do next:
   rungate doctor                        # what is missing
 NEXT
 else
+  if [ -e /etc/rungate/policy.toml ] && ! rungate policy check >/dev/null 2>&1; then
+    echo "rungate: this version finds faults in the policy, and refuses launches until they are corrected: rungate policy check"
+  fi
   # The name of a program that was replaced ends in "(deleted)".
   for exe in /proc/[0-9]*/exe; do
     case $(readlink "$exe" || true) in

@@ -303,6 +303,25 @@ fn both_packages_have_the_same() {
     assert_eq!(of("generate-rpm"), of("deb"));
 }
 
+/// The version is written in five places, each with its own spelling of a candidate: 1.0.0-rc.1 is 1.0.0~rc.1 for
+/// dpkg and rpm, and 1.0.0rc.1 for pacman.
+#[test]
+fn each_package_has_the_version_of_the_programs() {
+    let version = env!("CARGO_PKG_VERSION");
+    let tilde = version.replace('-', "~");
+    let text = |path: &str| fs::read_to_string(root().join(path)).expect(path);
+    let manifest: toml::Table = text("Cargo.toml").parse().expect("TOML");
+    let of_rpm = &manifest["package"]["metadata"]["generate-rpm"];
+    // Without it, cargo-generate-rpm takes that of the package, which must have no hyphen then.
+    let of_rpm = of_rpm.get("version").map_or(version, |version| version.as_str().expect("a text"));
+    assert_eq!(of_rpm, tilde, "Cargo.toml, [package.metadata.generate-rpm]");
+    let changelog = text("packaging/debian/changelog");
+    assert!(changelog.starts_with(&format!("rungate ({tilde}-")), "packaging/debian/changelog: {changelog}");
+    let of_arch = text("packaging/aur/PKGBUILD");
+    assert!(of_arch.contains(&format!("\n_version={version}\n")), "packaging/aur/PKGBUILD: {of_arch}");
+    assert!(text("CHANGELOG.md").contains(&format!("\n## [{version}]")), "CHANGELOG.md");
+}
+
 /// Every file below a directory, by its path from there.
 fn files_below(directory: &Path) -> Vec<String> {
     let mut found = Vec::new();
