@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
 
-use crate::support::{Ending, Site, Test, copy_program, needs_root, set_mode};
+use crate::support::{Ending, Site, Test, copy_program, needs_root, set_mode, skip};
 use crate::tools::doctor::{all_found, doctor, host};
 
 /// What is found, as `status code: what mends it`.
@@ -209,4 +209,33 @@ fn the_end_of_the_log_shows_which_times_never_fit() {
     let ended = "warning always-ended: In the policy, for nightly: a longer expire_after.";
     let soon = "warning always-too-soon: In the policy, for seats: a shorter if_elapsed, or fewer starts.";
     assert_eq!(findings(&doctor(&site, "log")), [ended, soon, "ok log"]);
+}
+
+/// The same from the journal, where systemd's is installed: its newest events alone.
+#[test]
+fn the_end_of_the_journal_shows_which_times_never_fit() {
+    needs_root!();
+    let journald = std::path::Path::new("/usr/lib/systemd/systemd-journald");
+    if !journald.exists() {
+        return skip("systemd-journald is not installed");
+    }
+    let site = Site::with_policy("[log]\nto = \"journald\"\n");
+    // As in tools::history: a /run and a /var/log/journal of its own. An event of another user's about root is forged.
+    let script = "
+        mount -t tmpfs none /run && mount -t tmpfs none /var/log && mkdir -p /run/log/journal /run/systemd/journal && cp /etc/machine-id /run/ || exit 9
+        /usr/lib/systemd/systemd-journald & daemon=$!
+        i=0; until [ -S /run/systemd/journal/socket ]; do i=$((i+1)); [ $i -lt 12000 ] || exit 8; sleep 0.01; done
+        tell() {
+          printf 'MESSAGE=event=%s command=job uid=0 pid=7 repositories=\"%s\"\\nSYSLOG_IDENTIFIER=rungate\\n' $1 $2 | $3 logger --journald
+        }
+        for n in 1 2 3 4 5 6 7 8 9 10; do tell started nightly=1; tell expired nightly=1; tell started forged=1; done
+        for n in 1 2 3 4 5 6 7 8 9 10; do tell expired forged=1 'setpriv --reuid=1 --regid=1 --clear-groups'; done
+        journalctl --sync >/dev/null 2>&1; kill -USR1 $daemon
+        \"$0\" doctor log \"$@\"; status=$?
+        kill $daemon; wait $daemon; exit $status";
+    let doctor =
+        site.test().program("unshare").args(["--mount", "--propagation", "private", "sh", "-c", script]);
+    let doctor = doctor.args([site.rungate()]);
+    let ended = "warning always-ended: In the policy, for nightly: a longer expire_after.";
+    assert_eq!(findings(&doctor), [ended, "ok log"]);
 }

@@ -4,19 +4,20 @@
 
 use std::{
     collections::BTreeMap,
-    fs::OpenOptions,
-    io::{self, BufReader, Read, Seek, SeekFrom},
+    fs::{File, OpenOptions},
+    io::{self, BufReader, Read, Seek, SeekFrom, Take},
     os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
 use super::Finding;
 use crate::{
-    launch::log::event::Kind,
+    launch::log::{event::Kind, sink::Target},
     sys::LOG_GUARDS,
     text::Show,
     tools::logs::{
         parsers::Reader,
+        reading::end_of_journal,
         rendering::programs::{always_ended, always_too_soon},
         statistics::without_member,
     },
@@ -24,6 +25,9 @@ use crate::{
 
 /// How many bytes of its end are read: several thousand events.
 const MOST: u64 = 1 << 20;
+
+/// The same for the journal, whose entries have fields of its own.
+const MOST_OF_JOURNAL: u64 = 8 * MOST;
 
 /// Of one repository.
 #[derive(Default)]
@@ -34,8 +38,13 @@ struct Seen {
 }
 
 /// The repositories of a log whose times never fit. A log that cannot be read has none.
-pub(super) fn look(log: &Path) -> Vec<Finding> {
-    let seen = read(log).unwrap_or_default();
+pub(super) fn look(log: &Target) -> Vec<Finding> {
+    let seen = match log {
+        Target::File(path) => end(path).and_then(count),
+        Target::Journal => end_of_journal(MOST_OF_JOURNAL).and_then(|bytes| count(bytes.as_slice())),
+        Target::Off | Target::Syslog => Ok(BTreeMap::new()),
+    };
+    let seen = seen.unwrap_or_default();
     let of = |(name, seen): (&String, &Seen)| {
         let ended = always_ended(seen.ended, seen.started).filter(|_| seen.started > 0);
         let too_soon = always_too_soon(seen.too_soon, seen.started);
@@ -50,16 +59,18 @@ pub(super) fn look(log: &Path) -> Vec<Finding> {
     seen.iter().flat_map(of).flatten().collect()
 }
 
-fn read(log: &Path) -> io::Result<BTreeMap<String, Seen>> {
+/// The end of a file.
+fn end(log: &Path) -> io::Result<Take<File>> {
     let mut file = OpenOptions::new().read(true).custom_flags(LOG_GUARDS).open(log)?;
     let status = file.metadata()?;
-    if !status.is_file() {
-        return Ok(BTreeMap::new());
-    }
     // The part of a line that may come first is no event.
     file.seek(SeekFrom::Start(status.len().saturating_sub(MOST)))?;
+    Ok(file.take(if status.is_file() { MOST } else { 0 }))
+}
+
+fn count(log: impl Read) -> io::Result<BTreeMap<String, Seen>> {
     let mut all: BTreeMap<String, Seen> = BTreeMap::new();
-    for event in Reader::new(BufReader::new(file.take(MOST))) {
+    for event in Reader::new(BufReader::new(log)) {
         let event = event?;
         for name in event.names_of_repositories() {
             let seen = all.entry(without_member(name).to_owned()).or_default();

@@ -51,11 +51,8 @@ pub(super) fn look(examination: &Context) -> Section {
         .map(|wanted| if wanted.is_missing() { "none".to_owned() } else { wanted.target.to_string() })
         .collect();
     let findings = wanted.iter().filter_map(|wanted| of(wanted, examination));
-    let files = wanted.iter().filter_map(|wanted| match &wanted.target {
-        Target::File(path) => Some(path),
-        _ => None,
-    });
-    let findings = findings.chain(files.flat_map(|path| experience::look(path)));
+    let readable = wanted.iter().filter(|wanted| !wanted.is_missing());
+    let findings = findings.chain(readable.flat_map(|wanted| experience::look(&wanted.target)));
     Section::new(Topic::Log, targets.join(", "), findings.collect())
 }
 

@@ -13,7 +13,7 @@ use std::{
 };
 
 use self::source::Source;
-pub(crate) use self::source::follow;
+pub(crate) use self::source::{end_of_journal, follow};
 use super::parsers::{Log as Lines, Parsers, Skipped};
 use crate::{
     cli::{HistoryArguments, Span},

@@ -160,6 +160,21 @@ impl Source {
     }
 }
 
+/// The newest events of the journal, newest first, as far as they fit into so many bytes. journalctl that is
+/// missing, or may not read the journal, prints none.
+pub(crate) fn end_of_journal(most: u64) -> io::Result<Vec<u8>> {
+    let Kind::Journal(mut command, _) = Source::journal(&Filter::default()).kind else {
+        return Ok(Vec::new());
+    };
+    command.arg("--reverse").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn()?;
+    let mut bytes = Vec::new();
+    let read = child.stdout.take().map_or(Ok(0), |output| output.take(most).read_to_end(&mut bytes));
+    let _ = child.kill();
+    child.wait()?;
+    read.map(|_| bytes)
+}
+
 /// The first bytes of a log that gzip has compressed.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
