@@ -188,7 +188,7 @@ impl Conversation {
             }
             return Ok(Asked::Answered(match answer {
                 Answer::Granted(granted) => {
-                    let kept = Granted::over(&client)?;
+                    let kept = Granted::over(&client, question.take.opened.is_some())?;
                     Outcome::Granted(of_agent::grant(question.demands, &granted, kept))
                 }
                 Answer::Refused(refused) => {
@@ -223,6 +223,7 @@ impl Conversation {
                 Answer::Tables(_)
                 | Answer::About(_)
                 | Answer::Ended(_)
+                | Answer::Opened(_)
                 | Answer::Challenge(_)
                 | Answer::Anew => {
                     continue;

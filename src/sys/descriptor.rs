@@ -11,7 +11,7 @@ use std::{
         fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd, RawFd},
         unix::{ffi::OsStrExt, fs::MetadataExt},
     },
-    path::Path,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
@@ -55,6 +55,8 @@ pub enum Unfit {
     NoFile,
     /// A read lock needs a descriptor that can be read.
     WriteOnly,
+    /// A FIFO is kept by those that can write to it.
+    ReadOnly,
 }
 
 impl Inherited {
@@ -265,7 +267,18 @@ pub fn stat(descriptor: impl AsFd) -> Result<FileStat, Errno> {
 // the process that reads it.
 
 /// The suffix of the names of these FIFOs.
-const ENDING: &[u8] = b".fifo";
+pub const FIFO_ENDING: &str = ".fifo";
+
+/// The path of the file that a descriptor of this process is open for; none if it is not open.
+pub fn path_of(number: RawFd) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/self/fd/{number}")).ok()
+}
+
+/// Whether a descriptor that the caller left open can be written to.
+pub fn is_writable(number: RawFd) -> bool {
+    let flags = fcntl(unsafe_calls::inherited(number), FcntlArg::F_GETFL).unwrap_or_default();
+    OFlag::from_bits_retain(flags) & OFlag::O_ACCMODE != OFlag::O_RDONLY
+}
 
 /// The lowest descriptors of a process, which are checked for FIFOs: what it inherits is there.
 const MOST: usize = 1024;
@@ -277,7 +290,11 @@ pub fn of_process(pid: i32) -> Vec<FileId> {
     let found = entries.take(MOST).filter_map(|entry| {
         let path = entry.ok()?.path();
         let target = fs::read_link(&path).ok()?;
-        target.file_name().map(OsStr::as_bytes)?.ends_with(ENDING).then(|| FileId::in_memory(&path))?
+        target
+            .file_name()
+            .map(OsStr::as_bytes)?
+            .ends_with(FIFO_ENDING.as_bytes())
+            .then(|| FileId::in_memory(&path))?
     });
     found.collect()
 }
@@ -309,6 +326,11 @@ impl Fifo {
     /// Another write end.
     pub fn writer(path: &Path) -> Result<OwnedFd, Errno> {
         open(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
+    }
+
+    /// Both ends. While they are open, no other process waits when it opens one.
+    pub fn both_ends(path: &Path) -> Result<OwnedFd, Errno> {
+        open(path, OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
     }
 
     /// Whether any process has its write end. What is written into it is ignored.

@@ -23,6 +23,11 @@ pub mod trust;
 pub mod trusted_file;
 mod unsafe_calls;
 
+/// A number that no other process can guess.
+pub(crate) fn unguessable() -> Result<u64, Errno> {
+    unsafe_calls::random().map(|number| u64::try_from(number >> 64).unwrap_or_default())
+}
+
 pub(crate) use self::{
     accounts::{Account, LookupFailure, NameCache},
     atomic_write::{Attributes, Before},
@@ -37,7 +42,7 @@ pub(crate) use self::{
 };
 pub use self::{
     accounts::{Credentials, own_uid},
-    descriptor::{Bell, Fifo, Inherited, Interest, Poller, Unfit},
+    descriptor::{Bell, FIFO_ENDING, Fifo, Inherited, Interest, Poller, Unfit},
     executable::Entry,
     failure::{Errno, Failure, errno_of},
     local_socket::{Connection, Listener, Peer},

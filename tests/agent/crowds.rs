@@ -202,6 +202,7 @@ fn long_questions_of_several_users_take_little_memory() {
         wait: Some(Wait::For(Duration::from_secs(600))),
         may_end: false,
         is_again: false,
+        opened: None,
     };
     let long = site.path("long");
     fs::write(&long, Request::Take(take).frame().expect("it is not too long")).expect("write what is said");

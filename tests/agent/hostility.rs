@@ -90,6 +90,7 @@ pub(crate) fn request(command: &str, wait: Duration) -> Take {
         wait: Some(Wait::For(wait)),
         may_end: true,
         is_again: false,
+        opened: None,
     }
 }
 

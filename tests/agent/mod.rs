@@ -20,6 +20,7 @@ pub(crate) mod numbers;
 mod older_kernel;
 mod reload;
 mod remote;
+mod scripts;
 mod service_manager;
 mod settings;
 mod siege;

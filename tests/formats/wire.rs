@@ -40,6 +40,7 @@ fn take() -> Take {
         wait: Some(Wait::For(Duration::from_secs(60))),
         may_end: true,
         is_again: false,
+        opened: None,
     }
 }
 
@@ -67,6 +68,10 @@ fn the_first_messages() {
         inbox.add(&bytes(name));
         assert_eq!(inbox.request(LONGEST_REQUEST), Ok(Some(expected)), "{name}");
     }
+    // A launch of an older version is none of a script.
+    let mut inbox = Inbox::default();
+    inbox.add(&bytes("wire/take-older.hex"));
+    assert_eq!(inbox.request(LONGEST_REQUEST), Ok(Some(Request::Take(take()))));
     let about = About { version: "0.1.0".to_owned(), site: None, work: None };
     // What a field that came later is not in has that field empty.
     let mut inbox = Inbox::default();

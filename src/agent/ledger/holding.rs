@@ -9,8 +9,8 @@ use std::{
 
 use super::state::{SavedHolding, SavedSlots};
 use crate::{
-    judge::terms::{Hold, OnLost, name_on_site},
-    keeper::{held::Held, memory, open_unchanged},
+    judge::terms::{Hold, OnLost, Runs, name_on_site},
+    keeper::{agent::message::Granted, held::Held, memory, open_unchanged},
     sys::{Errno, Failure, Fifo, FileId, PidFd, Process, Signal, descriptor, process},
 };
 
@@ -119,6 +119,13 @@ impl Holding {
             }
         }
         true
+    }
+
+    /// What it got, for its launch.
+    pub(in crate::agent) fn granted(&self, has_waited: bool) -> Granted {
+        let slots = |of: &SavedSlots| (of.table.clone(), Runs::of(&of.slots).to_string());
+        let slots = self.saved.tables.iter().map(slots).collect();
+        Granted { slots, without: Vec::new(), hold: self.saved.hold, has_waited }
     }
 
     /// Whether it has its own slots of the site, not an ancestor's.

@@ -8,14 +8,17 @@ use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
     os::fd::{AsFd, OwnedFd},
-    path::Path,
+    path::{Path, PathBuf},
     rc::Rc,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use self::{
     holding::{Holding, Lingering, follow, in_memory, writer},
-    state::{SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, at_millis, in_millis},
+    state::{
+        SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, at_millis, forget_opened,
+        in_millis, new_opened,
+    },
 };
 use super::{
     AWAY, AcquireRequest, Blocked, Eviction, FIFO, Fatal, KINDS, PROCESS, RECOVERED, Session, request::asker,
@@ -28,15 +31,21 @@ use crate::{
     judge::terms::{Group, Hold, Location, name_on_site},
     keeper::{
         KeeperError, Keepers, Number, Overdue, Store, TableId, VerifiedAncestry, WaitingProcess,
-        agent::message::{End, Obstacle, Reason, Refused, Table},
+        agent::{
+            message::{End, Obstacle, Reason, Refused, Table},
+            path_of_opened,
+        },
         memory,
     },
     policy::Wait,
-    sys::{Errno, Failure, Fifo, Inherited, Interest, PidFd, Poller, Process, descriptor, process},
+    sys::{Errno, Failure, Fifo, FileId, Inherited, Interest, PidFd, Poller, Process, descriptor, process},
 };
 
 /// How many ends are remembered: what a busy host has between two looks.
 const MOST_ENDS: usize = 10_000;
+
+/// Of how many new FIFOs both ends stay open: a script opens its own at once.
+const NEW_FIFOS: usize = 32;
 
 /// The owner of the tables.
 pub(super) struct Ledger {
@@ -52,6 +61,9 @@ pub(super) struct Ledger {
     /// not push out those of others. The launcher executed the program and cannot write the end into the log;
     /// the regular look does, and asks here for the moment.
     ends: BTreeMap<u32, VecDeque<End>>,
+    /// Both ends of the newest FIFOs of scripts, until they keep slots. Otherwise a script that opens one
+    /// only to read would wait for ever.
+    new_fifos: VecDeque<(u64, OwnedFd)>,
     /// It has inherited nothing that could hold a slot.
     inherited: Inherited,
 }
@@ -67,6 +79,7 @@ impl Ledger {
             lingering: BTreeMap::new(),
             recovered: BTreeMap::new(),
             ends: BTreeMap::new(),
+            new_fifos: VecDeque::new(),
             inherited: Inherited::default(),
         };
         let found = ledger.state.read()?;
@@ -75,7 +88,7 @@ impl Ledger {
             stamps.put_into(&ledger.store_of(stamps.started_by).table(table));
         }
         for (number, saved) in found.holdings {
-            let path = ledger.state.fifo(number);
+            let path = ledger.state.fifo_of(number, &saved);
             let has_fifo = saved.hold > Hold::Process;
             let fifo = has_fifo.then(|| Fifo::open(&path)).transpose();
             let fifo = fifo.map_err(|errno| Fatal::State(path, Failure { call: "open", errno }))?;
@@ -118,6 +131,7 @@ impl Ledger {
                 let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
             }
         }
+        forget_opened(saved);
     }
 
     /// The tables.
@@ -172,9 +186,18 @@ impl Ledger {
         }
     }
 
-    fn write_down(&self, number: u64, holding: &mut Holding) -> Result<Option<OwnedFd>, Failure> {
+    fn write_down(&mut self, number: u64, holding: &mut Holding) -> Result<Option<OwnedFd>, Failure> {
         let mut end = None;
-        if holding.saved.hold > Hold::Process {
+        if let Some(opened) = holding.saved.opened {
+            self.new_fifos.retain(|(number, _)| *number != opened);
+            let fifo =
+                Fifo::open(&self.state.fifo_of(number, &holding.saved)).map_err(Failure::of("open"))?;
+            // Slots that nothing keeps would be free at once, and the script would not learn of it.
+            if !fifo.is_held() {
+                return Err(Failure { call: "read", errno: Errno::EPIPE });
+            }
+            holding.fifo = Some(fifo);
+        } else if holding.saved.hold > Hold::Process {
             holding.fifo = Some(self.state.new_fifo(number)?);
             end = Some(writer(&self.state.fifo(number))?);
         }
@@ -247,6 +270,24 @@ impl Ledger {
         }
     }
 
+    /// A new FIFO for a script of this user; `waits` tells whether a script waits with one.
+    pub(super) fn new_fifo(&mut self, uid: u32, waits: impl Fn(u64) -> bool) -> Result<PathBuf, Failure> {
+        let is_used = |opened| self.kept_by(uid, opened).is_some() || waits(opened);
+        let (number, path) = new_opened(uid, is_used)?;
+        let ends = Fifo::both_ends(&path).map_err(Failure::of("open"))?;
+        if self.new_fifos.len() == NEW_FIFOS {
+            self.new_fifos.pop_front();
+        }
+        self.new_fifos.push_back((number, ends));
+        Ok(path)
+    }
+
+    /// The holding whose slots this FIFO of a user keeps.
+    pub(super) fn kept_by(&self, uid: u32, opened: u64) -> Option<(u64, &Holding)> {
+        let is_kept = |holding: &Holding| (holding.saved.uid, holding.saved.opened) == (uid, Some(opened));
+        self.holdings.iter().find(|(_, holding)| is_kept(holding)).map(|(number, holding)| (*number, holding))
+    }
+
     /// Whether a launch has slots that no program has used.
     pub(super) fn is_unused(&self, number: u64) -> bool {
         self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
@@ -268,6 +309,10 @@ impl Ledger {
         // A pause that was not saved ends with the agent, but not earlier.
         let _ = self.write_stamps(&holding);
         let lingering = if has_run { holding.lingering() } else { None };
+        if has_run {
+            // A script that got nothing may ask again with the same FIFO.
+            forget_opened(&holding.saved);
+        }
         if let Some(lingering) = lingering {
             self.state.write_end(number, holding.saved.hold, &lingering.saved);
             let covered = self.lingering.iter().filter(|(_, other)| lingering.covers(other));
@@ -513,7 +558,8 @@ impl Ledger {
                 let _ = grant.withdraw();
                 return Looked::Stale;
             }
-            Ok(AtOnce::Granted(grant)) => process()
+            Ok(AtOnce::Granted(grant)) => script_of(session)
+                .map_or_else(process, Ok)
                 .map(|process| {
                     Looked::Granted(Box::new(holding(session, request, grant, is_shared, process)))
                 })
@@ -542,6 +588,19 @@ impl Ledger {
         }));
         ancestry
     }
+}
+
+/// The script that requests slots: the outermost ancestor of the process that has the FIFO. None if it is
+/// a launch, or no ancestor has it.
+fn script_of(session: &Session) -> Option<PidFd> {
+    let opened = session.take.as_deref()?.opened?;
+    let fifo = FileId::in_memory(&path_of_opened(session.peer.uid, opened))?;
+    // A holder may be ended for its user, so it must be a process of that user.
+    let has_it = |pid: &i32| {
+        process::owner(*pid) == Some(session.peer.uid) && descriptor::of_process(*pid).contains(&fifo)
+    };
+    let script = process::lineage(session.peer.pid).skip(1).take_while(has_it).last()?;
+    PidFd::open(script).ok().filter(|open| has_it(&open.pid()))
 }
 
 /// What to do about a launch that got nothing.
@@ -627,9 +686,12 @@ fn holding(
     let (paced_at_site, paced): (Vec<String>, Vec<String>) =
         request.paced().map(str::to_owned).partition(is_of_site);
     let numbered = session.place.line.number().zip(session.take.as_deref());
+    let found = Process::find(process.pid()).filter(|_| !process.has_ended());
+    let script = found.filter(|found| found.pid != session.peer.pid);
+    let (pid, start) = script.map_or((session.peer.pid, session.peer.started), |of| (of.pid, of.started));
     let saved = SavedHolding {
-        pid: session.peer.pid,
-        start: session.peer.started,
+        pid,
+        start,
         program: None,
         uid: session.peer.uid,
         hold: request.hold,
@@ -642,6 +704,7 @@ fn holding(
         paced: paced.clone(),
         tables: saved_slots.collect(),
         lingers_until: None,
+        opened: session.take.as_ref().and_then(|take| take.opened),
     };
     for (held, slots) in held.iter().zip(&saved.tables).filter(|(held, _)| !held.is_shared()) {
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));

@@ -6,9 +6,9 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fs::{self, Permissions},
+    fs::{self, DirBuilder, Permissions},
     hash::{BuildHasher, RandomState},
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -19,8 +19,12 @@ use crate::{
     acquire::Stood,
     agent::Fatal,
     judge::terms::{Group, Hold, OnLost, name_on_site, table_of_site},
-    keeper::{Class, Holder, Number, WaitingProcess, agent::message::Take, memory},
-    sys::{Errno, Failure, Fifo, errno_of, process, replaced_file},
+    keeper::{
+        Class, Holder, Number, WaitingProcess,
+        agent::{OPENED, message::Take, number_of_opened, path_of_opened},
+        memory,
+    },
+    sys::{Errno, Failure, Fifo, errno_of, process, replaced_file, unguessable},
     text::{FORMAT, json},
 };
 
@@ -261,6 +265,11 @@ impl State {
         self.directory.join("holdings").join(format!("{number}.fifo"))
     }
 
+    /// Where the FIFO of a holding is: the one that its script has opened, or its own.
+    pub(in crate::agent) fn fifo_of(&self, number: u64, saved: &SavedHolding) -> PathBuf {
+        saved.opened.map_or_else(|| self.fifo(number), |opened| path_of_opened(saved.uid, opened))
+    }
+
     fn place(&self, number: u64) -> PathBuf {
         self.directory.join("places").join(format!("{number}.json"))
     }
@@ -268,6 +277,55 @@ impl State {
     fn holding(&self, number: u64, is_started: bool) -> PathBuf {
         let ending = if is_started { STARTED } else { GIVEN };
         self.directory.join("holdings").join(format!("{number}.{ending}"))
+    }
+}
+
+// The FIFOs that scripts open. Each belongs to root, and every process that knows its path may open it. The
+// path is a secret of the user: others can neither list the folder nor guess the name.
+
+/// How many unused FIFOs of one user may exist. With one more, the oldest is removed.
+const MOST_UNUSED: usize = 64;
+
+/// A new FIFO for a script of this user; `is_used` tells whether one keeps slots, or a script waits with it.
+pub(in crate::agent) fn new_opened(
+    uid: u32,
+    is_used: impl Fn(u64) -> bool,
+) -> Result<(u64, PathBuf), Failure> {
+    let folder = Path::new(OPENED).join(uid.to_string());
+    for directory in [Path::new(OPENED), &folder] {
+        let made = DirBuilder::new().mode(0o700).create(directory);
+        match made.map_err(|error| errno_of(&error)) {
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(Failure { call: "mkdir", errno }),
+        }
+        // All users pass through it, and none can list it.
+        let passed = fs::set_permissions(directory, Permissions::from_mode(0o711));
+        passed.map_err(Failure::of_io("chmod"))?;
+    }
+    let entries = fs::read_dir(&folder).map_err(Failure::of_io("readdir"))?;
+    let mut unused: Vec<(SystemTime, PathBuf)> = entries
+        .filter_map(|entry| {
+            let (path, status) = entry.and_then(|entry| Ok((entry.path(), entry.metadata()?))).ok()?;
+            let is_other = number_of_opened(&path).is_none_or(|number| !is_used(number));
+            is_other.then_some((status.modified().unwrap_or(UNIX_EPOCH), path))
+        })
+        .collect();
+    unused.sort_unstable();
+    let most = unused.len().saturating_sub(MOST_UNUSED - 1);
+    for (_, path) in unused.into_iter().take(most) {
+        let _ = fs::remove_file(path);
+    }
+    let number = unguessable().map_err(Failure::of("getrandom"))?;
+    let path = path_of_opened(uid, number);
+    Fifo::create(&path).map_err(Failure::of("mkfifo"))?;
+    let opened = fs::set_permissions(&path, Permissions::from_mode(0o666));
+    opened.map_err(Failure::of_io("chmod")).map(|()| (number, path))
+}
+
+/// Removes the FIFO that the script of a holding opened: all processes have closed it.
+pub(in crate::agent) fn forget_opened(saved: &SavedHolding) {
+    if let Some(opened) = saved.opened {
+        let _ = fs::remove_file(path_of_opened(saved.uid, opened));
     }
 }
 
@@ -334,6 +392,9 @@ pub(in crate::agent) struct SavedHolding {
     /// Until when its slots stay taken, in time since boot: its program has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) lingers_until: Option<Duration>,
+    /// The number of the FIFO that its script has opened; none for a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) opened: Option<u64>,
 }
 
 impl SavedHolding {

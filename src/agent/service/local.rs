@@ -9,7 +9,7 @@ use crate::{
         ledger::holding::Holding,
         server::quota::{Quota, Share},
     },
-    judge::terms::Runs,
+    judge::terms::{Hold, Keyword},
     keeper::{
         agent::message::{Answer, Granted, Obstacle, Refused, Unwaited},
         memory,
@@ -108,6 +108,17 @@ impl Local {
         quotas.may_have_tables(uid, store.count_of(uid), new)
     }
 
+    /// Why the FIFO of a script cannot keep what it requests.
+    pub(super) fn cannot_be_kept_by_a_script(&self, number: u64, request: &AcquireRequest) -> Option<String> {
+        let session = self.sessions.get(&number)?;
+        let opened = session.take.as_deref()?.opened?;
+        if request.hold != Hold::Descriptor {
+            return Some(format!("a descriptor cannot keep slots with hold = \"{}\"", request.hold.word()));
+        }
+        let is_kept = self.ledger.kept_by(session.peer.uid, opened).is_some();
+        is_kept.then(|| "the descriptor keeps slots already".to_owned())
+    }
+
     /// One check; another one if the launch finds a queue full, and a waiter in it does not respond.
     pub(super) fn look_once_or_twice(
         &mut self,
@@ -165,11 +176,8 @@ impl Local {
             self.fail(session, self.connections.quotas().decline(quota));
             return Err(Box::new(holding));
         }
-        let saved = &holding.saved;
-        let slots = saved.tables.iter().map(|of| (of.table.clone(), Runs::of(&of.slots).to_string()));
         let has_waited = self.sessions.get(&session).is_some_and(|session| session.place.has_waited);
-        let (slots, hold, without) = (slots.collect(), saved.hold, mem::take(&mut holding.without));
-        let granted = Granted { slots, without, hold, has_waited };
+        let granted = Granted { without: mem::take(&mut holding.without), ..holding.granted(has_waited) };
         let number = self.number();
         let (uid, share) = (holding.saved.uid, Share::of(&holding));
         match self.ledger.grant(number, holding) {

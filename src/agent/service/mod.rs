@@ -264,6 +264,18 @@ impl Service {
                 session.answer(Answer::Failed(why.to_owned()), None);
             }
             Request::Evict(evict) => self.evict_for(number, &evict),
+            Request::Open => {
+                let uid = session.peer.uid;
+                let opened = self.open_for(uid);
+                if let Some(session) = self.local.sessions.get_mut(&number) {
+                    session.answer(opened, None);
+                }
+            }
+            Request::Keeps(opened) => {
+                let uid = session.peer.uid;
+                let kept = self.local.ledger.kept_by(uid, opened).map(|(_, holding)| holding.granted(false));
+                session.answer(kept.map_or(Answer::Done(false), Answer::Granted), None);
+            }
             Request::Ends if is_root => session.answer(Answer::Ended(self.local.ledger.ends()), None),
             Request::Ends => {
                 let why = "only root can ask which programs have ended";
@@ -279,6 +291,20 @@ impl Service {
             }
         }
         Ok(())
+    }
+
+    /// A new FIFO for a script of this user.
+    fn open_for(&mut self, uid: u32) -> Answer {
+        let waits = |session: &Session, opened| {
+            let take = session.take.as_deref().and_then(|take| take.opened);
+            (session.peer.uid, take) == (uid, Some(opened))
+        };
+        let Local { ledger, sessions, .. } = &mut self.local;
+        let waits = |opened| sessions.iter().any(|(_, session)| waits(session, opened));
+        match ledger.new_fifo(uid, waits) {
+            Ok(path) => Answer::Opened(path.into()),
+            Err(failure) => Answer::Failed(format!("it cannot create a FIFO: {failure}")),
+        }
     }
 
     /// A launch requests slots. Earlier unused ones are released, but not to another launch before this one
@@ -304,6 +330,9 @@ impl Service {
         let whose = (session.peer.pid, session.peer.started);
         let mut unused: Vec<u64> = session.holding().into_iter().collect();
         if unused.is_empty() && take.is_again {
+            // The script has them, and not the process that asks.
+            let kept = take.opened.and_then(|opened| self.local.ledger.kept_by(session.peer.uid, opened));
+            unused.extend(kept.map(|(number, _)| number));
             // A failed agent had granted it slots, or the connection broke.
             let all = self.local.ledger.holdings().iter();
             let theirs = all.filter(|(_, holding)| (holding.saved.pid, holding.saved.start) == whose);
@@ -374,6 +403,9 @@ impl Service {
             let (slots, without) = (Vec::new(), request.without.clone());
             let granted = Granted { slots, without, hold: request.hold, has_waited: false };
             return self.local.on(number, Event::Granted(None, granted, None));
+        }
+        if let Some(why) = self.local.cannot_be_kept_by_a_script(number, &request) {
+            return self.local.fail(number, why);
         }
         if let Err(quota) = self.local.has_quota_for(&request) {
             let why = self.local.connections.quotas().decline(quota);

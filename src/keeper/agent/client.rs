@@ -4,7 +4,7 @@
 use std::{
     cell::RefCell,
     os::fd::{AsFd, OwnedFd},
-    path::Path,
+    path::{Path, PathBuf},
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -141,6 +141,23 @@ impl Client {
         }
     }
 
+    /// The path of a new FIFO, for a script to open.
+    pub fn open(&mut self) -> Result<PathBuf, AgentError> {
+        match self.ask(&Request::Open)? {
+            Answer::Opened(path) => Ok(path.into()),
+            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+        }
+    }
+
+    /// The tables in which a FIFO keeps slots.
+    pub fn keeps(&mut self, opened: u64) -> Result<Vec<String>, AgentError> {
+        match self.ask(&Request::Keeps(opened))? {
+            Answer::Granted(granted) => Ok(granted.slots.into_iter().map(|(table, _)| table).collect()),
+            Answer::Done(_) => Ok(Vec::new()),
+            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+        }
+    }
+
     /// The ends that it has seen last, oldest first.
     pub fn ends(&mut self) -> Result<Vec<End>, AgentError> {
         match self.ask(&Request::Ends)? {
@@ -211,8 +228,14 @@ pub struct Granted {
 impl Granted {
     /// The data of this connection. A descriptor that the program has to inherit gets another number, so that
     /// it is not in the program's way.
-    pub fn over(client: &Rc<RefCell<Client>>) -> Result<Self, AgentError> {
+    ///
+    /// The FIFO of a script keeps the slots alone. An older agent does not know it, and sends one of its own.
+    pub fn over(client: &Rc<RefCell<Client>>, is_of_script: bool) -> Result<Self, AgentError> {
         let descriptor = client.borrow_mut().take_descriptor();
+        if is_of_script && descriptor.is_some() {
+            let _ = client.borrow_mut().ask(&Request::GiveBack(false));
+            return Err(AgentError::Differs("it is older than this rungate".to_owned()));
+        }
         let moved = descriptor.map(descriptor::move_high).transpose();
         let descriptor = moved.map_err(AgentError::NotReached)?;
         Ok(Self { client: Rc::clone(client), descriptor, is_given_back: false })

@@ -153,6 +153,7 @@ mod tests {
             wait: Some(Wait::For(Duration::from_secs(7))),
             may_end: true,
             is_again: true,
+            opened: Some(7),
         })
     }
 

@@ -46,6 +46,10 @@ wire! {
         Ends = 11,
         /// The program is this child of the process.
         RunsAs(i32) = 12,
+        /// A new FIFO for a script, which opens it before it requests slots.
+        Open = 13,
+        /// The slots that the FIFO with this number keeps.
+        Keeps(u64) = 14,
     }
 }
 
@@ -74,6 +78,8 @@ wire! {
         may_end: bool,
         /// Whether an answer to the same request was lost: slots that it granted are released first.
         is_again: bool,
+        /// The number of the FIFO that the caller's script has open to keep the slots, if it is a script.
+        opened: Option<u64>,
     }
 }
 
@@ -107,6 +113,8 @@ wire! {
         Ended(Vec<End>) = 13,
         /// The policy has these faults; whether a launch in the queue keeps its place meanwhile.
         Faulty((String, bool)) = 14,
+        /// The path of a new FIFO.
+        Opened(OsString) = 15,
     }
 }
 

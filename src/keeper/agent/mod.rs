@@ -21,8 +21,10 @@ use self::{
     wire::Wire,
 };
 
+use std::path::{Path, PathBuf};
+
 use super::{Holder, Occupancy, Store, TableSnapshot, memory};
-use crate::judge::terms::name_on_site;
+use crate::{judge::terms::name_on_site, sys::FIFO_ENDING};
 
 /// The names of all tables.
 pub fn tables() -> Result<Vec<String>, AgentError> {
@@ -63,3 +65,18 @@ pub fn survey(name: &str) -> Result<TableSnapshot, AgentError> {
 
 /// Where the agent listens. The directory belongs to root only, so that no other user can listen there.
 pub const SOCKET: &str = "/run/rungate-agent/socket";
+
+/// Where it creates the FIFOs that scripts open. In the folder of each user they have random names: only who
+/// learned a name from the agent can open it.
+pub const OPENED: &str = "/run/rungate-agent/open";
+
+/// The path of the FIFO of a user with this number.
+pub fn path_of_opened(uid: u32, number: u64) -> PathBuf {
+    Path::new(OPENED).join(uid.to_string()).join(format!("{number}{FIFO_ENDING}"))
+}
+
+/// The number of the FIFO with this path, of any user; none if it is something else.
+pub fn number_of_opened(path: &Path) -> Option<u64> {
+    let name = path.strip_prefix(OPENED).ok()?.file_name()?.to_str()?;
+    name.strip_suffix(FIFO_ENDING)?.parse().ok()
+}

@@ -1,6 +1,7 @@
 //! `rungate acquire`: takes the slots of a launch, and has descriptors of the caller keep them instead of a
-//! program. The lock is one of the caller's open file description, so it stays when this process has ended,
-//! and ends when the last process has closed the descriptor.
+//! program. A lock on a file is one of the caller's open file description. Slots of the agent are kept by a
+//! FIFO that the agent has created and the caller has opened. Both stay when this process has ended, until
+//! the last process has closed the descriptor.
 
 use std::{ffi::CStr, os::fd::RawFd, path::PathBuf};
 
@@ -13,7 +14,8 @@ use crate::{
     cli::AcquireArguments,
     judge::terms::{Admit, Claim, Hold, Keyword, Location},
     keeper::{
-        BaseDirectories, LAST_SLOT, LockPath, RepositoryError,
+        AgentError, BaseDirectories, Client, LAST_SLOT, LockPath, RepositoryError,
+        agent::number_of_opened,
         file::{
             file::{LockFile, Opening},
             layout::slot_bytes,
@@ -21,33 +23,48 @@ use crate::{
     },
     launch::{Journal, Program, environment},
     policy::LazyPolicy,
-    sys::{FileId, Inherited, Unfit, process, regular_file},
+    sys::{FileId, Inherited, Unfit, descriptor, process, regular_file},
     text::{Error, ExitStatus, print, visible, word},
 };
 
 /// Takes slots for the caller's descriptors, or prints which files they have to be open for.
 pub(crate) fn run(arguments: &AcquireArguments, policy: Option<PathBuf>) -> Result<u8, Error> {
-    let options = LaunchOptions { policy, ..LaunchOptions::typed_to_acquire(arguments)? };
+    let opened = |number: &RawFd| number_of_opened(&descriptor::path_of(*number)?);
+    let (of_agent, of_files): (Vec<RawFd>, Vec<RawFd>) =
+        arguments.fd.iter().partition(|number| opened(number).is_some());
+    let opened = of_agent.first().and_then(opened);
+    let options = LaunchOptions { policy, opened, ..LaunchOptions::typed_to_acquire(arguments)? };
     let session = Session::begin(&options)?;
     if arguments.path {
         return session.run(&Paths);
     }
     let mut inherited = Inherited::scan();
-    let unfit = arguments.fd.iter().find_map(|number| Some((*number, inherited.carry_by(*number).err()?)));
+    let mut unfit = of_files.iter().find_map(|number| Some((*number, inherited.carry_by(*number).err()?)));
+    if let Some(number) = of_agent.first().filter(|number| !descriptor::is_writable(**number)) {
+        unfit = Some((*number, Unfit::ReadOnly));
+    }
     let session = Session { inherited, ..session };
-    session.run(&ByDescriptor { is_exported: arguments.export, unfit })
+    session.run(&ByDescriptor { is_exported: arguments.export, unfit, of_agent })
 }
 
 /// The message for a descriptor that can keep nothing.
-fn unusable(number: RawFd, unfit: Unfit, options: &LaunchOptions) -> Error {
+fn unusable(number: RawFd, unfit: Unfit, options: &LaunchOptions, needs_agent: bool) -> Error {
     let what = match unfit {
         Unfit::Closed => "is not open",
         Unfit::NoFile => "is not open for a file",
         Unfit::WriteOnly => "is open only to write",
+        Unfit::ReadOnly => "is open only to read",
+    };
+    // A shell that opens a lock file with <> also tries to create it, which fs.protected_regular forbids if
+    // the file is another user's.
+    let (open, how) = if needs_agent {
+        ("<>", "the agent needs one that can be written")
+    } else {
+        ("<", "a lock needs one that can be read")
     };
     let command = word(&options.command);
-    Error::new(ExitStatus::Usage, format!("descriptor {number} {what}: a lock needs one that can be read"))
-        .advise(Some(format!("To open it: exec {number}<\"$(rungate acquire --path {command})\"")))
+    Error::new(ExitStatus::Usage, format!("descriptor {number} {what}: {how}"))
+        .advise(Some(format!("To open it: exec {number}{open}\"$(rungate acquire --path {command})\"")))
 }
 
 /// `--path`: the lock files, made if they are missing.
@@ -59,6 +76,8 @@ struct ByDescriptor {
     is_exported: bool,
     /// A descriptor that can keep nothing.
     unfit: Option<(RawFd, Unfit)>,
+    /// Those that are open for FIFOs of the agent. The first one keeps its slots.
+    of_agent: Vec<RawFd>,
 }
 
 /// The program behind the command, or one that is supposed: nothing is executed.
@@ -74,30 +93,31 @@ fn supposed(session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, E
     }))
 }
 
-/// The lock files of a launch, each once; a fault where there are none, or others keep the slots.
-fn lock_files<'w>(wanted: &'w LaunchSpec<'_>, options: &LaunchOptions) -> Result<Vec<LockPath<'w>>, Error> {
+/// The lock files of a launch, each once, and whether the agent keeps slots for it; a fault if it needs none.
+fn lock_files<'w>(
+    wanted: &'w LaunchSpec<'_>,
+    options: &LaunchOptions,
+) -> Result<(Vec<LockPath<'w>>, bool), Error> {
     let command = visible(&options.command);
-    let mut places: Vec<LockPath<'w>> = Vec::new();
+    let (mut places, mut needs_agent): (Vec<LockPath<'w>>, bool) = (Vec::new(), false);
     for claim in wanted.claims() {
         match &claim.location {
             Location::File(file) if places.iter().any(|known| known.path == file.path) => {}
             Location::File(file) => places.push(LockPath::of(file)),
-            Location::Agent(_) | Location::Memory(_) => {
-                let name = visible(claim.repository.as_ref());
-                let text = format!(
-                    "{command}: cannot be kept by a descriptor: the agent keeps the slots of {name}, not a file"
-                );
-                let advice = "Start what needs the slots with rungate run.".to_owned();
-                return Err(Error::new(ExitStatus::Policy, text).advise(Some(advice)));
-            }
+            Location::Agent(_) => needs_agent = true,
+            Location::Memory(_) => {}
         }
     }
-    if places.is_empty() {
+    if places.is_empty() && !needs_agent {
         let text = format!("{command}: nothing to acquire: no rule asks for slots of a repository");
         let advice = format!("To see the rules: rungate explain -- {}", word(&options.command));
         return Err(Error::new(ExitStatus::Policy, text).advise(Some(advice)));
     }
-    Ok(places)
+    Ok((places, needs_agent))
+}
+
+fn of_agent(error: &AgentError, command: &str) -> Error {
+    Error::new(ExitStatus::Repository, format!("{command}: {error}")).advise(error.advice())
 }
 
 impl Purpose for Paths {
@@ -118,7 +138,7 @@ impl Purpose for Paths {
         let command = &session.options.command;
         let bases = BaseDirectories::default();
         let mut text = String::new();
-        let places = lock_files(wanted, session.options)?;
+        let (places, needs_agent) = lock_files(wanted, session.options)?;
         for claim in wanted.claims() {
             let Location::File(file) = &claim.location else { continue };
             let opening = Opening { inherited: &session.inherited, hold: Hold::Process, bases: &bases };
@@ -127,6 +147,12 @@ impl Purpose for Paths {
         }
         for place in places {
             text.push_str(&visible(place.path));
+            text.push('\n');
+        }
+        if needs_agent {
+            let opened = Client::connect().and_then(|mut client| client.open());
+            let path = opened.map_err(|error| of_agent(&error, &visible(command)))?;
+            text.push_str(&visible(&path));
             text.push('\n');
         }
         print(&text).map(Some)
@@ -164,10 +190,10 @@ impl Purpose for ByDescriptor {
         if is_exempt {
             return Ok(Some(ExitStatus::Success as u8));
         }
+        let (places, needs_agent) = lock_files(wanted, options)?;
         if let Some((number, unfit)) = self.unfit {
-            return Err(unusable(number, unfit, options));
+            return Err(unusable(number, unfit, options, needs_agent));
         }
-        let places = lock_files(wanted, options)?;
         let command = visible(&options.command);
         if wanted.hold > Hold::Descriptor {
             let text = format!(
@@ -180,9 +206,9 @@ impl Purpose for ByDescriptor {
         let is_at = |place: &LockPath<'_>, id| {
             regular_file::status_of_target(place.path).is_ok_and(|status| status.id == id)
         };
-        if let Some((number, _)) =
-            inherited.carriers().find(|(_, id)| !places.iter().any(|place| is_at(place, *id)))
-        {
+        let is_other = |(number, id)| (!places.iter().any(|place| is_at(place, id))).then_some(number);
+        let unneeded = self.of_agent.get(usize::from(needs_agent)).copied();
+        if let Some(number) = inherited.carriers().find_map(is_other).or(unneeded) {
             let text = format!("{command}: descriptor {number} is not open for a lock file of this command");
             let advice = format!("To see which they are: rungate acquire --path {}", word(&options.command));
             return Err(Error::new(ExitStatus::Usage, text).advise(Some(advice)));
@@ -191,11 +217,24 @@ impl Purpose for ByDescriptor {
         let slots = slot_bytes(1, LAST_SLOT);
         let held: Vec<(RawFd, FileId)> =
             inherited.carriers().filter(|(number, _)| inherited.has_locked(*number, &slots)).collect();
-        let Some((first, _)) = held.first() else { return Ok(None) };
+        if needs_agent && self.of_agent.is_empty() {
+            let text = format!("{command}: none of the descriptors given is open for the agent");
+            let advice = format!("To see what to open: rungate acquire --path {}", word(&options.command));
+            return Err(Error::new(ExitStatus::Repository, text).advise(Some(advice)));
+        }
+        let kept = match options.opened {
+            Some(opened) => Client::connect().and_then(|mut client| client.keeps(opened)),
+            None => Ok(Vec::new()),
+        };
+        let kept = kept.map_err(|error| of_agent(&error, &command))?;
+        let of_files = held.first().map(|(number, _)| *number);
+        let of_agent = self.of_agent.first().copied().filter(|_| !kept.is_empty());
+        let Some(first) = of_files.or(of_agent) else { return Ok(None) };
         let is_met = |claim: &Claim<'_>| match &claim.location {
             _ if claim.amount.admit == Admit::Unenforced => true,
             Location::File(file) => held.iter().any(|(_, id)| is_at(&LockPath::of(file), *id)),
-            Location::Agent(_) | Location::Memory(_) => false,
+            Location::Agent(location) => kept.contains(&location.table),
+            Location::Memory(_) => false,
         };
         let mut demands = wanted.demands.iter();
         if demands.all(|demand| demand.alternatives().any(|claims| claims.iter().all(is_met))) {
@@ -227,6 +266,8 @@ impl Purpose for ByDescriptor {
             let _ = grant.withdraw();
             return Err(error);
         }
+        // An agent learns that the slots are used now. A lock needs nothing more.
+        let _ = grant.keep_across_exec();
         journal.started(wanted, &grant, turn.since());
         // The caller's descriptors keep them.
         std::mem::forget(grant);

@@ -31,6 +31,8 @@ pub(crate) struct LaunchOptions {
     pub(crate) voice: Voice,
     /// Whether the end of a wait is announced.
     pub(crate) notify: bool,
+    /// The number of the agent's FIFO that keeps the slots instead of a program.
+    pub(crate) opened: Option<u64>,
 }
 
 /// The limit of the command line.
@@ -96,6 +98,7 @@ impl LaunchOptions {
                 (false, false) => Voice::Usual,
             },
             notify: arguments.notify,
+            opened: None,
         })
     }
 

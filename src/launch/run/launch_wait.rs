@@ -258,7 +258,12 @@ impl Asked {
     }
 
     /// The request; none if the agent keeps no needed slots.
-    pub(super) fn of_agent(&self, request: &Request<'_>, wanted: &LaunchSpec<'_>) -> Option<Take> {
+    pub(super) fn of_agent(
+        &self,
+        request: &Request<'_>,
+        wanted: &LaunchSpec<'_>,
+        opened: Option<u64>,
+    ) -> Option<Take> {
         let is_asked = wanted.demands.first().is_some_and(Demand::is_of_agent);
         is_asked.then(|| Take {
             typed: request.typed.to_owned(),
@@ -272,6 +277,7 @@ impl Asked {
             wait: wanted.longest,
             may_end: true,
             is_again: false,
+            opened,
         })
     }
 }

@@ -224,7 +224,7 @@ impl<'a> Session<'a> {
             },
             clock: Clock::default(),
         };
-        let take = asked.of_agent(&request, &wanted);
+        let take = asked.of_agent(&request, &wanted, options.opened);
         let take = take.as_ref();
         let watch = Watch { policy: &policy, decided: request.now, command: typed, is_quiet, take };
         let outcome = match turn.take(&wanted, &asker, &watch) {

@@ -237,6 +237,7 @@ pub(super) fn question(command: &str) -> Take {
         wait: Some(Wait::Forever),
         may_end: true,
         is_again: false,
+        opened: None,
     }
 }
 
