@@ -473,12 +473,16 @@ fn changes_are_taken_back() {
     undo(&[]).stderr(none).status(64);
     site.write("work/new.toml", &MAIN.replace("= 5", "= 6"));
     site.write("work/10-more.toml", "[log]\nto = \"off\"\n");
-    install(&site, ["--yes", "--name", "policy.toml", "new.toml"]).stdout("...").status(0);
+    let by_ann = install(&site, ["--yes", "--name", "policy.toml", "new.toml"]).env("SUDO_USER", "ann");
+    by_ann.stdout("...").status(0);
+    // Of a change that was killed.
+    fs::create_dir(site.path("etc/rungate/policy.past/.new.1")).expect("a directory");
     assert_eq!(install(&site, ["--yes", "10-more.toml"]).outcome().ending, Ending::Status(0));
     let head = "UNDO[gap]WHEN[gap]BY[gap]CHANGE\n";
     let second = "1[gap][time][gap][..][gap]add the drop-in /etc/rungate/policy.d/10-more.toml\n";
-    let first = "2[gap][time][gap][..][gap]replace the main file /etc/rungate/policy.toml\n";
-    log().env("SUDO_USER", "ann").stdout(&format!("{head}   {second}   {first}")).status(0);
+    let first = "2[gap][time][gap]ann[gap]replace the main file /etc/rungate/policy.toml\n";
+    assert!(!site.path("etc/rungate/policy.past/.new.1").exists());
+    log().stdout(&format!("{head}   {second}   {first}")).status(0);
     // Both, and then both again.
     let changed = "~ repository matlab (policy.toml:3)\n    limit  6 -> 5\n";
     let outcome = undo(&["2"]).outcome();

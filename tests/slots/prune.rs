@@ -97,6 +97,19 @@ fn what_has_no_use_any_more_is_removed() {
     site.test().args(["prune", "seats"]).stderr(stderr).status(64);
 }
 
+/// A launch that looks for slots has the mutex, and nothing else yet.
+#[test]
+fn what_is_looked_at_stays() {
+    let site = site();
+    run(&site, &["job", "x"]);
+    let mutex = site.holder("x.lock", ["posix", "write", "0:8"]);
+    age(&site, "x.lock");
+    site.test().args(["prune"]).stdout("").status(0);
+    assert!(is_there(&site, "x.lock"));
+    drop(mutex);
+    site.test().args(["prune"]).stdout("removed 1 of 1 lock files; [..]\n").status(0);
+}
+
 /// A launch that waits keeps the file.
 #[test]
 fn what_is_waited_for_stays() {
