@@ -90,7 +90,9 @@ impl From<FileStat> for Status {
             id: FileId::from(&stat),
             kind,
             uid: stat.st_uid,
-            links: stat.st_nlink,
+            // It has 32 bits on arm64, and 64 on x86-64.
+            #[allow(clippy::useless_conversion)]
+            links: stat.st_nlink.into(),
             mode: stat.st_mode & 0o7777,
         }
     }
