@@ -1,5 +1,5 @@
-//! Findings with stable codes: one table for each kind, in which a finding is one entry with its evidence, its
-//! code and its text.
+//! Findings with stable codes: one table for each kind, in which a finding is one entry with its evidence,
+//! its code and its text.
 
 use std::{fmt, time::Duration};
 

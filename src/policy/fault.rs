@@ -1,5 +1,5 @@
-//! Every fault of a policy, as a value with its evidence, a stable code, and its text: in lower case and without
-//! a full stop; the likely intention comes last.
+//! Every fault of a policy, as a value with its evidence, a stable code, and its text: in lower case and
+//! without a full stop; the likely intention comes last.
 
 use std::time::Duration;
 
