@@ -69,7 +69,8 @@ fn environment(held: &OsStr, entries: &[OsString]) {
     assert!(ancestors.iter().all(|held| !held.name.is_empty() && held.slots.count() > 0));
     let caller: Vec<CString> =
         entries.iter().filter_map(|entry| CString::new(entry.as_bytes()).ok()).collect();
-    let taken = [NamedSlots { name: "seats".to_owned(), slots: Runs::of(&[3, 5]), called: Vec::new() }];
+    let (slots, called, joined) = (Runs::of(&[3, 5]), Vec::new(), Runs::default());
+    let taken = [NamedSlots { name: "seats".to_owned(), slots, called, joined }];
     let entries = caller.iter().cloned().map(Cow::Owned).collect();
     let environment: Vec<CString> =
         with_slots(entries, &ancestors, &taken).into_iter().map(Cow::into_owned).collect();

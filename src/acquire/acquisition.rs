@@ -305,7 +305,8 @@ fn named_slots<'h>(
         if named.iter().all(|other| other.name != choice.claim.repository) {
             let slots = Runs::of(taken.slots());
             let called = names_of(choice.claim, &slots);
-            named.push(NamedSlots { name: choice.claim.repository.clone().into_owned(), slots, called });
+            let (name, joined) = (choice.claim.repository.clone().into_owned(), Runs::of(taken.joined()));
+            named.push(NamedSlots { name, slots, called, joined });
         }
     }
     named

@@ -19,7 +19,9 @@ pub(super) fn grant<'c>(demands: &'c [Demand<'c>], granted: &message::Granted, k
         let (claim, slots) = (on(table), Runs::parse(slots)?);
         let name = claim.map_or(table.as_str(), |claim| claim.repository.as_ref()).to_owned();
         let called = claim.map_or_else(Vec::new, |claim| names_of(claim, &slots));
-        Some(NamedSlots { name, slots, called })
+        let joined = granted.joined.iter().flatten().find(|(other, _)| other == table);
+        let joined = joined.and_then(|(_, slots)| Runs::parse(slots)).unwrap_or_default();
+        Some(NamedSlots { name, slots, called, joined })
     };
     let met = granted.slots.iter().filter_map(|(table, _)| on(table));
     let without: Vec<&Claim<'_>> = granted.without.iter().filter_map(|table| on(table)).collect();

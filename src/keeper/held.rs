@@ -31,6 +31,15 @@ impl Held {
         }
     }
 
+    /// Those of them that other programs of the group have.
+    pub fn joined(&self) -> &[u64] {
+        match self {
+            Self::File(held) => held.joined(),
+            Self::Agent(_) => &[],
+            Self::Memory(held) => held.joined(),
+        }
+    }
+
     /// Hands the slots over to the program that this process, or a child of it, is about to become. Until it
     /// does, they are still released when this value is dropped.
     pub fn keep_across_exec(&self) -> Result<(), KeeperError> {

@@ -42,7 +42,8 @@ pub fn parse_held(text: &str) -> Vec<NamedSlots> {
         .filter_map(|entry| {
             let (name, slots) = entry.split_once('=')?;
             let slots = Runs::parse(slots)?;
-            (!name.is_empty()).then(|| NamedSlots { name: name.to_owned(), slots, called: Vec::new() })
+            let (called, joined) = (Vec::new(), Runs::default());
+            (!name.is_empty()).then(|| NamedSlots { name: name.to_owned(), slots, called, joined })
         })
         .collect()
 }
@@ -57,7 +58,7 @@ pub fn with_slots(caller: Vec<Entry>, ancestors: &[NamedSlots], taken: &[NamedSl
     let is_taken = |held: &&NamedSlots| taken.iter().any(|other| NamedSlots::word(&other.name) == held.name);
     held.extend(ancestors.iter().filter(|held| !is_taken(held)));
     let mut text = String::new();
-    for NamedSlots { name, slots, called: _ } in held {
+    for NamedSlots { name, slots, .. } in held {
         let separator = if text.is_empty() { "" } else { " " };
         let entry = format!("{separator}{}={slots}", NamedSlots::word(name));
         if text.len().saturating_add(entry.len()) <= LONGEST {
@@ -212,7 +213,8 @@ mod tests {
     use super::*;
 
     fn slots(name: &str, slots: &[u64]) -> NamedSlots {
-        NamedSlots { name: name.to_owned(), slots: Runs::of(slots), called: Vec::new() }
+        let (slots, called, joined) = (Runs::of(slots), Vec::new(), Runs::default());
+        NamedSlots { name: name.to_owned(), slots, called, joined }
     }
 
     #[test]

@@ -100,6 +100,8 @@ impl<'a> Journal<'a> {
         let mut event = self.event(Kind::Started);
         event.repositories =
             grant.slots().iter().map(|held| format!("{}={}", held.name, held.slots)).collect();
+        let joined = grant.slots().iter().filter(|held| held.joined.count() > 0);
+        event.joined = joined.map(|held| format!("{}={}", held.name, held.joined)).collect();
         event.rules = wanted.claims().flat_map(names_of_rules).collect();
         if self.is_replayed() {
             (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));

@@ -117,7 +117,7 @@ fn what_was_given_for_an_earlier_question_starts_nothing() {
         Obstacle { table: "seats".to_owned(), reason: Reason::Full, unwaited: None, outside: None };
     let refused = Refused { obstacles: vec![obstacle], tables: Vec::new(), has_waited: true };
     let slots = vec![("seats".to_owned(), "1".to_owned())];
-    let granted = Granted { slots, without: Vec::new(), hold: Hold::Process, has_waited: true };
+    let granted = Granted { slots, without: Vec::new(), hold: Hold::Process, has_waited: true, joined: None };
     let mut said = Answer::Waits(Waits { refused, ahead: 0 }).frame();
     said.extend(Answer::Granted(granted).frame());
     connection.write_all(&said).expect("it listens");

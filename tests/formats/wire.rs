@@ -50,6 +50,7 @@ fn granted() -> Granted {
         without: Vec::new(),
         hold: Hold::Process,
         has_waited: false,
+        joined: None,
     }
 }
 
@@ -77,8 +78,13 @@ fn the_first_messages() {
     let mut inbox = Inbox::default();
     inbox.add(&bytes("wire/of-itself-older.hex"));
     assert_eq!(inbox.answer(), Ok(Some(Answer::About(about.clone()))));
+    let mut inbox = Inbox::default();
+    inbox.add(&bytes("wire/granted-older.hex"));
+    assert_eq!(inbox.answer(), Ok(Some(Answer::Granted(granted()))));
+    let joined = Some(vec![("seats".to_owned(), "1".to_owned())]);
     let answered = [
         ("wire/granted.hex", Answer::Granted(granted())),
+        ("wire/granted-joined.hex", Answer::Granted(Granted { joined, ..granted() })),
         ("wire/of-itself.hex", Answer::About(about)),
         ("wire/failed.hex", Answer::Failed("no".to_owned())),
     ];

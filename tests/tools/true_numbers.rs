@@ -472,3 +472,90 @@ fn a_hundred_thousand_names_fit_into_memory() {
     assert_eq!(report["all"]["started"], 100_000);
     assert!(report["programs"].as_object().is_some_and(|programs| programs.len() <= 200));
 }
+
+/// The programs of a group have one slot together, until the last of them ends. No command counts it twice, and
+/// none believes it free when the first has ended.
+#[track_caller]
+fn members_have_one_slot(keeper: &str) {
+    for replay in [true, false] {
+        let policy = seats("supervisor", keeper, replay, 1);
+        let policy = policy.replace("limit  = 1\n", "limit  = 1\n        shared_by = \"command\"\n");
+        let (site, _agent) = site(&policy, keeper);
+        let run = |name: &str| site.test().args(["run", "-q", "--", name]);
+        let mut first = run("matlab").spawn();
+        let mut second = run("matlab").spawn();
+        second.close_stdin();
+        second.end();
+        assert_eq!(run("true").outcome().ending, Ending::Status(75));
+        first.close_stdin();
+        first.end();
+        is_free(&site);
+        let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+        assert_eq!(log.matches("\"joined\":[\"seats=1\"]").count(), 1, "{log}");
+
+        let case = format!("{keeper}, replay = {replay}");
+        let seats = &report(&site)["programs"]["seats"];
+        assert_eq!(seats["most"], json!({ "at_least": 1, "at_most": 1 }), "{case}: {seats:#}");
+        assert!(seats["average"]["at_most"].as_f64().is_some_and(|most| most <= 1.0), "{case}: {seats:#}");
+        site.write("work/same.toml", &policy);
+        let again = answer(&site, &["simulate", "--json", "$DIR/work/same.toml", "$DIR/work/log.jsonl"]);
+        assert_eq!(again["different"], 0, "{case}: {again:#}");
+        let now = &again["now"]["repositories"]["seats"];
+        assert_eq!((&now["refused"], &now["most"]), (&json!(1), &json!(1)), "{case}: {again:#}");
+        let check = ["policy", "check", "--json", "--from", "$DIR/work/log.jsonl", "$DIR/work/same.toml"];
+        let from = &answer(&site, &check)["from"];
+        assert_eq!((&from["refused"], &from["started"]), (&json!([]), &json!([])), "{case}: {from:#}");
+    }
+}
+
+#[test]
+fn members_have_one_slot_in_a_lock_file() {
+    members_have_one_slot("file");
+}
+
+#[test]
+fn members_have_one_slot_of_the_agents() {
+    needs_root!();
+    members_have_one_slot("agent");
+}
+
+/// A slot of a group is in use from the first start to the last end, in whichever order its programs end; and
+/// if nobody saw them end, until another group has the slot.
+#[test]
+fn a_slot_that_several_have_is_in_use_once() {
+    let site = Site::new();
+    let event = |at: u64, kind: &str, pid: u32, rest: &str| {
+        let time = 1_790_000_000_000 + at * 1000;
+        format!(
+            "{{\"time\":{time},\"event\":\"{kind}\",\"command\":\"matlab\",\"uid\":{pid},\"pid\":{pid}{rest}}}\n"
+        )
+    };
+    let (one, both) = (",\"repositories\":[\"seats=1\"]", ",\"repositories\":[\"seats=1,2\"]");
+    let first = event(0, "started", 1, one);
+    let joins = |at, pid| event(at, "started", pid, &format!("{one},\"joined\":[\"seats=1\"]"));
+    let wider = event(2, "started", 2, &format!("{both},\"joined\":[\"seats=1\"]"));
+    let ends = |at, pid, ran| event(at, "ended", pid, &format!(",\"seconds\":{ran},\"status\":\"0\""));
+    let slot_seconds = |log: &str, most: u64| {
+        site.write("work/log.jsonl", log);
+        site.write("work/p.toml", &seats("process", "file", false, 2));
+        let whole =
+            site.test().args(["report", "--policy", "$DIR/work/p.toml", "--json", "$DIR/work/log.jsonl"]);
+        let whole: Value = serde_json::from_str(&whole.outcome().stdout).expect("JSON");
+        let seats = &whole["programs"]["seats"];
+        assert_eq!(seats["most"]["at_most"], most, "{log}{seats:#}");
+        let average = |bound: &str| seats["average"][bound].as_f64().expect("a number") * 10.0;
+        (average("at_least").round(), average("at_most").round())
+    };
+    let over = event(10, "ended", 9, "");
+    let inside = [first.clone(), joins(1, 2), ends(2, 2, 1), ends(9, 1, 9), over.clone()].concat();
+    assert_eq!(slot_seconds(&inside, 1), (9.0, 9.0));
+    let after =
+        [first.clone(), joins(3, 2), ends(4, 1, 4), joins(5, 3), ends(6, 2, 3), ends(9, 3, 4), over.clone()];
+    assert_eq!(slot_seconds(&after.concat(), 1), (9.0, 9.0));
+    // The second has one slot alone, for four seconds.
+    let more = [first.clone(), wider, ends(6, 2, 4), ends(9, 1, 9), over.clone()].concat();
+    assert_eq!(slot_seconds(&more, 2), (13.0, 13.0));
+    // A group that only the start of another one shows to have left.
+    let unseen = [first, joins(1, 2), event(8, "started", 3, one), ends(10, 3, 2)].concat();
+    assert_eq!(slot_seconds(&unseen, 1).1, 10.0);
+}

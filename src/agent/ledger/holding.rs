@@ -125,7 +125,10 @@ impl Holding {
     pub(in crate::agent) fn granted(&self, has_waited: bool) -> Granted {
         let slots = |of: &SavedSlots| (of.table.clone(), Runs::of(&of.slots).to_string());
         let slots = self.saved.tables.iter().map(slots).collect();
-        Granted { slots, without: Vec::new(), hold: self.saved.hold, has_waited }
+        let joined = self.held.iter().filter(|held| !held.joined().is_empty());
+        let joined = joined.map(|held| (held.table().name().to_owned(), Runs::of(held.joined()).to_string()));
+        let joined = Some(joined.collect()).filter(|joined: &Vec<_>| !joined.is_empty());
+        Granted { slots, without: Vec::new(), hold: self.saved.hold, has_waited, joined }
     }
 
     /// Whether it has its own slots of the site, not an ancestor's.

@@ -401,7 +401,7 @@ impl Service {
     fn decide(&mut self, number: u64, request: AcquireRequest, is_asked: bool) {
         if request.is_empty() {
             let (slots, without) = (Vec::new(), request.without.clone());
-            let granted = Granted { slots, without, hold: request.hold, has_waited: false };
+            let granted = Granted { slots, without, hold: request.hold, has_waited: false, joined: None };
             return self.local.on(number, Event::Granted(None, granted, None));
         }
         if let Some(why) = self.local.cannot_be_kept_by_a_script(number, &request) {

@@ -158,6 +158,8 @@ pub struct NamedSlots {
     pub slots: Runs,
     /// Their names, in the same order; empty if slots have no names.
     pub called: Vec<String>,
+    /// Those of them that other programs of the group have at that moment.
+    pub joined: Runs,
 }
 
 impl NamedSlots {

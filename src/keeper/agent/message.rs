@@ -232,6 +232,8 @@ wire! {
         hold: Hold,
         /// Whether the launch waited before.
         has_waited: bool,
+        /// Those of the slots that other programs of its group have, if any, in the same form.
+        joined: Option<Vec<(String, String)>>,
     }
 }
 

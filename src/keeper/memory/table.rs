@@ -247,6 +247,11 @@ impl Table {
         Occupancy::of(spans)
     }
 
+    /// How many slots are held.
+    pub fn used(&self) -> u64 {
+        self.state.borrow().held.len() as u64
+    }
+
     /// The holders of an occupancy.
     pub fn holders(&self, occupancy: &Occupancy) -> Vec<Holder> {
         let state = self.state.borrow();
@@ -327,13 +332,16 @@ impl Table {
         }
         state.members += 1;
         let member = state.members;
+        let lives = |slot: &&u64| state.groups.get(*slot).is_some_and(|grouped| !grouped.is_over());
+        let joined = seats.shared.iter().filter(lives).copied().collect();
         for (rank, slot) in (0..).zip(seats.all()) {
             let new = || Grouped::of(group, rank);
             state.groups.entry(slot).or_insert_with(new).members.insert(member, None);
             state.held.entry(slot).or_default();
         }
         drop(state);
-        Some(Held::of_member(self, &seats.all(), (member, group.clone())))
+        let (table, slots, member) = (self.clone(), seats.all(), Some((member, group.clone())));
+        Some(Held { table, slots, share: None, member, joined })
     }
 
     /// The same for saved slots; each may be shared with others of the group by now.
@@ -737,23 +745,28 @@ pub struct Held {
     share: Option<u64>,
     /// The group that has them, and the number of this member.
     member: Option<(u64, Group)>,
+    /// Those that other living members had before.
+    joined: Vec<u64>,
 }
 
 impl Held {
     pub(super) fn of(table: &Table, slots: &[u64]) -> Self {
-        Self { table: table.clone(), slots: slots.to_vec(), share: None, member: None }
-    }
-
-    pub(super) fn of_member(table: &Table, slots: &[u64], member: (u64, Group)) -> Self {
-        Self { table: table.clone(), slots: slots.to_vec(), share: None, member: Some(member) }
+        let (table, slots, joined) = (table.clone(), slots.to_vec(), Vec::new());
+        Self { table, slots, share: None, member: None, joined }
     }
 
     pub(super) fn shared(table: &Table, slots: &[u64], share: u64) -> Self {
-        Self { table: table.clone(), slots: slots.to_vec(), share: Some(share), member: None }
+        let (table, slots, joined) = (table.clone(), slots.to_vec(), Vec::new());
+        Self { table, slots, share: Some(share), member: None, joined }
     }
 
     pub fn slots(&self) -> &[u64] {
         &self.slots
+    }
+
+    /// Those of them that other living members had before.
+    pub fn joined(&self) -> &[u64] {
+        &self.joined
     }
 
     pub fn table(&self) -> &Table {

@@ -79,6 +79,9 @@ pub struct Event {
     /// The repositories it is about, each with its slots or, in a refusal, without.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repositories: Vec<String>,
+    /// Those of the slots that other programs of the group had at that moment, in the same form.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub joined: Vec<String>,
     /// The rules behind them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
@@ -133,6 +136,7 @@ impl Event {
             pid: std::process::id().cast_signed(),
             host: host.to_string_lossy().into_owned(),
             repositories: Vec::new(),
+            joined: Vec::new(),
             rules: Vec::new(),
             seconds: None,
             status: None,
@@ -159,6 +163,7 @@ impl Event {
             pid,
             host: self.host.clone(),
             repositories: self.repositories.clone(),
+            joined: self.joined.clone(),
             rules: self.rules.clone(),
             seconds,
             status: self.status.clone(),
@@ -227,6 +232,9 @@ impl Event {
         }
         if !self.rules.is_empty() {
             fields.push(("RULES", self.rules.join("; ")));
+        }
+        if !self.joined.is_empty() {
+            fields.push(("JOINED", self.joined.join(" ")));
         }
         fields.push(("FORMAT", json::FORMAT.to_string()));
         fields.extend(self.seconds.map(|seconds| ("SECONDS", format!("{seconds:.3}"))));

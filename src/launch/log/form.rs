@@ -103,7 +103,7 @@ fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Eve
     let mut words = Words(message);
     let (mut event, mut command, mut uid, mut pid) = (None, None, None, None);
     let mut host = String::new();
-    let (mut repositories, mut rules) = (Vec::new(), Vec::new());
+    let (mut repositories, mut joined, mut rules) = (Vec::new(), Vec::new(), Vec::new());
     let (mut seconds, mut status, mut cut) = (None, None, None);
     let (mut holder, mut holder_uid) = (None, None);
     let (mut decided, mut arrived, mut between) = (None, None, None);
@@ -117,6 +117,7 @@ fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Eve
             "pid" => pid = value.parse().ok(),
             "host" => host = value,
             "repositories" => repositories = value.split(' ').map(str::to_owned).collect(),
+            "joined" => joined = value.split(' ').map(str::to_owned).collect(),
             "rules" => rules = value.split("; ").map(str::to_owned).collect(),
             "seconds" => seconds = value.parse().ok(),
             "status" => status = Some(value),
@@ -140,6 +141,7 @@ fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Eve
         pid: pid?,
         host,
         repositories,
+        joined,
         rules,
         seconds,
         status,
@@ -222,6 +224,7 @@ mod tests {
     fn event() -> Event {
         let mut event = Event::now(Kind::WouldRefuse, "a \\ \"b\"\n\u{9b}ü=", 7, OsStr::new("ws17"));
         event.repositories = vec!["seats=1".to_owned(), "disk=2,3".to_owned()];
+        event.joined = vec!["seats=1".to_owned()];
         event.rules = vec!["one rule".to_owned(), "another".to_owned()];
         (event.seconds, event.status, event.holder) = (Some(2.5), Some("timed out".to_owned()), Some(9));
         event.time = 1_790_000_000_000;

@@ -190,6 +190,8 @@ pub struct World<'w, 'p, 's> {
     time: usize,
     agenda: Agenda,
     programs: Programs,
+    /// How many slots of each table are counted as used.
+    counted: HashMap<usize, u64>,
     waiting: HashMap<i32, Waiting<'p>>,
 }
 
@@ -219,6 +221,7 @@ pub fn play(judge: &mut Judge<'_>, traffic: &Traffic, hours: Hours, draw: Draw, 
         time: 0,
         agenda: Agenda::default(),
         programs: Programs::default(),
+        counted: HashMap::new(),
         waiting: HashMap::new(),
     };
     world.play()
@@ -269,7 +272,11 @@ impl<'p> World<'_, 'p, '_> {
 
     fn happen(&mut self, event: Event) {
         match event {
-            Event::End(running) => self.end(running),
+            Event::End(program) => self.end(program),
+            Event::Free(program) => {
+                let seats = self.programs.end(program);
+                self.give_back(seats);
+            }
             Event::Look(id) => {
                 if self.waiting.get(&id).is_some_and(|waiting| waiting.due == Some(self.now))
                     && let Some(waiting) = self.waiting.remove(&id)
@@ -353,49 +360,73 @@ impl<'p> World<'_, 'p, '_> {
             Location::Memory(name) => needs.tables.iter().find(|(known, _)| known == name).map(|(_, of)| *of),
             Location::File(_) | Location::Agent(_) => None,
         };
+        let mut lingers: Vec<(&str, Duration)> = Vec::new();
         for claim in grant.claims() {
             let Some(number) = repository(&claim.location) else { continue };
             self.books.given(number, claim.amount.effective_limit(), wait);
+            if let (Location::Memory(name), Some(linger)) = (&claim.location, claim.amount.linger) {
+                lingers.push((name, linger));
+            }
         }
-        let held = grant.into_held().into_iter().filter_map(|held| match held {
-            Held::Memory(held) => Some(held),
+        let seat = |held| match held {
+            Held::Memory(held) => {
+                let of = |name: &str| needs.tables.iter().find(|(known, _)| known == name).map(|(_, of)| *of);
+                let linger = lingers.iter().filter(|(name, _)| *name == held.table().name());
+                let linger = linger.map(|(_, linger)| *linger).max();
+                Some(Seat { of: of(held.table().name()), linger, held })
+            }
             Held::File(_) | Held::Agent(_) => None,
-        });
-        let held: Vec<memory::Held> = held.collect();
-        let slots = held.iter().filter_map(|held| {
-            let name = held.table().name();
-            let of = needs.tables.iter().find(|(known, _)| known == name)?.1;
-            Some((of, held.slots().len() as u64))
-        });
-        let slots: Vec<(usize, u64)> = slots.collect();
-        for (of, count) in &slots {
-            self.books.change(*of, self.now, i64::try_from(*count).unwrap_or(0));
-        }
+        };
+        let seats: Vec<Seat> = grant.into_held().into_iter().filter_map(seat).collect();
+        self.count(&seats);
         let (lasts, is_drawn) = self.traffic.lasts(waiting.launch, self.draw);
         if is_drawn {
             self.books.count_drawn();
         }
         let fate =
             if waiting.due.is_some() || wait > 0 { LaunchOutcome::Waited } else { LaunchOutcome::AtOnce };
-        if !held.is_empty() {
-            let program = self.programs.start(Running { held, slots });
+        if !seats.is_empty() {
+            let program = self.programs.start(seats);
             self.agenda.expect(self.now.saturating_add(lasts), Event::End(program));
         }
         self.came_to(waiting.launch, fate, wait);
     }
 
     fn end(&mut self, program: u32) {
-        let mut running = self.programs.end(program);
-        for (of, count) in &running.slots {
-            self.books.change(*of, self.now, -i64::try_from(*count).unwrap_or(0));
-        }
         let moment = SystemTime::UNIX_EPOCH + Duration::from_micros(self.now);
-        let tables: Vec<memory::Table> = running.held.iter().map(|held| held.table().clone()).collect();
-        for table in &tables {
-            table.ended(moment);
+        let mut free = Vec::new();
+        for seat in self.programs.end(program) {
+            seat.held.table().ended(moment);
+            match seat.linger.filter(|_| seat.held.group().is_some()) {
+                Some(linger) => {
+                    seat.held.linger();
+                    let over = self.now.saturating_add(u64::try_from(linger.as_micros()).unwrap_or(u64::MAX));
+                    let program = self.programs.start(vec![seat]);
+                    self.agenda.expect(over, Event::Free(program));
+                }
+                None => free.push(seat),
+            }
         }
-        running.held.clear();
-        self.serve(tables);
+        self.give_back(free);
+    }
+
+    fn give_back(&mut self, mut seats: Vec<Seat>) {
+        seats.iter_mut().for_each(|seat| seat.held.release());
+        self.count(&seats);
+        self.serve(seats.iter().map(|seat| seat.held.table().clone()).collect());
+    }
+
+    /// Adds the use of these tables that is not counted yet. The programs of a group have a slot together.
+    fn count(&mut self, seats: &[Seat]) {
+        for Seat { held, of, .. } in seats {
+            let (used, table) = (held.table().used(), held.table().number());
+            let counted = self.counted.entry(table).or_default();
+            if let Some(of) = of {
+                let by = i64::try_from(used).unwrap_or(0) - i64::try_from(*counted).unwrap_or(0);
+                self.books.change(*of, self.now, by);
+            }
+            *counted = used;
+        }
     }
 
     /// Something has happened to these tables: their waiters look, in the order of the queue. Launches behind
@@ -495,6 +526,8 @@ impl<'p> World<'_, 'p, '_> {
 pub(super) enum Event {
     /// A program ends.
     End(u32),
+    /// What stayed taken after the end of a program is free.
+    Free(u32),
     /// A launch that waits has to check whether its time is over.
     Look(i32),
 }
@@ -527,33 +560,34 @@ impl Agenda {
 
 // The programs that run, each with what it holds.
 
-/// A program that runs.
-#[derive(Default)]
-pub(super) struct Running {
-    pub(super) held: Vec<memory::Held>,
-    /// Slots of repositories, by number.
-    pub(super) slots: Vec<(usize, u64)>,
+/// What a program holds of one table.
+pub(super) struct Seat {
+    pub(super) held: memory::Held,
+    /// The number of the repository.
+    pub(super) of: Option<usize>,
+    /// How long it stays taken after the end of the program.
+    pub(super) linger: Option<Duration>,
 }
 
-/// All repositories, by number.
+/// All programs that run, by number.
 #[derive(Default)]
 pub(super) struct Programs {
-    running: Vec<Running>,
+    running: Vec<Vec<Seat>>,
     free: Vec<u32>,
 }
 
 impl Programs {
     /// One more. Says its number.
-    pub(super) fn start(&mut self, running: Running) -> u32 {
+    pub(super) fn start(&mut self, seats: Vec<Seat>) -> u32 {
         if let Some(place) = self.free.pop() {
-            self.running[place as usize] = running;
+            self.running[place as usize] = seats;
             return place;
         }
-        self.running.push(running);
+        self.running.push(seats);
         u32::try_from(self.running.len() - 1).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn end(&mut self, number: u32) -> Running {
+    pub(super) fn end(&mut self, number: u32) -> Vec<Seat> {
         self.free.push(number);
         std::mem::take(&mut self.running[number as usize])
     }

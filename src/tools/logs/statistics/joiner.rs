@@ -3,6 +3,9 @@
 //! An unseen end has bounds. A slot that is taken again was free before. A decision that saw the held slots
 //! proves which programs had ended by then, and which had not. So no slot ever has two holders, and use above
 //! the number of slots cannot be counted. If a supervisor logs an end late, that does not move the end.
+//!
+//! The exception is a slot that the log says was joined: the programs of a group have it together. It is in
+//! use from the start of the first to the end of the last.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet, VecDeque},
@@ -21,6 +24,9 @@ pub const EXACT: u64 = 1_000_000;
 
 /// How many slots of one launch are followed.
 const MOST_SLOTS: u64 = 4096;
+
+/// No group has more slots, so more joined ones are not believed.
+const MOST_JOINED: u64 = 64;
 
 /// Beyond this many programs with unknown ends, the oldest are dropped.
 const MOST_RUNS: usize = 65_536;
@@ -130,6 +136,30 @@ pub struct Held {
     pub slots: Runs,
     /// Whether the table is known, so that no slot of it has two holders.
     pub is_one: bool,
+    /// Whether other programs of its group have, or had, some of them at the same time.
+    pub is_shared: bool,
+    /// When they were in use, if that is not the time of the run: slots of a group count once, with its last
+    /// program, and not with the others.
+    pub time: Option<Time>,
+}
+
+/// When slots of a group were in use.
+#[derive(Clone, Copy, Debug)]
+pub struct Time {
+    /// When the first program took them.
+    pub began: u64,
+    /// The last one had not ended before this moment.
+    pub from: u64,
+    /// It had ended by this one.
+    pub to: u64,
+}
+
+/// The time of a slot that several programs have had together, as far as known.
+#[derive(Debug)]
+struct Session {
+    time: Time,
+    /// How many of its programs can still change that.
+    left: usize,
 }
 
 impl Run {
@@ -194,6 +224,10 @@ pub struct Joiner {
     runs: BTreeMap<usize, Open>,
     waited: HashMap<Process, Waited>,
     tables: Tables,
+    /// The slots that groups have had, by table, slot and the first launch; and which launches had them, with
+    /// that first one.
+    sessions: HashMap<(u32, u64, usize), Session>,
+    members: HashMap<(u32, u64, usize), usize>,
     looks: VecDeque<Look>,
     /// Closed runs with their times, until no event can correct them any more.
     closed: VecDeque<(u64, usize)>,
@@ -211,6 +245,8 @@ impl Joiner {
             runs: BTreeMap::new(),
             waited: HashMap::new(),
             tables: Tables::default(),
+            sessions: HashMap::new(),
+            members: HashMap::new(),
             looks: VecDeque::new(),
             closed: VecDeque::new(),
             closing: Closing::default(),
@@ -310,7 +346,7 @@ impl Joiner {
         let mut slots = Vec::new();
         let mut taken = Vec::new();
         let mut is_bounded = true;
-        for (repository, own, seen) in own_tables(event) {
+        for Own { repository, slots: own, joined, seen } in own_tables(event) {
             let count = own.as_ref().map_or(1, Runs::count);
             let own = own.filter(|own| own.count() <= MOST_SLOTS);
             let table = own.as_ref().and_then(|_| self.table(repository, seen, &event.host));
@@ -319,12 +355,20 @@ impl Joiner {
                 taken.push(Taken { repository, table, count, seen, occupied: count });
                 continue;
             };
+            let mut is_shared = false;
             for slot in own.slots() {
-                let holder = Holder { launch, began, host: process.0, runs: true };
+                let holder = Holder { launch, session: launch, began, host: process.0, runs: true };
                 let Some(table) = self.tables.get_mut(number) else { break };
-                let before = table.take(slot, holder);
                 is_bounded &= table.is_one;
-                if let Some(before) = before.filter(|_| table.is_one) {
+                if joined.has(slot)
+                    && let Some(first) = table.join(slot, holder)
+                {
+                    is_shared = true;
+                    self.share(number, slot, first, launch);
+                    continue;
+                }
+                let before = table.take(slot, holder).filter(|_| table.is_one);
+                for before in before.into_iter().flat_map(Holders::into_all) {
                     if let Some(open) = self.runs.get_mut(&before.launch) {
                         open.is_taken_elsewhere |= before.host != process.0;
                     }
@@ -338,6 +382,8 @@ impl Joiner {
                 repository: Arc::clone(&table.repository),
                 slots: own,
                 is_one: table.is_one,
+                is_shared,
+                time: None,
             });
         }
         self.look(began, event);
@@ -354,6 +400,51 @@ impl Joiner {
             let oldest = *oldest;
             self.tell(oldest, began, sink);
         }
+    }
+
+    /// A launch has joined a slot of `first`'s, which is another launch's too.
+    fn share(&mut self, table: u32, slot: u64, first: Holder, launch: usize) {
+        let began = first.began;
+        let session = self.sessions.entry((table, slot, first.session));
+        let session = session.or_insert(Session { time: Time { began, from: began, to: began }, left: 0 });
+        if let Some(open) = self.runs.get_mut(&first.launch) {
+            let before = self.members.insert((table, slot, first.launch), first.session);
+            session.left += usize::from(before.is_none());
+            open.run
+                .slots
+                .iter_mut()
+                .filter(|held| held.table == table)
+                .for_each(|held| held.is_shared = true);
+        }
+        session.left += 1;
+        self.members.insert((table, slot, launch), first.session);
+    }
+
+    /// Moves the slots that a launch shared with others from its use to that of the last of them.
+    fn leave_groups(&mut self, run: &mut Run) {
+        let mut together: Vec<Held> = Vec::new();
+        for held in run.slots.iter_mut().filter(|held| held.is_shared) {
+            let (mut own, table) = (Vec::new(), held.table);
+            for slot in held.slots.slots() {
+                let Some(first) = self.members.remove(&(table, slot, run.launch)) else {
+                    own.push(slot);
+                    continue;
+                };
+                let Some(session) = self.sessions.get_mut(&(table, slot, first)) else { continue };
+                let Time { began, from, to } = session.time;
+                session.time =
+                    Time { began: began.min(run.began), from: from.max(run.from), to: to.max(run.to) };
+                session.left = session.left.saturating_sub(1);
+                let time = Some(session.time);
+                if session.left == 0 {
+                    self.sessions.remove(&(table, slot, first));
+                    let (repository, slots) = (Arc::clone(&held.repository), Runs::of(&[slot]));
+                    together.push(Held { repository, slots, time, ..*held });
+                }
+            }
+            held.slots = Runs::of(&own);
+        }
+        run.slots.extend(together);
     }
 
     fn refuse(&mut self, process: Process, event: &Event, sink: &mut dyn Sink) {
@@ -390,14 +481,17 @@ impl Joiner {
         (run.end, run.told) = (End::Seen, told);
         let (launch, at) = (run.launch, run.to);
         for held in &open.run.slots {
-            if let Some(table) = self.tables.get_mut(held.table) {
-                table.give_back(launch, &held.slots);
+            let table = self.tables.get_mut(held.table);
+            let is_free = table.is_none_or(|table| {
                 table.seen += 1;
-            }
+                table.give_back(launch, &held.slots)
+            });
             if is_elsewhere && !self.reading.is_by_host {
                 self.closing.of_each_host.get_or_insert_with(|| held.repository.as_ref().to_owned());
             }
-            sink.freed(held.table, &held.repository, at);
+            if is_free {
+                sink.freed(held.table, &held.repository, at);
+            }
         }
         self.close(number, now);
     }
@@ -422,10 +516,10 @@ impl Joiner {
         was_alive(run, &self.tables);
         let (launch, to) = (run.launch, run.to);
         for held in &open.run.slots {
-            if let Some(table) = self.tables.get_mut(held.table) {
-                table.give_back(launch, &held.slots);
+            let table = self.tables.get_mut(held.table);
+            if table.is_none_or(|table| table.give_back(launch, &held.slots)) {
+                sink.freed(held.table, &held.repository, to);
             }
-            sink.freed(held.table, &held.repository, to);
         }
     }
 
@@ -468,10 +562,13 @@ impl Joiner {
         }
         // Another host's slots cannot be seen where each has lock files of its own.
         let host = hash_of(&event.host);
-        let (there, gone): (Vec<_>, Vec<_>) =
-            table.running().filter(|(_, holder)| holder.host == host).partition(|(slot, _)| held.has(*slot));
-        let holders: Vec<Holder> = gone.into_iter().map(|(_, holder)| *holder).collect();
-        let there: Vec<usize> = there.into_iter().map(|(_, holder)| holder.launch).collect();
+        let (there, gone): (Vec<_>, Vec<_>) = table.running().partition(|(slot, _)| held.has(*slot));
+        let gone = gone.into_iter().flat_map(|(_, holders)| holders.all());
+        let holders: Vec<Holder> = gone.filter(|holder| holder.host == host).copied().collect();
+        // Which of several programs still have a slot is not seen.
+        let there = there.into_iter().filter_map(|(_, holders)| holders.only());
+        let there: Vec<usize> =
+            there.filter(|holder| holder.host == host).map(|holder| holder.launch).collect();
         for launch in there {
             if let Some(open) = self.runs.get_mut(&launch).filter(|open| !open.is_closed) {
                 open.run.from = open.run.from.max(at.saturating_add(1)).min(open.run.to);
@@ -490,8 +587,11 @@ impl Joiner {
         if table.running <= most || table.unexplained >= MOST_UNEXPLAINED {
             return;
         }
-        let holders: Vec<Holder> =
-            table.running().filter(|(slot, _)| *slot <= up_to).map(|(_, holder)| *holder).collect();
+        let holders: Vec<Holder> = table
+            .running()
+            .filter(|(slot, _)| *slot <= up_to)
+            .filter_map(|(_, of)| of.only().copied())
+            .collect();
         if holders.len() as u64 > most {
             self.looks.push_back(Look { at, table: number, most, tells_which: false, holders });
         }
@@ -507,8 +607,10 @@ impl Joiner {
             let mut still: Vec<(u64, usize)> = Vec::new();
             for holder in &look.holders {
                 let Some(open) = self.runs.get(&holder.launch) else { continue };
+                let is_shared =
+                    || open.run.slots.iter().any(|held| held.table == look.table && held.is_shared);
                 let is_alive = open.run.from > look.at && !open.is_closed
-                    || holder.began < all_alive && all_alive > look.at;
+                    || holder.began < all_alive && all_alive > look.at && !is_shared();
                 if open.run.to >= look.at && !is_alive {
                     still.push((open.run.to, holder.launch));
                 }
@@ -559,6 +661,9 @@ impl Joiner {
                 }
             }
         }
+        if !self.members.is_empty() {
+            self.leave_groups(&mut run);
+        }
         sink.ended(&run);
     }
 
@@ -576,13 +681,22 @@ impl Joiner {
 
 /// A launch that saw all known slots held also saw this run.
 fn was_alive(run: &mut Run, tables: &Tables) {
-    let seen = run.slots.iter().filter_map(|held| tables.get(held.table)).map(|table| table.all_alive);
+    let own = run.slots.iter().filter(|held| !held.is_shared);
+    let seen = own.filter_map(|held| tables.get(held.table)).map(|table| table.all_alive);
     run.from = seen.chain([run.from]).max().unwrap_or(run.from).min(run.to);
 }
 
-/// The repositories of a start with the launch's own slots, each with the state of the table that it saw. A
-/// log without replay has no tables.
-fn own_tables(event: &Event) -> Vec<(&str, Option<Runs>, Option<&TableSeen>)> {
+/// A repository of a start with the launch's own slots, and the state of the table that it saw. A log without
+/// replay has no tables.
+struct Own<'e> {
+    repository: &'e str,
+    slots: Option<Runs>,
+    /// Those of them that other programs of its group had.
+    joined: Runs,
+    seen: Option<&'e TableSeen>,
+}
+
+fn own_tables(event: &Event) -> Vec<Own<'_>> {
     let mut before: Vec<&str> = Vec::new();
     let mut own = Vec::new();
     for text in &event.repositories {
@@ -595,7 +709,11 @@ fn own_tables(event: &Event) -> Vec<(&str, Option<Runs>, Option<&TableSeen>)> {
         if !seen.is_empty() && mine.len() <= nth {
             continue;
         }
-        own.push((name, Runs::parse(slots), mine.get(nth).copied()));
+        let joined = event.joined.iter().filter_map(|text| text.split_once('='));
+        let joined = joined.filter(|(joined, _)| *joined == name).nth(nth);
+        let joined = joined.and_then(|(_, slots)| Runs::parse(slots)).filter(|of| of.count() <= MOST_JOINED);
+        let (slots, joined, seen) = (Runs::parse(slots), joined.unwrap_or_default(), mine.get(nth).copied());
+        own.push(Own { repository: name, slots, joined, seen });
     }
     own
 }
@@ -653,10 +771,50 @@ impl InOrder {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Holder {
     pub(super) launch: usize,
+    /// The launch that took the slot, if others of its group joined it.
+    pub(super) session: usize,
     pub(super) began: u64,
     pub(super) host: u64,
     /// Whether it still runs, as far as is known.
     pub(super) runs: bool,
+}
+
+/// More programs of a group than these at one slot are not followed.
+const MOST_MEMBERS: usize = 1024;
+
+/// The last holder of a slot, and the others of its group that still have it, oldest first.
+#[derive(Debug)]
+pub(super) struct Holders {
+    last: Holder,
+    others: Vec<Holder>,
+}
+
+impl Holders {
+    fn all(&self) -> impl Iterator<Item = &Holder> {
+        self.others.iter().chain([&self.last])
+    }
+
+    fn into_all(self) -> impl Iterator<Item = Holder> {
+        self.others.into_iter().chain([self.last])
+    }
+
+    /// The holder, if there is no other.
+    fn only(&self) -> Option<&Holder> {
+        Some(&self.last).filter(|_| self.others.is_empty())
+    }
+
+    /// One of them has left. Returns whether it was the last.
+    fn leaves(&mut self, launch: usize) -> bool {
+        if self.last.launch != launch {
+            self.others.retain(|other| other.launch != launch);
+            return false;
+        }
+        match self.others.pop() {
+            Some(other) => self.last = other,
+            None => return std::mem::replace(&mut self.last.runs, false),
+        }
+        false
+    }
 }
 
 /// A table, according to the log.
@@ -666,8 +824,8 @@ pub(super) struct Table {
     /// Whether a slot that is taken again must have been free before. If the log has no member for the table,
     /// the same number may be a slot of another member.
     pub(super) is_one: bool,
-    /// The last holder of each slot.
-    holders: BTreeMap<u64, Holder>,
+    /// The last holders of each slot.
+    holders: BTreeMap<u64, Holders>,
     /// How many of these still run, as far as is known.
     pub(super) running: u64,
     /// When a launch last saw all known slots held.
@@ -724,26 +882,41 @@ impl Tables {
 }
 
 impl Table {
-    /// A slot is taken. Returns its previous holder.
-    pub(super) fn take(&mut self, slot: u64, holder: Holder) -> Option<Holder> {
-        let before = self.holders.insert(slot, holder);
-        self.running += u64::from(before.is_none_or(|before| !before.runs));
+    /// A slot is taken. Returns its previous holders.
+    pub(super) fn take(&mut self, slot: u64, holder: Holder) -> Option<Holders> {
+        let before = self.holders.insert(slot, Holders { last: holder, others: Vec::new() });
+        self.running += u64::from(before.as_ref().is_none_or(|before| !before.last.runs));
         before
     }
 
-    /// The running programs, each with its slot.
-    pub(super) fn running(&self) -> impl Iterator<Item = (u64, &Holder)> {
-        self.holders.iter().filter(|(_, holder)| holder.runs).map(|(slot, holder)| (*slot, holder))
+    /// A slot is taken by one more of the group that has it. Returns the holder that it joins; none if no
+    /// program is known to have the slot.
+    pub(super) fn join(&mut self, slot: u64, holder: Holder) -> Option<Holder> {
+        let Holders { last, others } = self.holders.get_mut(&slot).filter(|of| of.last.runs)?;
+        let first = *last;
+        if others.len() >= MOST_MEMBERS {
+            others.remove(0);
+        }
+        others.push(first);
+        *last = Holder { session: first.session, ..holder };
+        Some(first)
     }
 
-    /// A launch has released its slots.
-    pub(super) fn give_back(&mut self, launch: usize, slots: &Runs) {
+    /// The slots of running programs.
+    pub(super) fn running(&self) -> impl Iterator<Item = (u64, &Holders)> {
+        self.holders.iter().filter(|(_, of)| of.last.runs).map(|(slot, of)| (*slot, of))
+    }
+
+    /// A launch has released its slots. Returns whether one of them is free.
+    pub(super) fn give_back(&mut self, launch: usize, slots: &Runs) -> bool {
+        let mut is_free = false;
         for slot in slots.slots() {
-            if let Some(holder) = self.holders.get_mut(&slot).filter(|one| one.launch == launch && one.runs) {
-                holder.runs = false;
+            if self.holders.get_mut(&slot).is_some_and(|holders| holders.leaves(launch)) {
                 self.running -= 1;
+                is_free = true;
             }
         }
+        is_free
     }
 }
 

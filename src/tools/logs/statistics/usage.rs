@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{EXACT, End, Held, Run, Taken};
+use super::{EXACT, End, Held, Run, Taken, joiner::Time};
 use crate::launch::log::event::TableSeen;
 
 /// A number of which only this is known.
@@ -162,12 +162,15 @@ impl Usage {
     /// This number of slots was held by a program that has ended.
     pub fn hold(&mut self, held: &Held, run: &Run, step: u64) {
         let slots = held.slots.count();
-        self.ends.add(run);
+        if held.time.is_none() {
+            self.ends.add(run);
+        }
+        let Run { began, from, to, .. } = *run;
+        let Time { began, from, to } = held.time.unwrap_or(Time { began, from, to });
         self.unproved |= !held.is_one;
         if self.unobserved > 0 {
             self.is_overflown |= self.intervals.len() >= MOST_INTERVALS;
             if !self.is_overflown {
-                let Run { began, from, to, .. } = *run;
                 self.intervals.push(Interval { table: held.table, slots, began, from, to });
             }
         }
@@ -175,10 +178,10 @@ impl Usage {
             self.unbounded += 1;
             return;
         }
-        let time = |end: u64| u128::from(slots) * u128::from(end.saturating_sub(run.began));
-        self.slot_time.0 += time(run.from);
-        self.slot_time.1 += time(run.to);
-        self.timeline.hold(slots, run.began, run.to, step);
+        let time = |end: u64| u128::from(slots) * u128::from(end.saturating_sub(began));
+        self.slot_time.0 += time(from);
+        self.slot_time.1 += time(to);
+        self.timeline.hold(slots, began, to, step);
     }
 
     /// The log is over.
