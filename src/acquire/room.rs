@@ -1,7 +1,7 @@
 //! Whether there is room. All callers use this one function, for every keeper, and whether slots are to be
 //! taken, explained or simulated.
 
-use std::{collections::BTreeMap, time::SystemTime};
+use std::{collections::BTreeMap, rc::Rc, time::SystemTime};
 
 use super::liveness::QueuePosition;
 use crate::{
@@ -77,7 +77,7 @@ pub struct TableView<'t> {
     /// A claim on the table that takes room for what rungate did not start, and the sample of that, once it
     /// was needed: all questions get the same.
     beside: Option<(&'t Claim<'t>, &'t Outside)>,
-    sample: Option<Result<Sample, NoSample>>,
+    sample: Option<Result<Rc<Sample>, NoSample>>,
     /// How many slots that is, as far as it has refused a claim.
     pub outside: u64,
 }
@@ -177,8 +177,8 @@ impl<'t> TableView<'t> {
         claim: &Claim<'_>,
         outside: &Outside,
     ) -> Result<Result<Vacancy, NoSample>, KeeperError> {
-        let sample = match self.sample.get_or_insert_with(|| Sample::read(outside)) {
-            Ok(sample) => sample,
+        let sample = match self.sample.get_or_insert_with(|| self.table.sample(outside)) {
+            Ok(sample) => Rc::clone(sample),
             Err(unknown) => return Ok(Err(unknown.clone())),
         };
         // If everything fits without taking off our own, neither lines nor holders are looked at.
@@ -207,7 +207,7 @@ impl<'t> TableView<'t> {
             claim.out_of_order > 0 && !terms.allows(slot) && !is_reserved
         };
         let names = Names { all: claim.names, is_out_of_order: &is_out_of_order };
-        let used = Used::of(sample, &lines, outside, (&held, &vouched), &names, terms.slots);
+        let used = Used::of(&sample, &lines, outside, (&held, &vouched), &names, terms.slots);
         if used.is_seated {
             return Ok(Ok(self.view.vacancy(terms)?));
         }

@@ -59,7 +59,15 @@ pub struct Sample {
     pub began: Duration,
     /// How many slots are used, if nothing is taken off.
     pub total: u64,
-    content: Vec<u8>,
+    content: Content,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Of a file.
+    Text(Vec<u8>),
+    /// Of a log.
+    Lines(Vec<Line>),
 }
 
 /// Why there is no valid sample.
@@ -103,8 +111,14 @@ impl Sample {
             Some(age) if age > outside.stale_after => {
                 Err(none(format!("the sample is {} seconds old", age.as_secs())))
             }
-            Some(_) => Ok(Self { began, total: head.total, content }),
+            Some(_) => Ok(Self { began, total: head.total, content: Content::Text(content) }),
         }
+    }
+
+    /// What a log tells, for a simulation that began before `began` by that time.
+    pub fn imagined(began: Duration, lines: Vec<Line>) -> Self {
+        let total = lines.iter().map(|line| u64::from(line.amount)).sum();
+        Self { began, total, content: Content::Lines(lines) }
     }
 
     /// How long ago it began.
@@ -115,10 +129,15 @@ impl Sample {
     /// The lines that are about the table of a claim.
     pub fn lines(&self, outside: &Outside) -> Result<Vec<Line>, NoSample> {
         let none = NoSample::of(outside);
-        let text =
-            std::str::from_utf8(&self.content).map_err(|_| none("the sample is not UTF-8".to_owned()))?;
-        let numbered = text.lines().enumerate().skip(1).map(|(index, line)| (index + 1, line));
-        let mut lines = parse_lines(numbered).map_err(none)?;
+        let mut lines = match &self.content {
+            Content::Text(text) => {
+                let text =
+                    std::str::from_utf8(text).map_err(|_| none("the sample is not UTF-8".to_owned()))?;
+                let numbered = text.lines().enumerate().skip(1).map(|(index, line)| (index + 1, line));
+                parse_lines(numbered).map_err(none)?
+            }
+            Content::Lines(lines) => lines.clone(),
+        };
         lines.retain(|line| {
             (!outside.is_by_user || line.uid == Some(outside.uid))
                 && (!outside.is_by_host || label(&line.host) == label(&outside.host))
@@ -139,6 +158,8 @@ pub struct Vouched {
     /// The latest possible start of its hold, as time since the host's boot.
     pub since: Duration,
     pub slots: u64,
+    /// Its host, if that may be another one.
+    pub host: Option<String>,
 }
 
 /// The lines that a command has printed, with their numbers.
@@ -223,7 +244,8 @@ impl Used {
         }
         // A group that is in both has one seat, however old its slots are.
         for holder in vouched.iter().filter(|of| outside.shared_by.is_some() || sample.knows(outside, of)) {
-            if let Some(count) = counts.get_mut(&Whose::of(outside, Some(holder.uid), "", &outside.host)) {
+            let host = holder.host.as_ref().unwrap_or(&outside.host);
+            if let Some(count) = counts.get_mut(&Whose::of(outside, Some(holder.uid), "", host)) {
                 *count = count.saturating_sub(holder.slots);
             }
         }
@@ -286,7 +308,7 @@ mod tests {
     }
 
     fn sample(lines: &str) -> Sample {
-        let content = format!("{{}}\n{lines}").into_bytes();
+        let content = Content::Text(format!("{{}}\n{lines}").into_bytes());
         Sample { began: Duration::from_secs(100), total: 0, content }
     }
 
@@ -303,6 +325,7 @@ mod tests {
             uid,
             since: Duration::from_secs(since),
             slots,
+            host: None,
         };
         let vouched: Vec<Vouched> = own.iter().map(vouched).collect();
         let sample = sample(lines);

@@ -19,10 +19,11 @@ use super::{
     },
     held::Held,
     memory,
+    outside::{NoSample, Sample},
     place::Place,
 };
 use crate::{
-    judge::terms::{AgentLocation, Claim, Expiry, Group, Hold, Launch, Location, Seats},
+    judge::terms::{AgentLocation, Claim, Expiry, Group, Hold, Launch, Location, Outside, Seats},
     sys::{Bytes, FileId, Inherited, process, record_lock::locks_shown_by},
 };
 
@@ -228,6 +229,12 @@ impl Table {
             Self::File(file) => expiry::vouched(file, occupancy)?,
             Self::Memory(table) => table.vouched(occupancy),
         })
+    }
+
+    /// The last sample of use outside rungate.
+    pub fn sample(&self, outside: &Outside) -> Result<Rc<Sample>, NoSample> {
+        let imagined = self.in_memory().and_then(memory::Table::imagined);
+        imagined.map_or_else(|| Sample::read(outside).map(Rc::new), Ok)
     }
 
     /// The same for people: with a search for holders without a record. `/proc` is asked about a limited

@@ -66,7 +66,17 @@ fn lines_of_the_log() {
     // Nothing is counted as damaged by what counts.
     let outcome = site.test().args(["report", "--json", "log.jsonl"]).outcome();
     assert_eq!(outcome.stderr, "");
-    for kind in ["started", "refused", "would-refuse", "waited", "ended", "expired", "evicted", "too-soon"] {
+    for kind in [
+        "started",
+        "refused",
+        "would-refuse",
+        "waited",
+        "ended",
+        "expired",
+        "evicted",
+        "too-soon",
+        "measured",
+    ] {
         assert!(today.contains(&format!("\"event\":\"{kind}\"")), "{kind}");
     }
     // As they were before there was a number.

@@ -206,3 +206,42 @@ fn who_goes_around_is_seen() {
     site.test().args(["measure"]).status(0);
     let _second = site.test().args(["run", "--", "$DIR/bin/matlab"]).spawn();
 }
+
+/// "Each sample that differs from the last is logged", if the log is for simulations.
+#[test]
+fn a_sample_that_differs_is_logged() {
+    needs_root!();
+    for replay in [true, false] {
+        let site = Site::new();
+        site.directory_over_run();
+        site.system_policy(&format!(
+            "[log]\nto = \"$DIR/work/log.jsonl\"\nreplay = {replay}\n[repository.seats]\nlimit = 3\n\
+             [repository.seats.outside]\ncommand = [\"/bin/cat\", \"$DIR/work/used\"]\nevery = \"1s\"\n\
+             [[rule]]\nacquire = [\"seats\"]\n"
+        ));
+        site.write("work/log.jsonl", "");
+        site.write("work/used", "{\"user\":\"bob\",\"host\":\"lab1\",\"amount\":2}\n");
+        let _service = site.test().args(["measure", "--every"]).background();
+        let begun = || fs::read_to_string("/run/rungate-outside/seats.jsonl").unwrap_or_default();
+        let mut last = String::new();
+        for _ in 0..3 {
+            last = eventually("it measures again", || Some(begun()).filter(|now| *now != last));
+        }
+        let logged = || {
+            let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+            let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+            lines.map(|event| event["outside"].clone()).collect::<Vec<Value>>()
+        };
+        if !replay {
+            assert_eq!(logged(), Vec::<Value>::new());
+            continue;
+        }
+        let bobs = json!([{ "user": "bob", "host": "lab1", "amount": 2 }]);
+        assert_eq!(logged(), [bobs.clone()]);
+        site.write("work/used", "");
+        let logged = eventually("the change is logged", || Some(logged()).filter(|all| all.len() > 1));
+        assert_eq!(logged, [bobs, json!([])]);
+        let said = site.test().args(["history", "$DIR/work/log.jsonl"]).outcome().stdout;
+        assert!(said.contains("measured") && said.contains("2 in use outside rungate"), "{said}");
+    }
+}

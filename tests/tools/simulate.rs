@@ -392,3 +392,127 @@ fn what_cannot_be_played_is_said() {
     );
     wrong("seats=1..2", "rungate: the policy has no repository \"seats\"\nIt has: matlab\n");
 }
+
+/// A log of launches that each end, on one host: second, user, and how long it runs; none if it was refused.
+fn short_log(launches: &[(u64, u32, Option<u64>)], more: &str) -> String {
+    let time = |second: u64| 1_790_035_200_000 + second * 1000;
+    let mut lines: Vec<(u64, String)> = more.lines().map(|line| (time_of(line), line.to_owned())).collect();
+    for (number, (second, uid, runs)) in launches.iter().enumerate() {
+        let event = |at: u64, kind: &str, rest: &str| {
+            let pid = 100 + number;
+            let who = format!("\"command\":\"matlab\",\"uid\":{uid},\"pid\":{pid},\"host\":\"ws1\"{rest}");
+            (time(at), format!("{{\"time\":{},\"event\":\"{kind}\",{who}}}", time(at)))
+        };
+        match runs {
+            Some(runs) => lines.extend([
+                event(*second, "started", ""),
+                event(second + runs, "ended", &format!(",\"seconds\":{runs},\"status\":\"0\"")),
+            ]),
+            None => lines.push(event(*second, "refused", "")),
+        }
+    }
+    lines.sort_by_key(|(time, _)| *time);
+    lines.into_iter().map(|(_, line)| line + "\n").collect()
+}
+
+fn time_of(line: &str) -> u64 {
+    serde_json::from_str::<Value>(line).expect("JSON")["time"].as_u64().expect("a time")
+}
+
+/// What the launches of the log come to under a policy: refused, started after a wait, seconds of that.
+#[track_caller]
+fn played(site: &Site, log: &str, policy: &str) -> (u64, u64, f64) {
+    site.write("work/log.jsonl", log);
+    let played = as_json(&simulate(site, policy, &["--json"]));
+    let all = &played["now"]["all"];
+    let number = |key: &str| all[key].as_u64().unwrap_or_else(|| panic!("{played:#}"));
+    (number("refused"), number("waited"), all["wait_seconds"].as_f64().expect("seconds"))
+}
+
+/// A slot that lingers is taken for others, and not for the user who had it; it counts as in use.
+#[test]
+fn a_lingering_slot_is_taken_for_others() {
+    let site = Site::new();
+    let policy = |keys: &str| {
+        format!(
+            "[repository.seats]\nkeeper = \"agent\"\nlimit = 1\n{keys}\n[[rule]]\nacquire = [\"seats\"]\n"
+        )
+    };
+    let lingers = policy("linger = \"90s\"");
+    // The second takes the slot over, the third comes 25 s after its end, the fourth 95 s.
+    let log =
+        short_log(&[(0, 4001, Some(10)), (30, 4001, Some(5)), (60, 4002, Some(5)), (130, 4002, Some(5))], "");
+    assert_eq!(played(&site, &log, &policy("")), (0, 0, 0.0));
+    assert_eq!(played(&site, &log, &lingers), (1, 0, 0.0));
+    let log = short_log(&[(0, 4001, Some(10)), (60, 4002, Some(5)), (200, 4001, Some(1))], "");
+    assert_eq!(
+        played(&site, &log, &(lingers.replace("limit = 1", "limit = 1\nwait = \"1h\""))),
+        (0, 1, 40.0)
+    );
+    let whole = as_json(&simulate(&site, &lingers, &["--json"]));
+    let used = whole["now"]["repositories"]["seats"]["used"].as_f64().expect("a number");
+    assert!((used - (100.0 + 1.0) / 201.0).abs() < 0.001, "{whole:#}");
+    // A group keeps it until the last of its programs has ended, and as long as it lingers after that.
+    let group = lingers.replace("linger", "shared_by = \"user\"\nlinger");
+    let log = short_log(
+        &[(0, 4001, Some(50)), (10, 4001, Some(5)), (130, 4002, Some(1)), (141, 4002, Some(1))],
+        "",
+    );
+    assert_eq!(played(&site, &log, &group), (1, 0, 0.0));
+}
+
+const MEASURED: &str = "
+    [repository.seats]
+    limit = 2
+    KEYS
+    [repository.seats.outside]
+    command = [\"/bin/true\"]
+    settle  = \"0s\"
+    [[rule]]
+    acquire = [\"seats\"]
+";
+
+/// Use outside rungate takes room from one sample to the next, and what the launches themselves use counts
+/// once. Whoever waits for it starts when a sample leaves room.
+#[test]
+fn use_outside_takes_room_as_it_was_measured() {
+    let site = Site::new();
+    let measured = |second: u64, lines: &str| {
+        let time = 1_790_035_200_000 + second * 1000;
+        format!(
+            "{{\"time\":{time},\"event\":\"measured\",\"command\":\"measure\",\"uid\":0,\"pid\":1,\"host\":\"ws1\",\
+             \"repositories\":[\"seats\"],\"outside\":[{lines}]}}\n"
+        )
+    };
+    let bob = |amount: u32| format!("{{\"user\":\"bob\",\"host\":\"lab1\",\"amount\":{amount}}}");
+    let ann = "{\"user\":\"ann\",\"uid\":4001,\"host\":\"WS1.example\",\"amount\":1}";
+    let policy = MEASURED.replace("KEYS", "");
+    let (full, none) = (measured(5, &bob(2)), measured(10, ""));
+    let log =
+        short_log(&[(1, 4001, Some(1)), (6, 4001, Some(1)), (11, 4001, Some(1))], &(full.clone() + &none));
+    assert_eq!(played(&site, &log, &policy), (1, 0, 0.0));
+    // One is held by ann and one used by bob; at 31 her own is in the sample too, and takes no second one.
+    let both = measured(30, &format!("{ann},{}", bob(1)));
+    let log = short_log(&[(20, 4001, Some(20)), (31, 4002, Some(1)), (45, 4002, Some(1))], &both);
+    assert_eq!(played(&site, &log, &policy), (1, 0, 0.0));
+    let log = short_log(&[(20, 4001, Some(20)), (31, 4002, Some(1))], &measured(30, ann));
+    assert_eq!(played(&site, &log, &policy), (0, 0, 0.0));
+    // With shared_by a user with a seat outside needs no room.
+    let shared = MEASURED.replace("KEYS", "shared_by = [\"user\", \"host\"]");
+    let seated = measured(5, &format!("{ann},{}", bob(1)));
+    let log = short_log(&[(6, 4001, Some(1)), (8, 4002, Some(1))], &seated);
+    assert_eq!((played(&site, &log, &shared).0, played(&site, &log, &policy).0), (1, 2));
+    let waits = MEASURED.replace("KEYS", "wait = \"1m\"");
+    let log = short_log(&[(6, 4001, Some(1)), (100, 4001, Some(1))], &(full + &none));
+    assert_eq!(played(&site, &log, &waits), (0, 1, 4.0));
+    let said = simulate(&site, &waits, &[]).outcome().stdout;
+    assert!(said.ends_with("\nUse of seats outside rungate: 2 samples of the log.\n"), "{said}");
+    // A log without any is played as if there were none, and that is said.
+    site.write("work/log.jsonl", &short_log(&[(6, 4001, Some(1))], ""));
+    let said = simulate(&site, &waits, &[]).outcome().stdout;
+    let assumed = "Use of seats outside rungate is not in the log: the simulation assumes that there was none.\n\
+        To have it logged, set replay = true in [log] and run rungate-measure.service.\n";
+    assert!(said.ends_with(assumed), "{said}");
+    let swept = simulate(&site, &waits, &["--limit", "seats=1..2"]).outcome().stdout;
+    assert!(swept.ends_with(assumed), "{swept}");
+}

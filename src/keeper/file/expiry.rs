@@ -287,7 +287,7 @@ pub fn vouched(file: &LockFile, held: &Occupancy) -> Result<Vec<Vouched>, Reposi
             let Some(((uid, lived), age)) = (*process).zip(guardian.age()) else { continue };
             // A guardian rounds down, to a moment.
             let since = now.saturating_sub(age.min(lived)).saturating_add(MOMENT);
-            vouched.push(Vouched { uid, since, slots: 1 });
+            vouched.push(Vouched { uid, since, slots: 1, host: None });
         }
     }
     Ok(vouched)

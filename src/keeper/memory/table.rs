@@ -13,7 +13,7 @@ use crate::{
     judge::terms::{Admit, Claim, Expiry, Group, Launch, Seats, Terms},
     keeper::{
         Class, Heartbeat, Holder, Number, Occupancy, Overdue, Span, Vacancy, Vouched, Waiter, WaitingProcess,
-        hint::slots_to_join,
+        hint::slots_to_join, outside::Sample,
     },
     sys::process,
 };
@@ -48,6 +48,8 @@ pub(super) struct State {
     pub(super) longest_pause: Duration,
     /// The user of the last start.
     pub(super) started_by: Option<u32>,
+    /// The use outside rungate, in a simulation.
+    pub(super) sample: Option<Rc<Sample>>,
     /// The highest number that was ever used. A launch that releases its slots may join again under its
     /// number, and no later launch may have a lower one.
     highest: Option<Number>,
@@ -247,6 +249,16 @@ impl Table {
         Occupancy::of(spans)
     }
 
+    /// Sets the use outside rungate, instead of what is measured.
+    pub fn imagine(&self, sample: &Rc<Sample>) {
+        self.state.borrow_mut().sample = Some(Rc::clone(sample));
+    }
+
+    /// What was set.
+    pub fn imagined(&self) -> Option<Rc<Sample>> {
+        self.state.borrow().sample.clone()
+    }
+
     /// How many slots are held.
     pub fn used(&self) -> u64 {
         self.state.borrow().held.len() as u64
@@ -270,7 +282,7 @@ impl Table {
     pub fn vouched(&self, occupancy: &Occupancy) -> Vec<Vouched> {
         let known = |holder: Holder| {
             let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
-            Some(Vouched { uid: holder.uid?, since: holder.taken?, slots })
+            Some(Vouched { uid: holder.uid?, since: holder.taken?, slots, host: holder.host })
         };
         self.holders(occupancy).into_iter().filter_map(known).collect()
     }

@@ -8,7 +8,10 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use crate::text::{Show, json};
+use crate::{
+    keeper::outside::Line,
+    text::{Show, json},
+};
 use serde::{Deserialize, Serialize};
 
 /// A hundred years: no wait and no program lasts longer.
@@ -34,6 +37,8 @@ pub enum Kind {
     Evicted,
     /// It was refused because the last start was too recent.
     TooSoon,
+    /// The use that rungate did not start was measured, and has changed.
+    Measured,
 }
 
 impl Kind {
@@ -48,6 +53,7 @@ impl Kind {
             Self::Expired => "expired",
             Self::Evicted => "evicted",
             Self::TooSoon => "too-soon",
+            Self::Measured => "measured",
         }
     }
 
@@ -113,6 +119,9 @@ pub struct Event {
     /// The repositories as they were at that moment.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tables: Vec<TableSeen>,
+    /// The use outside rungate from then on, if it was measured: by whom, or which slots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Vec<Line>>,
 }
 
 /// The status of a holder that had left before any signal was sent.
@@ -147,6 +156,7 @@ impl Event {
             between: None,
             launch: None,
             tables: Vec::new(),
+            outside: None,
         }
     }
 
@@ -174,6 +184,7 @@ impl Event {
             between: None,
             launch: None,
             tables: Vec::new(),
+            outside: None,
         }
     }
 
@@ -252,6 +263,7 @@ impl Event {
                 .and_then(whole)
                 .map(|text| ("TABLES", text)),
         );
+        fields.extend(self.outside.as_ref().and_then(whole).map(|text| ("OUTSIDE", text)));
         for (_, value) in &mut fields {
             if value.len() > LONGEST_VALUE {
                 value.truncate(beginning(value, LONGEST_VALUE).len());

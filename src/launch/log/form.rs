@@ -107,7 +107,7 @@ fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Eve
     let (mut seconds, mut status, mut cut) = (None, None, None);
     let (mut holder, mut holder_uid) = (None, None);
     let (mut decided, mut arrived, mut between) = (None, None, None);
-    let (mut launch, mut tables) = (None, Vec::new());
+    let (mut launch, mut tables, mut outside) = (None, Vec::new(), None);
     while let Some((name, value)) = words.next_word()? {
         match name {
             "format" => *format = value.parse().ok(),
@@ -129,6 +129,7 @@ fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Eve
             "between" => between = bounds(&value),
             "launch" => launch = serde_json::from_str(&value).ok(),
             "tables" => tables = serde_json::from_str(&value).unwrap_or_default(),
+            "outside" => outside = serde_json::from_str(&value).ok(),
             _ => {}
         }
     }
@@ -152,6 +153,7 @@ fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Eve
         between,
         launch,
         tables,
+        outside,
     })
 }
 

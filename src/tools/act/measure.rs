@@ -8,7 +8,7 @@ use std::{
     process::{Command, Stdio},
     sync::mpsc,
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use serde::Serialize;
@@ -18,8 +18,12 @@ use crate::{
     cli::MeasureArguments,
     judge::{sample_of, terms::outside::Of},
     keeper::outside::{Head, Line, parse_lines},
-    launch::situation::Situation,
-    policy::{Measuring, Policy, Repository},
+    launch::{
+        journal,
+        log::event::{Event, Kind, micros},
+        situation::Situation,
+    },
+    policy::{LayerKind, Log, Measuring, Policy, Repository},
     sys::{
         accounts,
         process::{self, PidFd},
@@ -38,6 +42,8 @@ const LONGEST_OUTPUT: u64 = 1 << 20;
 const LONGEST_RUN: Duration = Duration::from_secs(60);
 /// How often the policy is read again.
 const TURN: Duration = Duration::from_secs(1);
+/// How often use that does not change is logged nevertheless: logs are rotated.
+const LOGGED_AGAIN: Duration = Duration::from_secs(60 * 60);
 
 /// Measures once, or again and again.
 pub(crate) fn run(arguments: &MeasureArguments, situation: &Situation) -> Result<u8, Error> {
@@ -48,25 +54,24 @@ pub(crate) fn run(arguments: &MeasureArguments, situation: &Situation) -> Result
     }
     if !arguments.every {
         let policy = situation.load_policy()?;
-        let failed =
-            measured(&policy).filter(|(repository, of)| !measure(repository, of, &policy, situation));
+        let failed = measured(&policy)
+            .filter(|(repository, of)| !measure(repository, of, &policy, situation, &mut None));
         let is_well = failed.count() == 0;
         return Ok(if is_well { ExitStatus::Success } else { ExitStatus::Repository } as u8);
     }
-    let mut last: Vec<(String, Instant)> = Vec::new();
+    let mut last: Vec<(String, Instant, Option<Logged>)> = Vec::new();
     loop {
         // A policy that is being edited is read again soon.
         if let Ok(policy) = situation.load_policy() {
             for (repository, of) in measured(&policy) {
-                let known = last.iter().position(|(name, _)| name == repository.name());
+                let known = last.iter().position(|(name, ..)| name == repository.name());
                 if known.is_some_and(|index| last[index].1.elapsed() < of.every) {
                     continue;
                 }
-                if let Some(index) = known {
-                    last.swap_remove(index);
-                }
-                last.push((repository.name().to_owned(), Instant::now()));
-                measure(repository, of, &policy, situation);
+                let mut logged = known.and_then(|index| last.swap_remove(index).2);
+                let began = Instant::now();
+                measure(repository, of, &policy, situation, &mut logged);
+                last.push((repository.name().to_owned(), began, logged));
             }
         }
         thread::sleep(TURN);
@@ -84,12 +89,38 @@ fn measured(policy: &Policy) -> impl Iterator<Item = (&Repository, &Measuring)> 
     repositories.filter_map(|repository| Some((repository, repository.outside.as_ref()?)))
 }
 
+/// The use that was logged last, and when.
+type Logged = (Vec<Line>, Instant);
+
+/// Logs the use for simulations, if it is another than before.
+fn log(repository: &Repository, lines: &[Line], took: Duration, policy: &Policy, situation: &Situation) {
+    let is_replayed = |(_, log): &(LayerKind, &Log)| log.replay;
+    let mut event = Event::now(Kind::Measured, "measure", situation.credentials.uid, &situation.host);
+    event.decided = Some(micros(SystemTime::now()));
+    event.seconds = Some(took.as_secs_f64());
+    event.repositories = vec![repository.shown_name().to_owned()];
+    event.outside = Some(lines.to_vec());
+    for (_, log) in policy.logs().filter(is_replayed) {
+        if let Err(error) = journal::sink(log, &situation.host).write(&event) {
+            let name = visible(repository.name());
+            stream::complain(&format!("rungate: {name}: not logged: {}", visible(error.to_string())));
+        }
+    }
+}
+
 /// Measures one repository. Says what went wrong.
-fn measure(repository: &Repository, of: &Measuring, policy: &Policy, situation: &Situation) -> bool {
+fn measure(
+    repository: &Repository,
+    of: &Measuring,
+    policy: &Policy,
+    situation: &Situation,
+    logged: &mut Option<Logged>,
+) -> bool {
+    let start = Instant::now();
     let layer = &policy.layers()[repository.layer];
     let uid = situation.credentials.uid;
     let (path, _) = sample_of(repository, layer, &situation.runtime, uid);
-    let put = || -> Result<(), String> {
+    let put = || -> Result<Vec<Line>, String> {
         let (Some(boot), Some(began)) = (process::boot_id(), process::since_boot_of_host()) else {
             return Err("the time since boot is unknown".to_owned());
         };
@@ -107,9 +138,17 @@ fn measure(repository: &Repository, of: &Measuring, policy: &Policy, situation: 
         let directory = path.parent().unwrap_or(Path::new("/"));
         make(directory, &situation.runtime).map_err(|error| format!("{}: {error}", visible(directory)))?;
         replaced_file::replace(&path, content.as_bytes(), MODE)
-            .map_err(|error| format!("{}: {error}", visible(&path)))
+            .map_err(|error| format!("{}: {error}", visible(&path)))?;
+        Ok(lines)
     };
     let done = put();
+    if let Ok(lines) = &done {
+        let is_known = |(before, at): &Logged| before == lines && at.elapsed() < LOGGED_AGAIN;
+        if !logged.as_ref().is_some_and(is_known) {
+            log(repository, lines, start.elapsed(), policy, situation);
+            *logged = Some((lines.clone(), start));
+        }
+    }
     if let Err(why) = &done {
         let (name, program) =
             (visible(repository.name()), visible(of.command.first().map_or("", |word| word)));

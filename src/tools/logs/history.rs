@@ -72,6 +72,10 @@ fn row(event: &Event, clock: &Clock, names: &NameCache) -> [String; 7] {
             Some(uid) => format!("PID {holder} of {}", names.user(uid)),
             None => format!("PID {holder}"),
         }))
+        .chain(event.outside.as_ref().map(|lines| {
+            let slots: u64 = lines.iter().map(|line| u64::from(line.amount)).sum();
+            format!("{slots} in use outside rungate")
+        }))
         .chain(event.cut.map(|length| format!("a command of {length} bytes, cut")))
         .filter(|detail| !detail.is_empty())
         .collect();

@@ -182,6 +182,15 @@ impl Material<'_> {
         lines
     }
 
+    /// The repositories that take use outside rungate into account, with the number of samples in the log.
+    fn samples(&self) -> impl Iterator<Item = (String, u64)> {
+        let measured = self.policy.repositories().iter().filter(|repository| repository.outside.is_some());
+        measured.map(|repository| {
+            let name = repository.shown_name();
+            (name.to_owned(), self.traffic.samples.get(name).copied().unwrap_or(0))
+        })
+    }
+
     /// The name of a user.
     fn user(&self, uid: u32) -> String {
         self.accounts.user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string())

@@ -178,7 +178,7 @@ impl Swept {
             rate(material.traffic.days()),
             table.render(),
             self.answer(material)
-        )
+        ) + &text::outside(material)
     }
 
     fn answer(&self, material: &Material<'_>) -> String {
@@ -291,6 +291,7 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
         "draws": draws.iter().map(draw).collect::<Vec<_>>(),
         "ends": ends(traffic),
         "untold": traffic.untold,
+        "outside": material.samples().collect::<BTreeMap<_, _>>(),
         "of_each_host": traffic.of_each_host,
     })
 }

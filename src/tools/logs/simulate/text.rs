@@ -286,6 +286,24 @@ fn cells(name: String, then: &Cell, now: &Cell) -> [String; 7] {
     ]
 }
 
+/// Whether the log has the use outside rungate, for each repository that takes it into account.
+pub(super) fn outside(material: &Material<'_>) -> String {
+    let sentence = |name: String, samples: u64| match samples {
+        0 => format!(
+            "Use of {} outside rungate is not in the log: the simulation assumes that there was none.\n\
+             To have it logged, set replay = true in [log] and run rungate-measure.service.\n",
+            visible(&name)
+        ),
+        samples => format!(
+            "Use of {} outside rungate: {} sample{} of the log.\n",
+            visible(&name),
+            count(samples),
+            if samples == 1 { "" } else { "s" }
+        ),
+    };
+    material.samples().map(|(name, samples)| sentence(name, samples)).collect()
+}
+
 /// The gaps of the log.
 fn doubts(material: &Material<'_>, _now: &Tally) -> String {
     let traffic = material.traffic;
@@ -305,6 +323,7 @@ fn doubts(material: &Material<'_>, _now: &Tally) -> String {
             count(traffic.untold)
         ));
     }
+    text.push_str(&outside(material));
     if let Some(name) = &traffic.of_each_host {
         text.push_str(&format!(
             "Two hosts held one slot of {} at the same time: it is one for each host. Try --each-host.\n",

@@ -13,7 +13,7 @@ use std::{
 use crate::{
     judge::{
         Unenforced, Verdict, decide,
-        terms::{Admit, Amount, Claim, Demand, Hold, Location, LookupError, Names, Slots},
+        terms::{Admit, Amount, Claim, Demand, Hold, Location, LookupError, Names, Of, Slots},
     },
     launch::log::event::{Circumstances, Event},
     policy::{Policy, RelevantInputs, Request, Wait},
@@ -42,6 +42,16 @@ pub struct Needs<'p> {
     pub hold: Hold,
     /// Each table with the number of its repository.
     pub tables: Vec<(String, usize)>,
+    /// Those of them whose use outside rungate is in the log.
+    pub beside: Vec<Beside>,
+}
+
+/// A table, and the samples that count for it: those of one host or of all.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    pub table: String,
+    pub repository: String,
+    pub host: Option<String>,
 }
 
 /// A change of the policy for a trial.
@@ -69,6 +79,8 @@ pub struct Judge<'p> {
     /// The minute of the last decision, and its time.
     last: (u64, usize),
     repositories: Vec<String>,
+    /// The repositories whose use outside rungate is in the log.
+    measured: &'p BTreeMap<String, u64>,
 }
 
 /// Not judged yet.
@@ -76,8 +88,14 @@ const UNKNOWN: u32 = u32::MAX;
 
 impl<'p> Judge<'p> {
     /// For a policy; limits for each processor count those of this host.
-    pub fn new(policy: &'p Policy, people: &'p Remembered<'p>, terms: Terms) -> Self {
+    pub fn new(
+        policy: &'p Policy,
+        people: &'p Remembered<'p>,
+        terms: Terms,
+        measured: &'p BTreeMap<String, u64>,
+    ) -> Self {
         Self {
+            measured,
             policy,
             people,
             terms,
@@ -189,7 +207,19 @@ impl<'p> Judge<'p> {
         let mut tables = Vec::new();
         let demands =
             start.demands.into_iter().filter_map(|demand| self.in_memory(demand, kind, wait, &mut tables));
-        Plan::Needs(Needs { demands: demands.collect(), hold, tables })
+        let demands: Vec<Demand<'_>> = demands.collect();
+        let claims = demands.iter().flat_map(Demand::claims).filter(|claim| claim.outside.is_some());
+        let beside = claims.filter_map(|claim| self.beside(claim, kind)).collect();
+        Plan::Needs(Needs { demands, hold, tables, beside })
+    }
+
+    fn beside(&self, claim: &Claim<'_>, kind: &Kind) -> Option<Beside> {
+        let Location::Memory(table) = &claim.location else { return None };
+        let repositories = self.policy.repositories().iter();
+        let known = repositories.filter(|known| known.shown_name() == claim.repository).next()?;
+        let is_of_host = known.outside.as_ref()?.of == Of::Host;
+        let (table, repository) = (table.clone(), claim.repository.clone().into_owned());
+        Some(Beside { table, repository, host: is_of_host.then(|| kind.host.clone()) })
     }
 
     /// The same demand with tables in memory; none if an ancestor's slots are enough.
@@ -217,7 +247,8 @@ impl<'p> Judge<'p> {
                 amount.admit = Admit::WithinLimit;
             }
             let (location, wait) = (Location::Memory(name), claim.wait.with(wait));
-            Claim { location, amount, wait, outside: None, ..claim }
+            let outside = claim.outside.filter(|_| self.measured.contains_key(&*claim.repository));
+            Claim { location, amount, wait, outside, ..claim }
         });
         for claim in demand.claims() {
             let Location::Memory(name) = &claim.location else { continue };
@@ -270,6 +301,9 @@ fn add_claim(text: &mut String, claim: &Claim<'_>) {
     }
     if let Some(group) = group {
         text.extend([" shared by ", group.text()]);
+    }
+    if let Some(outside) = &claim.outside {
+        text.push_str(&format!(" beside uid {} on {}", outside.uid, outside.host));
     }
     text.push_str(&format!(" admit {} wait {}", *admit as u8, claim.wait.resolve()));
     claim.origins.iter().for_each(|origin| text.extend([" by ", origin.rule]));

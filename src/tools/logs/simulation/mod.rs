@@ -17,7 +17,7 @@ pub mod traffic;
 use self::accumulator::Accumulator;
 pub use self::{
     accumulator::See,
-    judge::{Accounts, Judge, Kind, Kinds, Needs, Plan, Remembered, Terms},
+    judge::{Accounts, Beside, Judge, Kind, Kinds, Needs, Plan, Remembered, Terms},
     sweep::{Row, Trial},
     tally::{LONG_WAIT, OfRepository, Outcome, Tally},
     traffic::{Dice, Draw, Launch, Reading, Recording, Traffic},

@@ -12,13 +12,13 @@ use std::{
 };
 
 use super::{
-    Accounts, Accumulator, Draw, Judge, LONG_WAIT, Needs, Outcome, Plan, Remembered, See, Tally, Terms,
-    Traffic,
+    Accounts, Accumulator, Beside, Draw, Judge, LONG_WAIT, Needs, Outcome, Plan, Remembered, See, Tally,
+    Terms, Traffic,
 };
 use crate::{
     acquire::{AcquireContext, AtOnce, Clock, Grant, PlaceInLine, Standing, at_once::at_once},
     judge::terms::{Launch, Location},
-    keeper::{Class, Keepers, WaitingProcess, held::Held, memory},
+    keeper::{Class, Holder, Keepers, WaitingProcess, held::Held, memory, outside::Sample},
     policy::{Hours, Policy},
     sys::Inherited,
     tools::logs::statistics::LaunchOutcome,
@@ -53,7 +53,7 @@ impl Trial<'_> {
 
     fn draw(&self, policy: &Policy, draw: Draw, see: &mut dyn FnMut(usize, Outcome)) -> Tally {
         let people = Remembered::new(self.accounts);
-        let mut judge = Judge::new(policy, &people, self.terms);
+        let mut judge = Judge::new(policy, &people, self.terms, &self.traffic.samples);
         play(&mut judge, self.traffic, policy.hours(), draw, see)
     }
 
@@ -192,6 +192,9 @@ pub struct World<'w, 'p, 's> {
     programs: Programs,
     /// How many slots of each table are counted as used.
     counted: HashMap<usize, u64>,
+    /// The last sample of each repository, from each host and from any.
+    samples: HashMap<(String, Option<String>), Rc<Sample>>,
+    unmeasured: Rc<Sample>,
     waiting: HashMap<i32, Waiting<'p>>,
 }
 
@@ -222,6 +225,8 @@ pub fn play(judge: &mut Judge<'_>, traffic: &Traffic, hours: Hours, draw: Draw, 
         agenda: Agenda::default(),
         programs: Programs::default(),
         counted: HashMap::new(),
+        samples: HashMap::new(),
+        unmeasured: Rc::new(Sample::imagined(Duration::ZERO, Vec::new())),
         waiting: HashMap::new(),
     };
     world.play()
@@ -229,6 +234,7 @@ pub fn play(judge: &mut Judge<'_>, traffic: &Traffic, hours: Hours, draw: Draw, 
 
 impl<'p> World<'_, 'p, '_> {
     fn play(mut self) -> Tally {
+        self.expect_sample(0);
         for launch in 0..self.traffic.launches.len() {
             let arrived = self.traffic.launches[launch].arrived();
             self.pass_until(arrived);
@@ -270,8 +276,27 @@ impl<'p> World<'_, 'p, '_> {
         }
     }
 
+    fn expect_sample(&mut self, number: usize) {
+        if let (Some(next), Ok(number)) = (self.traffic.measured.get(number), u32::try_from(number)) {
+            self.agenda.expect(next.at.max(self.now), Event::Measured(number));
+        }
+    }
+
+    /// From now on another sample counts, so all who wait look again.
+    fn measured(&mut self, number: usize) {
+        let Some(measured) = self.traffic.measured.get(number) else { return };
+        let began = Duration::from_micros(measured.began.saturating_sub(self.begin));
+        let sample = Rc::new(Sample::imagined(began, measured.lines.clone()));
+        for host in [None, Some(measured.host.clone())] {
+            self.samples.insert((measured.repository.clone(), host), Rc::clone(&sample));
+        }
+        self.expect_sample(number + 1);
+        self.serve(self.store.all().into_iter().map(|(_, table)| table).collect());
+    }
+
     fn happen(&mut self, event: Event) {
         match event {
+            Event::Measured(number) => self.measured(number as usize),
             Event::End(program) => self.end(program),
             Event::Free(program) => {
                 let seats = self.programs.end(program);
@@ -320,6 +345,10 @@ impl<'p> World<'_, 'p, '_> {
             on_expired: &|_, _, _| {},
             clock: Clock::at(SystemTime::UNIX_EPOCH + Duration::from_micros(self.now)),
         };
+        for Beside { table, repository, host } in &needs.beside {
+            let sample = self.samples.get(&(repository.clone(), host.clone())).unwrap_or(&self.unmeasured);
+            self.store.table(table).imagine(sample);
+        }
         waiting.place.imagine(self.instant());
         match at_once(&needs.demands, &asker, &mut waiting.place, None) {
             Ok(AtOnce::Granted(grant)) => {
@@ -378,6 +407,12 @@ impl<'p> World<'_, 'p, '_> {
             Held::File(_) | Held::Agent(_) => None,
         };
         let seats: Vec<Seat> = grant.into_held().into_iter().filter_map(seat).collect();
+        for seat in seats.iter().filter(|_| !needs.beside.is_empty()) {
+            let kind = &self.traffic.kinds[self.traffic.launches[waiting.launch].kind as usize];
+            let (uid, host) = (Some(kind.uid), Some(kind.host.clone()));
+            let taken = Some(Duration::from_micros(self.now.saturating_sub(self.begin)));
+            seat.held.describe(Holder { uid, host, taken, ..Holder::unknown(0..=0) });
+        }
         self.count(&seats);
         let (lasts, is_drawn) = self.traffic.lasts(waiting.launch, self.draw);
         if is_drawn {
@@ -528,6 +563,8 @@ pub(super) enum Event {
     End(u32),
     /// What stayed taken after the end of a program is free.
     Free(u32),
+    /// The use outside rungate was measured.
+    Measured(u32),
     /// A launch that waits has to check whether its time is over.
     Look(i32),
 }

@@ -1,11 +1,12 @@
 //! The launches of a log, in order: sixteen bytes for each, so that a year of a large site takes a hundred
 //! megabytes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::{Kind, Kinds, OfRepository, Outcome, Tally};
 use crate::{
-    launch::log::event::Event,
+    keeper::outside::Line,
+    launch::log::event::{Event, Kind as EventKind},
     policy::{Hours, RelevantInputs},
     tools::logs::statistics::{Counts, End, Ends, Joiner, LaunchOutcome, Launched, Run, Sink, joiner},
 };
@@ -111,6 +112,24 @@ pub struct Traffic {
     pub untold: u64,
     /// A repository in which two hosts held one slot at the same time, each in its own lock file.
     pub of_each_host: Option<String>,
+    /// The use outside rungate, in order of time.
+    pub measured: Vec<Measured>,
+    /// For each repository, how many of these are in the log.
+    pub samples: BTreeMap<String, u64>,
+}
+
+/// More lines than these are not kept; samples after them are left out.
+const MOST_LINES: usize = 1_000_000;
+
+/// What a host measured as used outside rungate. It counts until the next sample.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Since when it counts, and when its command began, in microseconds since 1970.
+    pub at: u64,
+    pub began: u64,
+    pub repository: String,
+    pub host: String,
+    pub lines: Vec<Line>,
 }
 
 impl Traffic {
@@ -178,6 +197,8 @@ struct Launches {
     counts: Counts,
     then: Tally,
     vague: HashMap<usize, u64>,
+    measured: Vec<Measured>,
+    lines: usize,
     is_too_long: bool,
 }
 
@@ -203,6 +224,8 @@ impl Recording {
                 counts,
                 then: Tally::default(),
                 vague: HashMap::new(),
+                measured: Vec::new(),
+                lines: 0,
                 is_too_long: false,
                 reading,
             },
@@ -223,8 +246,13 @@ impl Recording {
     pub fn finish_counted(mut self) -> (Option<Traffic>, Counts) {
         let closing = self.joiner.finish(&mut self.launches);
         let is_too_long = self.launches.is_too_long;
-        let Launches { kinds, commands, came: mut launches, durations, mut counts, mut then, vague, .. } =
-            self.launches;
+        let Launches { kinds, commands, came: mut launches, durations, mut counts, .. } = self.launches;
+        let Launches { mut then, vague, mut measured, .. } = self.launches;
+        measured.sort_by_key(|measured| measured.at);
+        let mut samples: BTreeMap<String, u64> = BTreeMap::new();
+        for of in &measured {
+            *samples.entry(of.repository.clone()).or_default() += 1;
+        }
         counts.close(closing);
         let vague = in_order(&mut launches, vague);
         for (name, of) in counts.repositories.iter() {
@@ -250,6 +278,8 @@ impl Recording {
             end: counts.closing.span.map_or(0, |(_, end)| end),
             untold: counts.untold,
             of_each_host: counts.closing.of_each_host.clone(),
+            measured,
+            samples,
         };
         (Some(traffic).filter(|_| !is_too_long), counts)
     }
@@ -309,6 +339,14 @@ impl Sink for Launches {
 
     fn noted(&mut self, event: &Event, at: u64) {
         self.counts.noted(event, at);
+        let (Some(lines), Some(name)) = (&event.outside, event.repositories.first()) else { return };
+        // An empty sample takes memory too.
+        self.lines = self.lines.saturating_add(lines.len() + 1);
+        if event.event == EventKind::Measured && self.lines <= MOST_LINES && !self.is_too_long {
+            let (repository, host, lines) = (name.clone(), event.host.clone(), lines.clone());
+            let began = at.saturating_sub(event.duration().map_or(0, |took| took.as_micros() as u64));
+            self.measured.push(Measured { at, began, repository, host, lines });
+        }
     }
 }
 

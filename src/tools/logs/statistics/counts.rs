@@ -337,7 +337,8 @@ impl Sink for Counts {
             | Kind::Refused
             | Kind::Waited
             | Kind::Ended
-            | Kind::TooSoon => {}
+            | Kind::TooSoon
+            | Kind::Measured => {}
         }
     }
 }

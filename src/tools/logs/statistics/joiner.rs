@@ -326,7 +326,7 @@ impl Joiner {
                 }
                 sink.noted(event, now);
             }
-            Kind::WouldRefuse => sink.noted(event, now),
+            Kind::WouldRefuse | Kind::Measured => sink.noted(event, now),
         }
     }
 
