@@ -58,6 +58,7 @@ over_the_agent! {
             a_group_that_has_a_seat_outside_needs_no_room,
             a_waiting_launch_starts_with_the_sample_that_leaves_room,
             a_sample_that_cannot_be_believed_refuses,
+            what_must_be_freed_counts_use_outside,
         }
         several_repositories {
             lock_files_that_are_not_there_yet_are_not_one_table,

@@ -143,7 +143,8 @@ pub fn since_boot_of_host() -> Option<Duration> {
 fn ahead_of_host() -> Option<(i64, u64)> {
     let Some(offsets) = read("/proc/self/timens_offsets") else { return Some((0, 0)) };
     // The offsets are those of the children's namespace, which may be another one until the next exec.
-    if fs::read_link("/proc/self/ns/time").ok()? != fs::read_link("/proc/self/ns/time_for_children").ok()? {
+    let namespace = |path| fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    if namespace("/proc/self/ns/time")? != namespace("/proc/self/ns/time_for_children")? {
         return None;
     }
     boot_offset(&offsets)

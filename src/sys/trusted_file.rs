@@ -7,7 +7,7 @@ use std::{
     collections::VecDeque,
     ffi::{OsStr, OsString},
     fs::File,
-    io::{self, ErrorKind, Read},
+    io::{self, Read},
     mem::MaybeUninit,
     os::{
         fd::{AsFd, OwnedFd},
@@ -31,7 +31,10 @@ use nix::{
     sys::stat::{FileStat, Mode, fstat, fstatat},
     unistd::{UnlinkatFlags, unlinkat},
 };
-use rustix::fs::{Dir, RawDir};
+use rustix::{
+    buffer::spare_capacity,
+    fs::{Dir, RawDir},
+};
 
 /// A checked file that was not read yet.
 #[derive(Debug)]
@@ -99,14 +102,14 @@ impl TrustedFile {
     /// complete. Otherwise reading continues to the end.
     fn read_all(&mut self) -> io::Result<Vec<u8>> {
         let length = usize::try_from(self.status.st_size).unwrap_or(0).min(1 << 20);
-        let mut content = vec![0; length + 1];
+        // Not filled with zeros first: a sample of use outside may be long.
+        let mut content = Vec::with_capacity(length + 1);
         let read = loop {
-            match self.file.read(&mut content) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            match rustix::io::read(&self.file, spare_capacity(&mut content)) {
+                Err(rustix::io::Errno::INTR) => {}
                 read => break read?,
             }
         };
-        content.truncate(read);
         if i64::try_from(read) != Ok(self.status.st_size) {
             let rest = ((LONGEST << 20) + 1).saturating_sub(read as u64);
             self.file.by_ref().take(rest).read_to_end(&mut content)?;

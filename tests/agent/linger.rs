@@ -130,3 +130,42 @@ fn no_program_is_ended_whose_slot_would_stay() {
     running.close_stdin();
     running.end();
 }
+
+/// Whoever wants to end a program that has ended is told until when its slot stays; and lists show that.
+#[test]
+fn what_lingers_is_called_so() {
+    needs_root!();
+    let (site, _agent) = seats(1, "linger = \"1h\"");
+    ends(matlab(&site, "games").spawn());
+    let said = "rungate: seats: PID [..] (matlab (ended)) cannot be ended: the slot lingers until [..] (linger)\n\
+                A launch with the same values can have it before. For shorter times: linger of seats in the policy\n";
+    eventually("it lingers", || {
+        let listed = crate::support::listing(&site.test());
+        listed[0]["holders"][0]["lingers_until"].is_string().then_some(())
+    });
+    site.test().args(["end", "--yes", "seats", "slot:1"]).stderr(said).status(71);
+    site.test().args(["end", "--yes", "seats"]).stderr(said).status(0);
+    site.test().args(["list"]).stdout("seats: 1 of 1 used, 1 lingering\n...\n").status(0);
+    let status = site.test().args(["status"]).outcome().stdout;
+    assert!(status.contains("1 lingering"), "{status}");
+}
+
+/// A launch that executes another one is one process with one slot, and has one row.
+#[test]
+fn a_chain_of_launches_is_one_row() {
+    needs_root!();
+    let (site, _agent) = seats(1, "shared_by = \"user\"");
+    site.script("other", "#!/bin/sh\nexec rungate run -- matlab\n");
+    let chain = site.test().user("games").args(["run", "--", "other"]).spawn();
+    eventually("both have it", || (held(&site) == [(1, chain.pid().into())]).then_some(()));
+    let listed = crate::support::listing(&site.test());
+    let holder = &listed[0]["holders"][0];
+    assert_eq!(
+        (&holder["command"], &holder["shared_with"]),
+        (&"matlab".into(), &serde_json::json!([])),
+        "{listed:#?}"
+    );
+    let _window = matlab(&site, "games").spawn();
+    let listed = crate::support::listing(&site.test());
+    assert_eq!(listed[0]["holders"][0]["shared_with"].as_array().map(Vec::len), Some(1), "{listed:#?}");
+}

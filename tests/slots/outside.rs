@@ -176,7 +176,8 @@ pub(crate) fn a_group_that_has_a_seat_outside_needs_no_room() {
 pub(crate) fn a_waiting_launch_starts_with_the_sample_that_leaves_room() {
     needs_root!();
     let site = site(&policy(""));
-    used(&site, &BOB_ELSEWHERE.replace('}', ",\"amount\":3}"));
+    used(&site, &BOB_ELSEWHERE.replace('}', ",\"amount\":2}"));
+    let holder = start(&site, "bob");
     let waits = |site: &Site| site.test().user("ann").args(["run", "-w", "10m", "--", "tool"]).background();
     let is_waiting = |site: &Site| {
         eventually("it waits", || (site.line("seats.lock").len() == 1).then_some(()));
@@ -185,7 +186,9 @@ pub(crate) fn a_waiting_launch_starts_with_the_sample_that_leaves_room() {
     is_waiting(&site);
     let good = fs::read_to_string(sample(&site)).expect("a sample");
     fs::write(sample(&site), good.replace("\"boot\":\"", "\"boot\":\"x")).expect("a sample");
-    // It looks several times.
+    // The slot that is free makes it look, and it looks several times.
+    holder.kill();
+    eventually("the slot is free", || site.held_numbers("seats.lock").is_empty().then_some(()));
     let sleeps = || sleeps_of(waiting.pid());
     let before = sleeps();
     eventually("the waiter has looked", || (is_over_the_agent() || sleeps() > before + 5).then_some(()));
@@ -303,4 +306,24 @@ fn sleeps_of(pid: i32) -> u64 {
 
 fn toml_text(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A refusal tells how many slots must be freed with those that are used outside, too.
+#[test]
+pub(crate) fn what_must_be_freed_counts_use_outside() {
+    needs_root!();
+    let pair = "[[rule]]\n    commands = [\"pair\"]\n    acquire = [{ repository = \"seats\", slots = 2 }]\n";
+    let site = site(&(policy("") + pair));
+    site.program("pair");
+    used(&site, &BOB_ELSEWHERE.replace('}', ",\"amount\":2}"));
+    let _first = start(&site, "ann");
+    let outcome = site.test().user("bob").args(["run", "--", "pair"]).outcome();
+    let expected = "  seats  1 of 3 used, 2 in use outside rungate, 2 more wanted\n";
+    assert!(outcome.stderr.contains(expected), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("\n      2 slots must be freed before it can start\n"),
+        "{}",
+        outcome.stderr
+    );
+    assert_eq!(outcome.ending, Ending::Status(75));
 }

@@ -436,3 +436,17 @@ fn it_needs_a_terminal() {
     terminal.command(&format!("clear; {rungate} status --watch nothing"));
     terminal.shows("the policy has no repository \"nothing\"");
 }
+
+/// What is in use outside rungate is in the line above the holders, as in `status`.
+#[test]
+fn use_outside_is_seen() {
+    needs_tmux!();
+    let site = Site::with_policy(
+        "[repository.seats]\nlimit = 3\n[repository.seats.outside]\n\
+         command = [\"/bin/echo\", '{\"user\":\"bob\",\"host\":\"lab1\",\"amount\":2}']\n\
+         [[rule]]\nacquire = [\"seats\"]\n",
+    );
+    site.test().args(["measure"]).status(0);
+    let terminal = watch(&site, (80, 24));
+    terminal.shows("seats: 0 of 3 used, 2 in use outside rungate");
+}

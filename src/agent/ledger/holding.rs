@@ -50,10 +50,11 @@ impl Lingering {
         let lingers = |name: &str| saved.tables.iter().find(|of| of.table == name)?.linger;
         let longest = saved.tables.iter().filter_map(|of| of.linger).max()?;
         let ended = saved.lingers_until?.saturating_sub(longest);
+        let now = process::since_boot()?;
         let until = |held: memory::Held| {
-            held.linger();
-            let linger = lingers(held.table().name()).unwrap_or_default();
-            (held, ended.saturating_add(linger))
+            let until = ended.saturating_add(lingers(held.table().name()).unwrap_or_default());
+            held.linger(SystemTime::now().checked_add(until.saturating_sub(now)));
+            (held, until)
         };
         let held = held.into_iter().map(until).collect();
         Some(Self { saved, held })

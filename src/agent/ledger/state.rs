@@ -430,6 +430,7 @@ impl SavedHolding {
             hold: Some(self.hold),
             command: Some(self.command.clone()),
             rule: Some(rule.to_owned()),
+            lingers_until: None,
             others: Vec::new(),
         }
     }

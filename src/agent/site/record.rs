@@ -90,6 +90,7 @@ impl SlotRecord {
             hold: Some(self.hold),
             command: Some(format!("{}{}", self.command, if self.has_ended { " (ended)" } else { "" })),
             rule: Some(self.rule.clone()),
+            lingers_until: None,
             others: Vec::new(),
         }
     }

@@ -355,6 +355,8 @@ wire! {
         command: String,
         /// The rule that asked for them.
         rule: String,
+        /// Until when they stay taken, if its program has ended.
+        lingers_until: Option<SystemTime>,
     }
 }
 

@@ -78,7 +78,7 @@ fn runs(spans: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
 }
 
 pub(super) fn described(holder: keeper::Holder) -> Option<Holder> {
-    let keeper::Holder { slots, pid, keeper: _, uid, host, since, taken, hold, command, rule, others: _ } =
+    let keeper::Holder { slots, pid, uid, host, since, taken, hold, command, rule, lingers_until, .. } =
         holder;
     Some(Holder {
         slots,
@@ -90,16 +90,17 @@ pub(super) fn described(holder: keeper::Holder) -> Option<Holder> {
         hold: hold?,
         command: command?,
         rule: rule?,
+        lingers_until,
     })
 }
 
 pub(super) fn shown(holder: &Holder) -> keeper::Holder {
-    let Holder { slots, pid, uid, host, since, taken, hold, command, rule } = holder.clone();
+    let Holder { slots, pid, uid, host, since, taken, hold, command, rule, lingers_until } = holder.clone();
     keeper::Holder {
         slots,
         pid: Some(pid),
-        // A process of another host has its number there.
-        keeper: is_this_host(&host).then_some(pid),
+        // A process of another host has its number there, and one that has ended keeps nothing.
+        keeper: (lingers_until.is_none() && is_this_host(&host)).then_some(pid),
         uid: Some(uid),
         host: Some(host),
         since: Some(since),
@@ -107,6 +108,7 @@ pub(super) fn shown(holder: &Holder) -> keeper::Holder {
         hold: Some(hold),
         command: Some(command),
         rule: Some(rule),
+        lingers_until,
         others: Vec::new(),
     }
 }

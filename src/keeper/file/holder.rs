@@ -48,6 +48,8 @@ pub struct Holder {
     pub command: Option<String>,
     /// The rule that asked for the slot.
     pub rule: Option<String>,
+    /// Until when the slot stays taken, if its program has ended.
+    pub lingers_until: Option<SystemTime>,
     /// The others that share the slot with it, if they were looked for.
     pub others: Vec<Holder>,
 }
@@ -57,8 +59,8 @@ impl Holder {
     pub fn unknown(slots: RangeInclusive<u64>) -> Self {
         let (pid, keeper, uid, host) = (None, None, None, None);
         let (since, taken, hold, command, rule) = (None, None, None, None, None);
-        let slots = slots.into_inner();
-        Self { slots, pid, keeper, uid, host, since, taken, hold, command, rule, others: Vec::new() }
+        let (slots, lingers_until, others) = (slots.into_inner(), None, Vec::new());
+        Self { slots, pid, keeper, uid, host, since, taken, hold, command, rule, lingers_until, others }
     }
 
     /// The one that wrote a record, and keeps its slots itself.
@@ -74,13 +76,15 @@ impl Holder {
             hold: Some(record.hold),
             command: Some(record.command),
             rule: Some(record.rule),
+            lingers_until: None,
             others: Vec::new(),
         }
     }
 
     /// Its host, if its process cannot be seen here: a process id means nothing on another host.
     pub fn elsewhere(&self) -> Option<&str> {
-        self.host.as_deref().filter(|_| self.pid.is_some() && self.keeper.is_none())
+        let is_elsewhere = self.pid.is_some() && self.keeper.is_none() && self.lingers_until.is_none();
+        self.host.as_deref().filter(|_| is_elsewhere)
     }
 
     /// Its process for people: `9001`, or `9001@lab2` on another host.
@@ -267,6 +271,7 @@ pub(super) fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Recor
         hold: None,
         command: process.map(|process| process.name),
         rule: None,
+        lingers_until: None,
         others: Vec::new(),
     }
 }

@@ -110,13 +110,13 @@ impl State {
         }
     }
 
-    fn linger(&mut self, slot: u64, member: u64) {
+    fn linger(&mut self, slot: u64, member: u64, lingers_until: Option<SystemTime>) {
         let Some(grouped) = self.groups.get_mut(&slot) else { return };
         grouped.lingering.insert(member);
         if let Some(holder) = grouped.members.get_mut(&member) {
             let ended = |holder: &Rc<Holder>| {
                 let command = holder.command.as_ref().map(|command| format!("{command} (ended)"));
-                Rc::new(Holder { command, keeper: None, ..Holder::clone(holder) })
+                Rc::new(Holder { command, keeper: None, lingers_until, ..Holder::clone(holder) })
             };
             *holder = holder.as_ref().map(ended);
         }
@@ -269,9 +269,18 @@ impl Table {
         let state = self.state.borrow();
         let of = |Span { slots, .. }: &Span| match state.held.get(slots.start()) {
             Some(Some(holder)) => {
+                let mut all: Vec<&Rc<Holder>> = vec![holder];
+                for other in state.others_at(*slots.start()) {
+                    // A launch that executes another one is a member for each, and one process.
+                    match all.iter_mut().find(|known| known.pid.is_some() && known.pid == other.pid) {
+                        Some(same) => *same = other,
+                        None => all.push(other),
+                    }
+                }
                 let slots = slots.clone().into_inner();
-                let others = state.others_at(slots.0).map(|other| Holder { slots, ..Holder::clone(other) });
-                Holder { slots, others: others.collect(), ..Holder::clone(holder) }
+                let mut all = all.into_iter().map(|holder| Holder { slots, ..Holder::clone(holder) });
+                let first = all.next().unwrap_or_else(|| Holder::unknown(slots.0..=slots.1));
+                Holder { others: all.collect(), ..first }
             }
             _ => Holder::unknown(slots.clone()),
         };
@@ -386,10 +395,10 @@ impl Table {
     }
 
     /// The slots of a member stay taken, although its program has ended.
-    pub(super) fn lingers(&self, slots: &[u64], member: u64) {
+    pub(super) fn lingers(&self, slots: &[u64], member: u64, until: Option<SystemTime>) {
         let mut state = self.state.borrow_mut();
         for slot in slots {
-            state.linger(*slot, member);
+            state.linger(*slot, member, until);
         }
     }
 
@@ -785,10 +794,10 @@ impl Held {
         &self.table
     }
 
-    /// They stay taken although the program has ended.
-    pub fn linger(&self) {
+    /// They stay taken until this time, although the program has ended.
+    pub fn linger(&self, until: Option<SystemTime>) {
         if let Some((member, _)) = &self.member {
-            self.table.lingers(&self.slots, *member);
+            self.table.lingers(&self.slots, *member, until);
         }
     }
 

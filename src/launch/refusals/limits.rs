@@ -433,7 +433,8 @@ pub(super) fn to_free(claim: &Claim<'_>, full: &Full) -> [u64; 2] {
     let open: u64 = zones.iter().map(|zone| zone.end() + 1 - zone.start()).sum();
     let spans = full.occupancy().map_or(&[][..], Occupancy::spans);
     let held: u64 = spans.iter().map(|span| within(zones, &span.slots)).sum();
-    [(full.used() + wanted).saturating_sub(limit), (held + wanted).saturating_sub(open)]
+    let beside = full.outside + wanted;
+    [(full.used() + beside).saturating_sub(limit), (held + beside).saturating_sub(open)]
 }
 
 /// How many of these slots are in the zones.

@@ -24,7 +24,7 @@ use crate::{
     },
     policy::Policy,
     sys::{NameCache, accounts, process},
-    text::{Error, ExitStatus, age, print, stream, table::Table, visible, word},
+    text::{Clock, Error, ExitStatus, age, print, stream, table::Table, visible, word},
     tools::{
         policy::question,
         shared::{ListedFile, RepositoryFiles, repositories, unseen_ends},
@@ -146,6 +146,11 @@ impl End<'_> {
             }
         }
         let rows = self.wanted(&repository, rows)?;
+        let (lingering, rows): (Vec<Row<'_>>, Vec<Row<'_>>) =
+            rows.into_iter().partition(|row| row.holder.lingers_until.is_some());
+        for row in &lingering {
+            self.tell_lingering(row);
+        }
         let mut all = Vec::new();
         for file in &repository.files {
             let of_file = rows.iter().filter(|row| std::ptr::eq(row.file, file));
@@ -159,7 +164,7 @@ impl End<'_> {
         }
         let count = all.iter().map(|of| of.holders.len()).sum::<usize>();
         if count == 0 {
-            if self.status as u8 == ExitStatus::Success as u8 {
+            if self.status as u8 == ExitStatus::Success as u8 && lingering.is_empty() {
                 stream::complain(&format!("rungate: {title}: {}", self.nobody()));
             }
             return Ok(());
@@ -174,6 +179,24 @@ impl End<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The program has ended, and its slot stays taken for some time.
+    fn tell_lingering(&mut self, Row { file, holder }: &Row<'_>) {
+        let clock = Clock::now();
+        let all = std::iter::once(holder).chain(&holder.others);
+        let until = all.filter_map(|holder| holder.lingers_until).max();
+        let until = until.map_or_else(|| "later".to_owned(), |until| clock.short(until));
+        let name = visible(&file.name);
+        stream::complain(&format!(
+            "rungate: {}: {} cannot be ended: the slot lingers until {until} (linger)\n\
+             A launch with the same values can have it before. For shorter times: linger of {name} in the policy",
+            visible(file.title()),
+            shown(holder),
+        ));
+        if !self.arguments.holders.is_empty() {
+            self.status = ExitStatus::System;
+        }
     }
 
     fn repository(&self, name: &OsString) -> Result<RepositoryFiles, Error> {

@@ -140,6 +140,7 @@ impl View {
         }
         let kept = [
             file.outside_note(),
+            ListedFile::linger_note(survey),
             file.kept_note(survey),
             file.free(survey, self.generation).and_then(Free::note),
         ];
@@ -253,6 +254,7 @@ impl View {
                     "command": holder.command,
                     "rule": holder.rule,
                     "unreadable_key": key_of(holder),
+                    "lingers_until": holder.lingers_until.and_then(Clock::stamp),
                     "shared_with": holder.others.iter().map(|other| other.pid).collect::<Vec<_>>(),
                 })
             })

@@ -198,7 +198,8 @@ fn note(file: &ListedFile, survey: &TableSnapshot, free: Option<Free>, clock: &C
     let use_of_it = note_of_use(file, survey, clock);
     let for_queue = free.and_then(Free::note).unwrap_or_default();
     let outside = file.outside_note().unwrap_or_default();
-    let notes = [use_of_it, outside, for_queue, file.limit_note().unwrap_or_default()];
+    let lingering = ListedFile::linger_note(survey).unwrap_or_default();
+    let notes = [use_of_it, outside, lingering, for_queue, file.limit_note().unwrap_or_default()];
     notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join(", ")
 }
 

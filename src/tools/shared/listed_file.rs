@@ -204,11 +204,23 @@ impl ListedFile {
 
     /// The same for people: `2 in use outside rungate`, or why that is not known.
     pub(crate) fn outside_note(&self) -> Option<String> {
-        match self.outside()? {
+        Self::note_of(self.outside().as_ref())
+    }
+
+    /// The same for what was found.
+    pub(crate) fn note_of(outside: Option<&Result<UseOutside, NoSample>>) -> Option<String> {
+        match outside? {
             Ok(UseOutside { slots: 0, .. }) => None,
             Ok(UseOutside { slots, .. }) => Some(format!("{slots} in use outside rungate")),
             Err(unknown) => Some(unknown.to_string()),
         }
+    }
+
+    /// How many slots stay taken although their programs have ended: `2 lingering`.
+    pub(crate) fn linger_note(survey: &TableSnapshot) -> Option<String> {
+        let lingering = survey.holders.iter().filter(|holder| holder.lingers_until.is_some());
+        let slots: u64 = lingering.map(|holder| holder.slots.1 - holder.slots.0 + 1).sum();
+        (slots > 0).then(|| format!("{slots} lingering"))
     }
 
     /// Whether launches are refused while use outside is unknown.

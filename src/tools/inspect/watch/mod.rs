@@ -279,6 +279,9 @@ fn draw_heading(frame: &mut Frame, area: Rect, entry: &Entry, glyphs: Glyphs) ->
         }
         (None, None) => format!(": {} used", entry.used),
     };
+    for note in &entry.beside {
+        text += &format!(", {note}");
+    }
     if !entry.waiting.is_empty() {
         text += &format!(", {} waiting", entry.queue.show(entry.waiting.len()));
     }

@@ -131,7 +131,11 @@ impl Observer {
         });
         let free = file.free(survey, self.generation);
         let notes = [file.kept_note(survey), free.and_then(Free::note)];
+        let outside = file.outside();
+        let beside = [ListedFile::note_of(outside.as_ref()), ListedFile::linger_note(survey)];
         Entry {
+            outside: outside.and_then(Result::ok).map_or(0, |outside| outside.slots),
+            beside: beside.into_iter().flatten().collect(),
             kept: file.kept_idle(survey) + free.map_or(0, |free| free.for_queue),
             kept_note: notes.into_iter().flatten().reduce(|one, other| format!("{one}, {other}")),
             used: survey.used,
@@ -213,6 +217,10 @@ pub(super) struct Entry {
     pub(super) kept: u64,
     /// The same, with the users that they are for.
     pub(super) kept_note: Option<String>,
+    /// How many slots are in use outside rungate.
+    pub(super) outside: u64,
+    /// The same for people, and how many slots linger.
+    pub(super) beside: Vec<String>,
     /// Why it could not be checked.
     pub(super) error: Option<String>,
     pub(super) used: u64,

@@ -333,7 +333,7 @@ impl Column {
         match self {
             Self::Title => left(&entry.title, width),
             Self::Bar => match entry.limit {
-                Some(limit) => Cell::from(glyphs.bar(width, entry.used, entry.kept, limit)),
+                Some(limit) => Cell::from(glyphs.bar(width, entry.used, entry.kept + entry.outside, limit)),
                 None => Cell::default(),
             },
             Self::Used => right(&entry.used.to_string(), width),

@@ -434,7 +434,7 @@ impl<'p> World<'_, 'p, '_> {
             seat.held.table().ended(moment);
             match seat.linger.filter(|_| seat.held.group().is_some()) {
                 Some(linger) => {
-                    seat.held.linger();
+                    seat.held.linger(None);
                     let over = self.now.saturating_add(u64::try_from(linger.as_micros()).unwrap_or(u64::MAX));
                     let program = self.programs.start(vec![seat]);
                     self.agenda.expect(over, Event::Free(program));
