@@ -328,8 +328,8 @@ fn of_repository(repository: &super::Repository) -> RelevantInputs {
         .reservations()
         .iter()
         .map(|reservation| RelevantInputs { hosts: reservation.is_by_host(), ..RelevantInputs::default() });
-    // If slots have names, a host may have some of them out of order. Who takes over a lingering slot, and whose
-    // use outside it is, depends on the host.
+    // If slots have names, a host may have some of them out of order. Who takes over a lingering slot, and
+    // whose use outside it is, depends on the host.
     let hosts = repository.names.most().is_some()
         || repository.sharing.linger().is_some()
         || repository.outside.is_some();

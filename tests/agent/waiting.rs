@@ -132,6 +132,7 @@ fn what_was_given_for_an_earlier_question_starts_nothing() {
         hold: Hold::Process,
         command: "matlab".to_owned(),
         rule: "seats".to_owned(),
+        lingers_until: None,
     };
     let (table, fate) = ("seats".to_owned(), EvictionOutcome::HadLeft);
     let expired = Expired { table, holder, slots: 1, by: None, is_elsewhere: false, fate };
