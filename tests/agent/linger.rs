@@ -25,7 +25,10 @@ fn a_slot_stays_taken_for_its_user() {
     }
     let _backup = matlab(&site, "backup").spawn();
     matlab(&site, "nobody").stderr(REFUSED).status(75);
-    site.test().args(["list"]).stdout("seats: 2 of 2 used\n...\n[..]matlab (ended)[..]\n...\n").status(0);
+    site.test()
+        .args(["list"])
+        .stdout("seats: 2 of 2 used, 1 lingering\n...\n[..]matlab (ended)[..]\n...\n")
+        .status(0);
     // Without shared_by a slot is for one program at a time.
     let again = matlab(&site, "games").spawn();
     matlab(&site, "games").stderr(REFUSED).status(75);
@@ -116,7 +119,7 @@ fn each_repository_has_its_own_time() {
     let _agent = site.agent();
     let mut waits = viewer();
     assert!(waits.answers(), "it got the slot");
-    site.test().args(["list", "long"]).stdout("long: 1 of 1 used\n...\n").status(0);
+    site.test().args(["list", "long"]).stdout("long: 1 of 1 used, 1 lingering\n...\n").status(0);
 }
 
 /// The end of an overdue program would make no room, so no launch ends it; `rungate end --overdue` does.
@@ -155,7 +158,7 @@ fn what_lingers_is_called_so() {
 fn a_chain_of_launches_is_one_row() {
     needs_root!();
     let (site, _agent) = seats(1, "shared_by = \"user\"");
-    site.script("other", "#!/bin/sh\nexec rungate run -- matlab\n");
+    site.script("other", &format!("#!/bin/sh\nexec {} run -- matlab\n", site.rungate().display()));
     let chain = site.test().user("games").args(["run", "--", "other"]).spawn();
     eventually("both have it", || (held(&site) == [(1, chain.pid().into())]).then_some(()));
     let listed = crate::support::listing(&site.test());

@@ -171,6 +171,7 @@ fn every_key_is_in_the_manual() {
         "pid",
         "repositories",
         "rules",
+        "joined",
         "status",
         "cut",
         "decided",

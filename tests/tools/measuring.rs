@@ -222,7 +222,8 @@ fn a_sample_that_differs_is_logged() {
         site.write("work/log.jsonl", "");
         site.write("work/used", "{\"user\":\"bob\",\"host\":\"lab1\",\"amount\":2}\n");
         let _service = site.test().args(["measure", "--every"]).background();
-        let begun = || fs::read_to_string("/run/rungate-outside/seats.jsonl").unwrap_or_default();
+        let begun =
+            || fs::read_to_string(site.path("system-run/rungate-outside/seats.jsonl")).unwrap_or_default();
         let mut last = String::new();
         for _ in 0..3 {
             last = eventually("it measures again", || Some(begun()).filter(|now| *now != last));

@@ -491,9 +491,12 @@ fn use_outside_takes_room_as_it_was_measured() {
     let log =
         short_log(&[(1, 4001, Some(1)), (6, 4001, Some(1)), (11, 4001, Some(1))], &(full.clone() + &none));
     assert_eq!(played(&site, &log, &policy), (1, 0, 0.0));
-    // One is held by ann and one used by bob; at 31 her own is in the sample too, and takes no second one.
+    // One is held by ann and one used by bob. Hers counts once until she ends, and until the next sample after.
     let both = measured(30, &format!("{ann},{}", bob(1)));
-    let log = short_log(&[(20, 4001, Some(20)), (31, 4002, Some(1)), (45, 4002, Some(1))], &both);
+    let log = short_log(
+        &[(20, 4001, Some(20)), (31, 4002, Some(1)), (45, 4002, Some(1))],
+        &(both + &measured(41, &bob(1))),
+    );
     assert_eq!(played(&site, &log, &policy), (1, 0, 0.0));
     let log = short_log(&[(20, 4001, Some(20)), (31, 4002, Some(1))], &measured(30, ann));
     assert_eq!(played(&site, &log, &policy), (0, 0, 0.0));

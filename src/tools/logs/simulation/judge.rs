@@ -215,8 +215,8 @@ impl<'p> Judge<'p> {
 
     fn beside(&self, claim: &Claim<'_>, kind: &Kind) -> Option<Beside> {
         let Location::Memory(table) = &claim.location else { return None };
-        let repositories = self.policy.repositories().iter();
-        let known = repositories.filter(|known| known.shown_name() == claim.repository).next()?;
+        let mut repositories = self.policy.repositories().iter();
+        let known = repositories.find(|known| known.shown_name() == claim.repository)?;
         let is_of_host = known.outside.as_ref()?.of == Of::Host;
         let (table, repository) = (table.clone(), claim.repository.clone().into_owned());
         Some(Beside { table, repository, host: is_of_host.then(|| kind.host.clone()) })
@@ -248,7 +248,7 @@ impl<'p> Judge<'p> {
             }
             let (location, wait) = (Location::Memory(name), claim.wait.with(wait));
             let outside = claim.outside.filter(|_| self.measured.contains_key(&*claim.repository));
-            Claim { location, amount, wait, outside, ..claim }
+            Claim { location, amount, outside, wait, ..claim }
         });
         for claim in demand.claims() {
             let Location::Memory(name) = &claim.location else { continue };

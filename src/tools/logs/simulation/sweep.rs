@@ -446,7 +446,9 @@ impl<'p> World<'_, 'p, '_> {
     }
 
     fn give_back(&mut self, mut seats: Vec<Seat>) {
-        seats.iter_mut().for_each(|seat| seat.held.release());
+        for seat in &mut seats {
+            seat.held.release();
+        }
         self.count(&seats);
         self.serve(seats.iter().map(|seat| seat.held.table().clone()).collect());
     }

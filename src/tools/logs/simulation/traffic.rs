@@ -344,7 +344,8 @@ impl Sink for Launches {
         self.lines = self.lines.saturating_add(lines.len() + 1);
         if event.event == EventKind::Measured && self.lines <= MOST_LINES && !self.is_too_long {
             let (repository, host, lines) = (name.clone(), event.host.clone(), lines.clone());
-            let began = at.saturating_sub(event.duration().map_or(0, |took| took.as_micros() as u64));
+            let took = event.duration().map_or(0, |took| u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+            let began = at.saturating_sub(took);
             self.measured.push(Measured { at, began, repository, host, lines });
         }
     }

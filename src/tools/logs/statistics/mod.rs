@@ -7,6 +7,7 @@
 pub mod counts;
 pub mod distribution;
 pub mod joiner;
+mod tables;
 pub mod usage;
 
 pub(crate) use self::counts::without_member;
