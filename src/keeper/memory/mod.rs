@@ -13,7 +13,10 @@ use std::{
 
 use crate::sys::process;
 
-pub use self::table::{Held, Place, Table, chosen, overdue};
+pub use self::{
+    queue::Place,
+    table::{Held, Table, chosen, overdue},
+};
 
 /// All tables, by name. Clones share the same tables.
 #[derive(Clone, Debug, Default)]

@@ -1,9 +1,21 @@
 //! The queue of a table in memory.
 
-use super::Table;
-use crate::keeper::{Class, Number, Waiter};
+use super::{Table, table::Life};
+use crate::keeper::{Class, Number, Waiter, WaitingProcess};
 
 impl Table {
+    /// Takes a place until the answer is dropped; none if another launch has that number.
+    pub fn take_place(&self, number: Number) -> Option<Place> {
+        let mut state = self.state().borrow_mut();
+        if state.places.contains_key(&number) {
+            return None;
+        }
+        state.places.insert(number, Life::default());
+        drop(state);
+        self.has_had(number);
+        Some(Place::of(self, number))
+    }
+
     /// The class of the waiter with this number.
     pub fn classes_of(&self, number: Number) -> Vec<Class> {
         let state = self.state().borrow();
@@ -107,6 +119,106 @@ impl Table {
     /// How many wait and are not named.
     pub fn unlisted(&self) -> (u64, u64) {
         self.state().borrow().unlisted
+    }
+}
+
+// A place in the queue of a table in memory, kept until dropped.
+
+#[must_use = "the place is given up when this is dropped"]
+#[derive(Debug)]
+pub struct Place {
+    table: Table,
+    number: Number,
+    classes: Vec<Class>,
+    /// How many slots are wanted, and by whom.
+    wants: Option<u64>,
+    process: WaitingProcess,
+    /// Whether its launch is known not to respond, so that no further check is needed.
+    is_away: bool,
+}
+
+impl Place {
+    pub(super) fn of(table: &Table, number: Number) -> Self {
+        let (classes, wants, process) = (Vec::new(), None, WaitingProcess::default());
+        Self { table: table.clone(), number, classes, wants, process, is_away: false }
+    }
+
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// Waits in these classes, and in no other.
+    pub fn stand(&mut self, classes: &[Class]) {
+        let mut state = self.table.state().borrow_mut();
+        for class in &self.classes {
+            state.leave_line(self.number, *class);
+        }
+        for class in classes {
+            let Self { number, wants, is_away, .. } = *self;
+            let process = self.process.clone();
+            state.join_line(Waiter { number, class: *class, wants, is_away, process });
+        }
+        self.classes = classes.to_vec();
+    }
+
+    fn stand_as_before(&mut self) {
+        let classes = self.classes.clone();
+        self.stand(&classes);
+    }
+
+    /// Sets the connection that serves its launch.
+    pub fn serve_in(&self, session: u64) {
+        if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
+            life.session = Some(session);
+        }
+    }
+
+    /// Sets how many slots are wanted.
+    pub fn wants(&mut self, slots: u64) {
+        if self.wants != Some(slots) {
+            self.wants = Some(slots);
+            self.stand_as_before();
+        }
+    }
+
+    /// How many slots are wanted, if known.
+    pub fn wanted(&self) -> Option<u64> {
+        self.wants
+    }
+
+    /// Sets the waiting process.
+    pub fn belongs_to(&mut self, process: &WaitingProcess) {
+        if self.process != *process {
+            self.process = process.clone();
+            self.stand_as_before();
+        }
+    }
+
+    /// Beats no more.
+    pub fn fall_silent(&self) {
+        if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
+            life.is_silent = true;
+        }
+    }
+
+    /// Sets whether its launch responds.
+    pub fn set_away(&mut self, is_away: bool) {
+        if self.is_away != is_away {
+            self.is_away = is_away;
+            self.stand_as_before();
+        }
+    }
+
+    /// The classes in which it waits.
+    pub fn classes(&self) -> &[Class] {
+        &self.classes
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.stand(&[]);
+        self.table.state().borrow_mut().places.remove(&self.number);
     }
 }
 
