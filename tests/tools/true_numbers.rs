@@ -557,5 +557,5 @@ fn a_slot_that_several_have_is_in_use_once() {
     assert_eq!(slot_seconds(&more, 2), (13.0, 13.0));
     // A group that only the start of another one shows to have left.
     let unseen = [first, joins(1, 2), event(8, "started", 3, one), ends(10, 3, 2)].concat();
-    assert_eq!(slot_seconds(&unseen, 1).1, 10.0);
+    assert!((slot_seconds(&unseen, 1).1 - 10.0).abs() < 0.5);
 }
