@@ -35,6 +35,24 @@ fn replay(target: &str, judge: fn(&[u8])) {
     }
 }
 
+/// Otherwise the fuzzers, which nothing else builds, do not compile: their values are those of the package.
+#[test]
+fn the_fuzzers_have_the_crates_of_the_package() {
+    let dependencies = |path: &str| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(path);
+        let manifest: toml::Table = fs::read_to_string(path).expect("a manifest").parse().expect("TOML");
+        manifest["dependencies"].as_table().expect("a table").clone()
+    };
+    let version = |of: &toml::Value| of.as_str().or_else(|| of.get("version")?.as_str()).map(str::to_owned);
+    let (of_package, of_fuzzers) = (dependencies("Cargo.toml"), dependencies("fuzz/Cargo.toml"));
+    let shared: Vec<_> =
+        of_fuzzers.iter().filter_map(|(name, of)| Some((name, of, of_package.get(name)?))).collect();
+    assert!(shared.len() >= 3, "{shared:?}");
+    for (name, of, of_package) in shared {
+        assert_eq!((name, version(of)), (name, version(of_package)));
+    }
+}
+
 /// What is printed decides as what was read does, and a user's own policy only tightens the system's.
 #[test]
 fn policies() {
