@@ -223,6 +223,18 @@ pub fn own_pid() -> i32 {
     std::process::id().cast_signed()
 }
 
+/// When this process started, in clock ticks since boot, as [`Process::started`]; none without `/proc`. The
+/// kernel is asked once, as the answer stays.
+pub fn own_start() -> Option<u64> {
+    static READ: OnceLock<Option<Process>> = OnceLock::new();
+    let read = READ.get_or_init(Process::this).as_ref();
+    // A child has the memory of its parent.
+    match read.filter(|this| this.pid == own_pid()) {
+        Some(this) => Some(this.started),
+        None => Process::this().map(|this| this.started),
+    }
+}
+
 /// This process, its parent, and so on up to the first that is out of sight.
 pub fn own_lineage() -> impl Iterator<Item = i32> {
     lineage(own_pid())
@@ -414,7 +426,15 @@ pub(super) fn hides_owner(uid: u32) -> Result<bool, Failure> {
 pub(crate) fn owner_of_foreign(pid: i32) -> Result<Option<u32>, Errno> {
     let open = |of: &str| File::open(format!("/proc/{of}/ns/user")).map_err(|error| errno_of(&error));
     let id = |namespace: BorrowedFd<'_>| fstat(namespace).map(|status| FileId::from(&status));
-    let ours = id(open("self")?.as_fd())?;
+    // No program of rungate leaves its own.
+    static OURS: OnceLock<FileId> = OnceLock::new();
+    let ours = match OURS.get() {
+        Some(ours) => *ours,
+        None => {
+            let ours = id(open("self")?.as_fd())?;
+            *OURS.get_or_init(|| ours)
+        }
+    };
     let mut namespace = OwnedFd::from(open(&pid.to_string())?);
     if id(namespace.as_fd())? == ours {
         return Ok(None);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::{RECORD_SIZE, RepositoryError, file::LockFile, layout::record_at};
 use crate::{
     judge::terms::{Hold, Launch},
-    sys::{Process, process},
+    sys::process,
     text::json,
 };
 
@@ -69,7 +69,7 @@ impl Record {
                 Hold::Process | Hold::Descriptor => None,
                 Hold::Supervisor | Hold::Tree => Some(process::own_pid()),
             },
-            start: Process::this().map_or(0, |process| process.started),
+            start: process::own_start().unwrap_or_default(),
             uid: launch.uid,
             since: 0,
             taken: None,
