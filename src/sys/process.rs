@@ -424,10 +424,10 @@ pub(super) fn hides_owner(uid: u32) -> Result<bool, Failure> {
 /// process. A namespace within another one belongs to the maker of the outermost, who let it in. `EPERM` if
 /// it was not made within that of this process.
 pub(crate) fn owner_of_foreign(pid: i32) -> Result<Option<u32>, Errno> {
-    let open = |of: &str| File::open(format!("/proc/{of}/ns/user")).map_err(|error| errno_of(&error));
-    let id = |namespace: BorrowedFd<'_>| fstat(namespace).map(|status| FileId::from(&status));
     // No program of rungate leaves its own.
     static OURS: OnceLock<FileId> = OnceLock::new();
+    let open = |of: &str| File::open(format!("/proc/{of}/ns/user")).map_err(|error| errno_of(&error));
+    let id = |namespace: BorrowedFd<'_>| fstat(namespace).map(|status| FileId::from(&status));
     let ours = match OURS.get() {
         Some(ours) => *ours,
         None => {
