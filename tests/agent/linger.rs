@@ -37,12 +37,19 @@ fn a_slot_stays_taken_for_its_user() {
     assert_eq!(files(), 3, "those who run, and one who has ended");
     ends(again);
     agent.kill();
-    // It lingers although the agent was restarted meanwhile, or did not see the end.
-    let agent = site.agent();
+    let _agent = site.agent();
     matlab(&site, "nobody").stderr(REFUSED).status(75);
-    let again = matlab(&site, "games").spawn();
+    let _again = matlab(&site, "games").spawn();
+}
+
+/// If the agent did not see the end, the time counts from its start.
+#[test]
+fn an_unseen_end_counts_from_the_start_of_the_agent() {
+    needs_root!();
+    let (site, agent) = seats(1, "linger = \"1h\"");
+    let running = matlab(&site, "games").spawn();
     agent.kill();
-    ends(again);
+    ends(running);
     let _agent = site.agent();
     matlab(&site, "nobody").stderr(REFUSED).status(75);
     let _again = matlab(&site, "games").spawn();

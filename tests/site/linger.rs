@@ -46,17 +46,17 @@ fn a_slot_stays_taken_for_its_user() {
         // Its user, on another host.
         matlab(&two, "games").stderr(REFUSED).status(75);
     };
-    ends(matlab(&one, "games").spawn());
-    taken(&one);
+    let running = matlab(&one, "games").spawn();
+    one.agent.signal(Signal::SIGKILL);
+    ends(running);
     one.restart();
     taken(&one);
-    let mut again = matlab(&one, "games").spawn();
+    let again = matlab(&one, "games").spawn();
     eventually("others see who has it", || (command(&two) == "matlab").then_some(()));
     // It is for one program at a time.
     matlab(&one, "games").stderr(REFUSED).status(75);
-    one.agent.signal(Signal::SIGKILL);
-    again.close_stdin();
-    again.end();
+    ends(again);
+    taken(&one);
     one.restart();
     taken(&one);
     let _again = matlab(&one, "games").spawn();

@@ -1,7 +1,5 @@
 //! `shared_by` at the site: launches of a group are on one host, whose agent knows them, and have one key.
 
-use nix::sys::signal::Signal;
-
 use super::loss::Pair;
 use super::scene::Scene;
 use super::scenes::AT_ONCE;
@@ -116,7 +114,7 @@ fn all_members_end_before_others_can_get_their_slot() {
 fn a_group_that_lost_its_slot_has_another_one() {
     needs_etcd!();
     let mut pair = Pair::of(Scene::new(SHARED, None).with(MISSED), |_| ());
-    let other = pair.one.test().args(["run", "--", "matlab"]).spawn();
+    let mut other = pair.one.test().args(["run", "--", "matlab"]).spawn();
     pair.way.cut(true);
     pair.second_runs();
     assert_eq!(pair.one.test().args(AT_ONCE).outcome().ending, Ending::Status(74));
@@ -127,12 +125,14 @@ fn a_group_that_lost_its_slot_has_another_one() {
         let mut joins = pair.one.test().args(AT_ONCE).background();
         joins.answers().then_some(joins)
     });
+    pair.first.kill();
     pair.one.restart();
-    ends(other);
+    eventually("both are counted", || (held(&pair.two) == 2 && held(&pair.one) == 2).then_some(()));
     ends(joins);
-    pair.first.wait_for_echo();
+    other.wait_for_echo();
+    assert_eq!(pair.one.test().args(AT_ONCE).outcome().ending, Ending::Status(0), "it joins");
     assert_eq!(pair.scene.slots(), 2);
     always_has(&pair.scene, 2, since);
-    pair.first.signal(Signal::SIGKILL);
+    ends(other);
     eventually("one is counted", || (pair.scene.slots() == 1).then_some(()));
 }

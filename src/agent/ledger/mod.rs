@@ -97,8 +97,9 @@ impl Ledger {
             let mut restored = restore(&saved, fifo)?;
             if restored.is_none() {
                 ledger.ended_unseen(&saved);
-                let has_run = saved.is_started && saved.lingers_until.is_none();
-                if let Some(lingering) = saved.lingering().filter(|_| has_run) {
+                // Whether a program had started does not matter, as for an end that is seen.
+                let is_new = saved.lingers_until.is_none();
+                if let Some(lingering) = saved.lingering().filter(|_| is_new) {
                     ledger.state.write_end(number, saved.hold, &lingering);
                     restored = restore(&lingering, None)?;
                 } else {
