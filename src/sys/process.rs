@@ -223,15 +223,15 @@ pub fn own_pid() -> i32 {
     std::process::id().cast_signed()
 }
 
-/// When this process started, in clock ticks since boot, as [`Process::started`]; none without `/proc`. The
-/// kernel is asked once, as the answer stays.
-pub fn own_start() -> Option<u64> {
+/// When this process, which has this id, started, in clock ticks since boot, as [`Process::started`]; none
+/// without `/proc`. The kernel is asked once, as the answer stays.
+pub fn own_start(own_pid: i32) -> Option<u64> {
     static READ: OnceLock<Option<Process>> = OnceLock::new();
-    let read = READ.get_or_init(Process::this).as_ref();
+    let read = READ.get_or_init(|| Process::find(own_pid)).as_ref();
     // A child has the memory of its parent.
-    match read.filter(|this| this.pid == own_pid()) {
+    match read.filter(|this| this.pid == own_pid) {
         Some(this) => Some(this.started),
-        None => Process::this().map(|this| this.started),
+        None => Process::find(own_pid).map(|this| this.started),
     }
 }
 

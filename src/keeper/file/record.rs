@@ -63,13 +63,14 @@ impl Record {
     /// The record of a launch of this process, without the time; every repository adds its rule. It asks
     /// `/proc`, so not under a mutex.
     pub fn of(launch: &Launch<'_>) -> Self {
+        let pid = process::own_pid();
         Self {
-            pid: process::own_pid(),
+            pid,
             supervisor: match launch.hold {
                 Hold::Process | Hold::Descriptor => None,
-                Hold::Supervisor | Hold::Tree => Some(process::own_pid()),
+                Hold::Supervisor | Hold::Tree => Some(pid),
             },
-            start: process::own_start().unwrap_or_default(),
+            start: process::own_start(pid).unwrap_or_default(),
             uid: launch.uid,
             since: 0,
             taken: None,

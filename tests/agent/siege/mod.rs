@@ -85,7 +85,7 @@ for line in sys.stdin:
         moment = time.monotonic_ns() + int(words[1]) * 1000000
         for c in calls:
             wait = max(0, moment - time.monotonic_ns())
-            say(c, said[:-10] + wait.to_bytes(8, "little") + said[-2:])
+            say(c, said[:-11] + wait.to_bytes(8, "little") + said[-3:])
     elif verb in ("hear", "end"):
         heard = [hear(c) for c in calls]
         while verb == "end" and 3 in heard:
