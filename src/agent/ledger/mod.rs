@@ -44,6 +44,10 @@ use crate::{
 /// How many ends are remembered: what a busy host has between two looks.
 const MOST_ENDS: usize = 10_000;
 
+/// How many ancestors of a request may be its script. The thread that owns the tables reads the descriptors
+/// of each.
+const SCRIPT_ANCESTORS: usize = 8;
+
 /// Of how many new FIFOs both ends stay open: a script opens its own at once.
 const NEW_FIFOS: usize = 32;
 
@@ -600,7 +604,8 @@ fn script_of(session: &Session) -> Option<PidFd> {
     let has_it = |pid: &i32| {
         process::owner(*pid) == Some(session.peer.uid) && descriptor::of_process(*pid).contains(&fifo)
     };
-    let script = process::lineage(session.peer.pid).skip(1).take_while(has_it).last()?;
+    let ancestors = process::lineage(session.peer.pid).skip(1).take(SCRIPT_ANCESTORS);
+    let script = ancestors.take_while(has_it).last()?;
     PidFd::open(script).ok().filter(|open| has_it(&open.pid()))
 }
 

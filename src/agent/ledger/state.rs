@@ -200,7 +200,7 @@ impl State {
     /// Saves that the program of a holding has ended, and slots stay taken: in its file, so that they are
     /// free at no moment.
     pub(in crate::agent) fn write_end(&self, number: u64, hold: Hold, lingering: &SavedHolding) {
-        // A failed write costs at most a slot that lingers anew with the agent's next start.
+        // A failed write costs at most a slot that lingers again from the agent's next start on.
         let _ = self.write(number, lingering);
         self.forget_fifo(number, hold);
     }
