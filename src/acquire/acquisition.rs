@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    AcquireContext, Allocation, Blocked, ClaimOnTable, Grant, LOOK, Line, QueuePosition, Refusal, Room,
-    TableView, TableViews, Wants, wants::terms_on,
+    AcquireContext, Allocation, Blocked, ClaimOnTable, Grant, HEARTBEAT_INTERVAL, Line, QueuePosition,
+    Refusal, Room, TableView, TableViews, Wants, wants::terms_on,
 };
 use crate::{
     judge::terms::{Admit, Claim, Demand, NamedSlots, Runs},
@@ -126,7 +126,11 @@ impl<'c, 'a> Acquisition<'c, 'a> {
             let left = patience.saturating_sub(begun.elapsed());
             let mut tables = Vec::new();
             let locked = self.wants.tables.values().try_for_each(|table| {
-                tables.push(table.lock(if tables.is_empty() { left } else { left.min(LOOK) })?);
+                tables.push(table.lock(if tables.is_empty() {
+                    left
+                } else {
+                    left.min(HEARTBEAT_INTERVAL)
+                })?);
                 Ok::<(), KeeperError>(())
             });
             match locked {

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{AcquireContext, Grant, LOOK, Outcome, Reason, Refusal, Unmet, Watch, of_agent};
+use super::{AcquireContext, Grant, HEARTBEAT_INTERVAL, Outcome, Reason, Refusal, Unmet, Watch, of_agent};
 use crate::{
     judge::terms::{Claim, Demand, Location, Unreachable, Wait},
     keeper::{
@@ -265,7 +265,7 @@ impl Listening {
     /// No answer yet: after a second, or at the deadline, it sends something itself.
     fn hear(&mut self, refused: Refused, deadline: Option<Instant>) {
         self.stands = Some(refused);
-        let next = Instant::now() + LOOK;
+        let next = Instant::now() + HEARTBEAT_INTERVAL;
         self.until = deadline.map_or(next, |deadline| deadline.min(next));
     }
 

@@ -3,7 +3,10 @@
 
 use std::thread;
 
-use super::{Acquisition, Blocked, Endings, LOOK, LOOKS, QueuePosition, Unmet, Unwaited, WaitCheck};
+use super::{
+    Acquisition, Blocked, Endings, HEARTBEAT_INTERVAL, MISSED_HEARTBEATS, QueuePosition, Unmet, Unwaited,
+    WaitCheck,
+};
 use crate::keeper::KeeperError;
 
 /// What was done already.
@@ -22,7 +25,7 @@ impl FinalProbe {
         position: QueuePosition<'_>,
         endings: &mut Endings<'c>,
     ) -> Result<bool, KeeperError> {
-        if self.looked <= LOOKS && blocked.is_by_others_alone()? {
+        if self.looked <= MISSED_HEARTBEATS && blocked.is_by_others_alone()? {
             if !acquisition.look_ahead(blocked, position)? {
                 self.sleep();
                 return Ok(true);
@@ -36,7 +39,7 @@ impl FinalProbe {
         if !endings.are_going_on() {
             return Ok(false);
         }
-        endings.sleep(LOOK)?;
+        endings.sleep(HEARTBEAT_INTERVAL)?;
         endings.advance(acquisition.asker)?;
         Ok(true)
     }
@@ -76,7 +79,7 @@ impl FinalProbe {
         for refused in claims().filter(|refused| refused.unwaited.is_some_and(Unwaited::is_queue)) {
             are_alive &= waits.are_alive(&acquisition.wants, refused)?;
         }
-        if !are_alive && self.looked <= LOOKS {
+        if !are_alive && self.looked <= MISSED_HEARTBEATS {
             self.sleep();
             return Ok(true);
         }
@@ -84,7 +87,7 @@ impl FinalProbe {
         if is_all {
             return self.goes_on(acquisition, refusing, waits.position, endings);
         }
-        if self.looked <= LOOKS
+        if self.looked <= MISSED_HEARTBEATS
             && refusing.is_by_others_alone()?
             && !acquisition.look_ahead(refusing, waits.position)?
         {
@@ -95,7 +98,7 @@ impl FinalProbe {
     }
 
     fn sleep(&mut self) {
-        thread::sleep(LOOK);
+        thread::sleep(HEARTBEAT_INTERVAL);
         self.looked += 1;
     }
 }

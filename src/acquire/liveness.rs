@@ -16,11 +16,13 @@ use crate::{
     sys::{Failure, PidFd, process},
 };
 
-/// The time between two checks, and between two heartbeats. Tables in memory need less.
-pub const LOOK: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
+/// The time between two heartbeats, and between two checks for them. It is also the longest wait for a lock
+/// or a policy during which a waiter sends none. Unit tests do not need as much.
+pub const HEARTBEAT_INTERVAL: Duration =
+    if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
 
-/// The number of checks without a new heartbeat after which a waiter is silent.
-pub const LOOKS: u8 = 3;
+/// The number of checks that find no new heartbeat after which a waiter is silent.
+pub const MISSED_HEARTBEATS: u8 = 3;
 
 /// How many waiters are checked in one queue per second, from either end.
 const MOST_LOOKED_AT: usize = 16;
@@ -71,11 +73,11 @@ impl LivenessTracker {
             *known = Seen { pulse, at: now, unchanged: 0 };
             return Ok(if is_same_waiter { Sign::Alive } else { Sign::None });
         }
-        if now.duration_since(known.at) >= LOOK {
+        if now.duration_since(known.at) >= HEARTBEAT_INTERVAL {
             known.at = now;
             known.unchanged = known.unchanged.saturating_add(1);
         }
-        Ok(if known.unchanged >= LOOKS { Sign::Silent } else { Sign::None })
+        Ok(if known.unchanged >= MISSED_HEARTBEATS { Sign::Silent } else { Sign::None })
     }
 
     /// Checks the launches that a launch with this number and class may not overtake. It starts with the
@@ -117,7 +119,8 @@ impl LivenessTracker {
     /// locked.
     pub fn is_silent(&self, table: &Table, waiter: &Waiter) -> Result<bool, KeeperError> {
         let seen = self.seen.borrow();
-        let Some(known) = seen.get(&(table.id(), waiter.number)).filter(|seen| seen.unchanged >= LOOKS)
+        let Some(known) =
+            seen.get(&(table.id(), waiter.number)).filter(|seen| seen.unchanged >= MISSED_HEARTBEATS)
         else {
             return Ok(false);
         };

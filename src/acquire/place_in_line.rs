@@ -5,8 +5,8 @@
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{
-    AcquireContext, Blocked, Clocks, LOOK, Line, LivenessTracker, QueuePosition, Refused, Unmet, Unwaited,
-    WaitCheck, Wants,
+    AcquireContext, Blocked, Clocks, HEARTBEAT_INTERVAL, Line, LivenessTracker, QueuePosition, Refused,
+    Unmet, Unwaited, WaitCheck, Wants,
 };
 use crate::keeper::{Class, KeeperError, Number, PATIENCE, TableId, memory, place::Place, table::Table};
 
@@ -94,7 +94,7 @@ impl PlaceInLine {
 
     /// How long it waits for the locks of tables at a time.
     pub(super) fn patience(&self, deadline: Option<Instant>) -> Duration {
-        let longest = if self.is_in_line() { LOOK } else { PATIENCE };
+        let longest = if self.is_in_line() { HEARTBEAT_INTERVAL } else { PATIENCE };
         deadline.map_or(longest, |deadline| deadline.saturating_duration_since(Instant::now()).min(longest))
     }
 
@@ -178,7 +178,8 @@ impl PlaceInLine {
     /// again soon, and then less and less often.
     fn note_kept_out(&mut self, is_kept_out: bool) {
         self.kept_out = if is_kept_out { self.kept_out.saturating_add(1) } else { 0 };
-        let rest = FIRST_TRY.saturating_mul(1 << self.kept_out.saturating_sub(1).min(10)).min(LOOK);
+        let rest =
+            FIRST_TRY.saturating_mul(1 << self.kept_out.saturating_sub(1).min(10)).min(HEARTBEAT_INTERVAL);
         self.tries_again = is_kept_out.then(|| Instant::now() + rest);
     }
 

@@ -22,8 +22,8 @@ use std::{
 
 use super::{
     AcquireContext, Acquisition, Alternative, Blocked, ClaimOnTable, Clocks, Decided, Endings, FinalProbe,
-    Full, LOOK, Line, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Reason, Refusal, Refused, Unmet,
-    WaitCheck, Wants, Watched,
+    Full, HEARTBEAT_INTERVAL, Line, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Reason, Refusal,
+    Refused, Unmet, WaitCheck, Wants, Watched,
 };
 use crate::{
     judge::terms::{Claim, Demand, Wait},
@@ -86,7 +86,7 @@ pub fn acquire_in_turn<'c>(
     let begun = Instant::now();
     let mut acquisition = Acquisition::open(demands, asker, &place.tables)?;
     let mut rest = Rest {
-        next_look: begun + LOOK,
+        next_look: begun + HEARTBEAT_INTERVAL,
         has_looked: false,
         watched: Watched::default(),
         endings: Endings::default(),
@@ -240,7 +240,7 @@ impl<'c> Rest<'c> {
         let Acquisition { asker, wants, .. } = acquisition;
         // A second of sleep, however long the attempt took; if a table is locked, the attempt was the sleep.
         if std::mem::take(&mut self.has_looked) && !is_stuck {
-            self.next_look = Instant::now() + LOOK;
+            self.next_look = Instant::now() + HEARTBEAT_INTERVAL;
         }
         let mut heads = Vec::new();
         let mut behind = None;
@@ -279,7 +279,7 @@ impl<'c> Rest<'c> {
             };
             let is_second_over = self.next_look <= Instant::now();
             if is_second_over {
-                self.next_look = Instant::now() + LOOK;
+                self.next_look = Instant::now() + HEARTBEAT_INTERVAL;
                 self.has_looked = true;
                 place.beat()?;
                 acquisition.look_ahead(blocked, place.position(asker))?;

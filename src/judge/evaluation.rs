@@ -92,7 +92,7 @@ impl<'p> Judged<'p> {
         }
         if let Some(before) = before {
             // The caller no longer matters, so no name is looked up.
-            let mismatch = mismatch(rule, delegation, facts);
+            let mismatch = mismatch_without_lookup(rule, delegation, facts);
             return mismatch.map_or(Outcome::Shadowed(before), Outcome::No);
         }
         let judgement = judge(rule, delegation, facts);
@@ -231,22 +231,25 @@ pub(super) enum Judgement {
 
 /// The first selector that does not match, of those that need no look-up. The commands of the rule's
 /// delegation count like its own.
-pub(super) fn mismatch(
+pub(super) fn mismatch_without_lookup(
     rule: &Rule,
     delegation: Option<&Delegation>,
     facts: &EvalContext<'_>,
 ) -> Option<Selector> {
     let delegation = delegation.filter(|delegation| !delegation.is_for_command(facts));
-    delegation.map(|_| Selector::Commands).or_else(|| rule.selectors.mismatch(facts, rule.layer))
+    delegation
+        .map(|_| Selector::Commands)
+        .or_else(|| rule.selectors.mismatch_without_lookup(facts, rule.layer))
 }
 
 pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &EvalContext<'_>) -> Judgement {
-    if let Some(selector) = mismatch(rule, delegation, facts) {
+    if let Some(selector) = mismatch_without_lookup(rule, delegation, facts) {
         return Judgement::No(selector);
     }
     let excepted = |asking_who: bool| {
-        let tables = rule.except.iter().enumerate().filter(move |(_, table)| table.ask_who() == asking_who);
-        tables.filter(|(_, table)| table.mismatch(facts, rule.layer).is_none())
+        let tables =
+            rule.except.iter().enumerate().filter(move |(_, table)| table.need_lookup() == asking_who);
+        tables.filter(|(_, table)| table.mismatch_without_lookup(facts, rule.layer).is_none())
     };
     // An exception that can be judged without a look-up avoids the look-ups of the rule.
     if let Some((index, _)) = excepted(false).next() {
@@ -257,13 +260,13 @@ pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &EvalCo
         Some(Ok(true)) | None => None,
         Some(Err(failure)) => Some(failure),
     };
-    match rule.selectors.stranger(facts, rule.layer) {
+    match rule.selectors.mismatch_with_lookup(facts, rule.layer) {
         Ok(Some(selector)) => return Judgement::No(selector),
         Ok(None) => {}
         Err(failure) => open = open.or(Some(failure)),
     }
     for (index, table) in excepted(true) {
-        match table.stranger(facts, rule.layer) {
+        match table.mismatch_with_lookup(facts, rule.layer) {
             Ok(None) => return Judgement::Excepted(index),
             Ok(Some(_)) => {}
             Err(failure) => open = open.or(Some(failure)),

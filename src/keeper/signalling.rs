@@ -9,6 +9,10 @@ use crate::{
 /// In this order, with some time in between: a stopped process is continued, and each can end properly.
 pub const SIGNALS: [Signal; 4] = [Signal::SIGCONT, Signal::SIGINT, Signal::SIGTERM, Signal::SIGKILL];
 
+/// How many these are.
+pub const SIGNAL_COUNT: u32 = 4;
+const _: () = assert!(SIGNALS.len() == SIGNAL_COUNT as usize);
+
 /// The processes that got a signal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Reach {

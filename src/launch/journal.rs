@@ -16,7 +16,6 @@ use super::{
         event::{Circumstances, Event, HAD_LEFT, Kind, TableSeen, micros},
         sink::{Sink, Target},
     },
-    run::rules,
 };
 use crate::{
     acquire::{Grant, Reason, Refusal, Refused},
@@ -279,7 +278,7 @@ fn seen_held(reason: &Reason) -> Option<Runs> {
 }
 
 fn names_of_rules(claim: &Claim<'_>) -> Vec<String> {
-    rules(claim).map(|origin| origin.rule.to_owned()).collect()
+    claim.rules().map(|origin| origin.rule.to_owned()).collect()
 }
 
 // The message about a holder that should be ended.

@@ -91,7 +91,7 @@ pub(crate) use self::{
     rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom},
     scenario::{ExpectedClaim, Held, Holder, Holders, Person, Waiting},
     selector::{CommandEntry, GroupEntry, Principal, Selectors},
-    source::is_drop_in,
+    source::{files_of, is_drop_in},
     spelling::nearest,
     template::{Name, PathTemplate, Piece, Placeholder, Start},
 };

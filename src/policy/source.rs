@@ -37,7 +37,7 @@ pub struct Sources {
 pub struct Proposal {
     /// Where.
     pub path: PathBuf,
-    /// The kind; none if it is not a regular file.
+    /// None if it is not a regular file.
     pub text: Option<String>,
 }
 
@@ -188,8 +188,8 @@ impl Stamps {
         self.zones.push((path, stamp));
     }
 
-    /// Marks the last file as delegated.
-    fn is_delegated(&mut self) {
+    /// The last file is a delegated one.
+    fn move_last_to_delegated(&mut self) {
         self.delegated.extend(self.files.pop());
     }
 }
@@ -273,19 +273,6 @@ impl<'p> Reading<'p> {
                 Vec::new()
             }
         }
-    }
-
-    /// The drop-ins in a directory, without delegated ones; `None` if there is no such directory.
-    fn drop_ins_in(&mut self, directory: &Path) -> Option<Vec<PathBuf>> {
-        let found = TrustedDirectory::open(directory, &self.judged).and_then(|opened| {
-            let Some(opened) = opened else { return Ok(None) };
-            let names = opened.names()?.iter().filter(|name| is_drop_in(name));
-            Ok(Some(names.map(|name| directory.join(name)).collect()))
-        });
-        found.unwrap_or_else(|distrust| {
-            self.distrust(directory, &distrust);
-            Some(Vec::new())
-        })
     }
 
     /// Adds the drop-ins of the system to its files; returns those that are delegated.
@@ -387,7 +374,7 @@ impl<'p> Reading<'p> {
             }
             Ok(Some(file)) => {
                 let text = self.text(path, file);
-                self.found.stamps.is_delegated();
+                self.found.stamps.move_last_to_delegated();
                 text
             }
             Err(distrust) => {
@@ -446,6 +433,29 @@ pub(crate) fn is_drop_in(name: &OsStr) -> bool {
     name.ends_with(b".toml") && !name.starts_with(b".")
 }
 
+/// The files of the policy that a path leads to: a file, or a directory with a `policy.toml` and its
+/// `policy.d`, or with drop-ins alone. Without any of these it names the `policy.toml` that is missing.
+pub(crate) fn files_of(path: &Path, judged: &JudgedDirectories) -> Result<Vec<PathBuf>, InsecurePath> {
+    if !regular_file::status_of_target(path).is_ok_and(|status| status.kind == Kind::Directory) {
+        return Ok(vec![path.to_owned()]);
+    }
+    let drop_ins = |directory: &Path| -> Result<Option<Vec<PathBuf>>, InsecurePath> {
+        let Some(opened) = TrustedDirectory::open(directory, judged)? else { return Ok(None) };
+        let names = opened.names()?.iter().filter(|name| is_drop_in(name));
+        Ok(Some(names.map(|name| directory.join(name)).collect()))
+    };
+    let main = path.join("policy.toml");
+    let main = regular_file::status_of_path(&main).is_ok().then_some(main);
+    match (drop_ins(&path.join("policy.d"))?, main) {
+        (Some(beside), main) => Ok(main.into_iter().chain(beside).collect()),
+        (None, Some(main)) => Ok(vec![main]),
+        (None, None) => {
+            let alone = drop_ins(path)?.filter(|alone| !alone.is_empty());
+            Ok(alone.unwrap_or_else(|| vec![path.join("policy.toml")]))
+        }
+    }
+}
+
 // Files that the caller named, instead of those in force.
 
 /// Files that were named one by one, read together as a system policy.
@@ -453,19 +463,15 @@ pub(super) fn read_files(paths: &[PathBuf], caller: u32) -> Found {
     read_all(Reading::for_caller(caller), paths, caller)
 }
 
-/// The policy that a path leads to: a file, or a directory with a `policy.toml` and its `policy.d`, or with
-/// drop-ins alone.
+/// The policy that a path leads to, see [`files_of`].
 pub(super) fn read_place(path: &Path, caller: u32) -> Found {
     let mut reading = Reading::for_caller(caller);
-    if !regular_file::status_of_target(path).is_ok_and(|status| status.kind == Kind::Directory) {
-        return read_all(reading, &[path.to_owned()], caller);
-    }
-    let main = path.join("policy.toml");
-    let is_main_there = regular_file::status_of_path(&main).is_ok();
-    let files = match reading.drop_ins_in(&path.join("policy.d")) {
-        Some(beside) => is_main_there.then_some(main).into_iter().chain(beside).collect(),
-        None if is_main_there => vec![main],
-        None => reading.drop_ins_in(path).filter(|alone| !alone.is_empty()).unwrap_or(vec![main]),
+    let files = match files_of(path, &reading.judged) {
+        Ok(files) => files,
+        Err(insecure) => {
+            reading.distrust(path, &insecure);
+            Vec::new()
+        }
     };
     read_all(reading, &files, caller)
 }

@@ -15,13 +15,24 @@ fn exports(path: &Path) -> BTreeMap<String, Vec<String>> {
     all.filter_map(|import| Some((import.last()?.clone(), import))).collect()
 }
 
-/// The modules that a file imports from, except those that it is a part of: `src/a/b.rs` is `["a", "b"]`.
+/// The modules that a file imports from or names in a path, except those that it is a part of: `src/a/b.rs` is
+/// `["a", "b"]`.
 fn imports(path: &Path) -> BTreeSet<Vec<String>> {
     let own = module_path(path);
     let mut imports = BTreeSet::new();
-    for (_, line) in code(path).iter().filter(|(_, line)| is_import(line)) {
-        let tree = line.split_once("use ").map_or("", |(_, tree)| tree).trim_end_matches(';');
-        for import in leaves(tree) {
+    for (_, line) in code(path) {
+        let named = if is_import(&line) {
+            leaves(line.split_once("use ").map_or("", |(_, tree)| tree).trim_end_matches(';'))
+        } else if line.contains(" use ") {
+            // What a part gives to its folder alone.
+            continue;
+        } else {
+            line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':')
+                .filter(|path| path.contains("::"))
+                .map(|path| path.split("::").map(str::to_owned).collect())
+                .collect()
+        };
+        for import in named {
             let mut words = import.iter().map(String::as_str).peekable();
             let mut found: Vec<String> = match words.next() {
                 Some("crate") => Vec::new(),

@@ -9,7 +9,7 @@ use std::{
 
 use super::stage::{But, GENERATION, Tables, any_of, claim, granted, one, shown, tables};
 use crate::{
-    acquire::{LOOK, LivenessTracker, Outcome, PlaceInLine, Sign, waiting::acquire_in_turn},
+    acquire::{HEARTBEAT_INTERVAL, LivenessTracker, Outcome, PlaceInLine, Sign, waiting::acquire_in_turn},
     judge::terms::Demand,
     keeper::{Class, Number, table::Table},
 };
@@ -80,7 +80,7 @@ fn a_heartbeat_before_the_last_look_prevents_overtaking() {
     let (liveness, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
     let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
     while liveness.look(&table, &waiter).expect("a table in memory") != Sign::Silent {
-        thread::sleep(LOOK);
+        thread::sleep(HEARTBEAT_INTERVAL);
     }
     assert_eq!(liveness.is_silent(&table, &waiter).ok(), Some(true));
     tables.line.clear();

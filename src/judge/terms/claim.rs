@@ -66,6 +66,11 @@ pub struct Reserved {
 }
 
 impl<'p> Claim<'p> {
+    /// The rules behind it; none for one of the command line.
+    pub fn rules(&self) -> impl Iterator<Item = &Origin<'p>> {
+        self.origins.iter().filter(|origin| origin.place.is_some())
+    }
+
     /// A claim on a lock file that no policy names. It is named after the file, and never shares a slot.
     pub fn outside_the_policy(file: FileLocation, amount: Amount, because: &'p str) -> Self {
         let name = file.path.file_stem().unwrap_or(file.path.as_os_str()).to_string_lossy();

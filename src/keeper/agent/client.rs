@@ -14,16 +14,12 @@ use super::{
     message::{About, Answer, End, Evict, Request, Table},
 };
 use crate::{
-    keeper::{EvictionOutcome, Overdue, SIGNALS},
+    keeper::{EvictionOutcome, Overdue, SIGNAL_COUNT},
     sys::{Connection, Errno, descriptor},
 };
 
 /// How long the agent may take for an answer, unless the caller is more patient.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-
-/// How many signals an overdue holder gets at most.
-const SIGNAL_COUNT: u32 = 4;
-const _: () = assert!(SIGNALS.len() == SIGNAL_COUNT as usize);
 
 /// Bytes that are read at once.
 const ROOM: usize = 16 * 1024;

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     judge::terms::{ExpireKill, Hold, Wait},
     keeper::{self, Class, Overdue, UnverifiedTarget, Waiter, WaitingProcess},
-    sys::Signal,
+    sys::{Signal, accounts},
     text::{Show, word},
 };
 
@@ -400,13 +400,57 @@ impl Take {
     }
 }
 
+// A holder on its way.
+
+/// The holder of a table as messages have it; none if something is not known of it.
+pub(super) fn described(holder: keeper::Holder) -> Option<Holder> {
+    let keeper::Holder { slots, pid, uid, host, since, taken, hold, command, rule, lingers_until, .. } =
+        holder;
+    Some(Holder {
+        slots,
+        pid: pid?,
+        uid: uid?,
+        host: host?,
+        since: since?,
+        taken,
+        hold: hold?,
+        command: command?,
+        rule: rule?,
+        lingers_until,
+    })
+}
+
+/// The same as a table has it.
+pub(super) fn shown(holder: &Holder) -> keeper::Holder {
+    let Holder { slots, pid, uid, host, since, taken, hold, command, rule, lingers_until } = holder.clone();
+    keeper::Holder {
+        slots,
+        pid: Some(pid),
+        // A process of another host has its number there, and one that has ended keeps nothing.
+        keeper: (lingers_until.is_none() && is_this_host(&host)).then_some(pid),
+        uid: Some(uid),
+        host: Some(host),
+        since: Some(since),
+        taken,
+        hold: Some(hold),
+        command: Some(command),
+        rule: Some(rule),
+        lingers_until,
+        others: Vec::new(),
+    }
+}
+
+fn is_this_host(host: &str) -> bool {
+    accounts::name().is_ok_and(|name| name.to_string_lossy() == host)
+}
+
 // The outcome of overdue holders, reported to the launch that needs their slots.
 
 impl Expired {
     /// For a holder; none if it is unknown.
     pub fn of(table: &str, overdue: &Overdue, fate: keeper::EvictionOutcome) -> Option<Self> {
         let Overdue { holder, elsewhere, by, slots, .. } = overdue;
-        let holder = super::picture::described(holder.clone())?;
+        let holder = described(holder.clone())?;
         let (table, is_elsewhere) = (table.to_owned(), elsewhere.is_some());
         Some(Self { table, holder, slots: *slots, by: *by, is_elsewhere, fate: sent(fate) })
     }
@@ -418,7 +462,7 @@ impl Expired {
             keeper::EvictionOutcome::NotProved(doubt) => Err(doubt),
             _ => Ok(self.holder.pid),
         };
-        let holder = super::picture::shown(&self.holder);
+        let holder = shown(&self.holder);
         let overdue = Overdue {
             elsewhere: holder.host.clone().filter(|_| self.is_elsewhere),
             holder,

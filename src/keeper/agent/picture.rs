@@ -1,11 +1,8 @@
 //! A table of the agent on its way to a launch. There it becomes a table in memory again, so that all code
 //! handles tables in one way.
 
-use super::message::{Grouped, Holder, Table};
-use crate::{
-    keeper::{self, memory},
-    sys::accounts,
-};
+use super::message::{Grouped, Holder, Table, described, shown};
+use crate::keeper::memory;
 
 impl Table {
     /// A table as it is now. It describes a limited number of holders (those who have held for longest) and
@@ -75,44 +72,4 @@ fn runs(spans: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
         }
     }
     runs
-}
-
-pub(super) fn described(holder: keeper::Holder) -> Option<Holder> {
-    let keeper::Holder { slots, pid, uid, host, since, taken, hold, command, rule, lingers_until, .. } =
-        holder;
-    Some(Holder {
-        slots,
-        pid: pid?,
-        uid: uid?,
-        host: host?,
-        since: since?,
-        taken,
-        hold: hold?,
-        command: command?,
-        rule: rule?,
-        lingers_until,
-    })
-}
-
-pub(super) fn shown(holder: &Holder) -> keeper::Holder {
-    let Holder { slots, pid, uid, host, since, taken, hold, command, rule, lingers_until } = holder.clone();
-    keeper::Holder {
-        slots,
-        pid: Some(pid),
-        // A process of another host has its number there, and one that has ended keeps nothing.
-        keeper: (lingers_until.is_none() && is_this_host(&host)).then_some(pid),
-        uid: Some(uid),
-        host: Some(host),
-        since: Some(since),
-        taken,
-        hold: Some(hold),
-        command: Some(command),
-        rule: Some(rule),
-        lingers_until,
-        others: Vec::new(),
-    }
-}
-
-fn is_this_host(host: &str) -> bool {
-    accounts::name().is_ok_and(|name| name.to_string_lossy() == host)
 }

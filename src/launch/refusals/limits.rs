@@ -17,7 +17,7 @@ use crate::{
         WhyUnclear, provenance, rule_title,
     },
     keeper::{Holder, Known, Occupancy},
-    launch::{LaunchSpec, SystemNames, run::rules},
+    launch::{LaunchSpec, SystemNames},
     policy::{Wait, show_duration},
     sys::{NameCache, own_uid},
     text::{Clock, ExitStatus, age, contact_line, visible, visible_lines},
@@ -182,10 +182,10 @@ impl Message<'_> {
 
     /// Why the claim is for so few slots, and which rules ask for it.
     fn reasons(&mut self, claim: &Claim<'_>) {
-        if rules(claim).next().is_some() {
+        if claim.rules().next().is_some() {
             self.ceiling(&claim.amount);
             self.kept(claim);
-            self.lines.extend(rules(claim).map(|rule| format!("      {}", Named(rule))));
+            self.lines.extend(claim.rules().map(|rule| format!("      {}", Named(rule))));
         } else if let Location::File(file) = &claim.location {
             self.lines.push(format!("      --limit {}, {}", claim.amount.limit, visible(&file.path)));
         }
@@ -371,7 +371,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
         Some(most) => format!(", or wait in the queue: {}", hints.wait(most.min(Wait::For(USUAL_WAIT)))),
     };
     // A claim of the command line is already complete in the message.
-    let why = if full.iter().any(|(claim, _)| rules(claim).next().is_some()) {
+    let why = if full.iter().any(|(claim, _)| claim.rules().next().is_some()) {
         format!("\nTo see why: {}", hints.explain())
     } else {
         String::new()

@@ -1,6 +1,6 @@
 //! The messages of all refusals, each with its advice, so that they are easy to find and change. Those of
 //! limits are in [`limits`], predictions of `explain` in [`foretold`], and those of exectimes in
-//! [`exectimes`].
+//! `launch/exectimes`.
 
 pub(crate) mod foretold;
 pub(crate) mod limits;

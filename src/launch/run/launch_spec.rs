@@ -9,7 +9,7 @@ use crate::{
     acquire::{AcquireContext, Refusal},
     judge::{
         Start,
-        terms::{Admit, Amount, Claim, Creation, Demand, FileLocation, Hold, Nested, Origin, Slots},
+        terms::{Admit, Amount, Claim, Creation, Demand, FileLocation, Hold, Nested, Slots},
     },
     launch::Situation,
     policy::Wait,
@@ -70,11 +70,6 @@ impl<'p> LaunchSpec<'p> {
     pub(crate) fn may_wait(&self) -> bool {
         self.claims().any(|claim| claim.wait.resolve() != Wait::NONE)
     }
-}
-
-/// The rules behind a claim; none for one of the command line.
-pub(crate) fn rules<'c, 'p>(claim: &'c Claim<'p>) -> impl Iterator<Item = &'c Origin<'p>> {
-    claim.origins.iter().filter(|origin| origin.place.is_some())
 }
 
 // `rungate run --limit`: a limit of the launch itself. Rules of a policy that match it apply as well.

@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use super::launch_spec::LaunchSpec;
 use crate::{
     acquire::{
-        AcquireContext, Conversation, Full, Outcome, Patience, PlaceInLine, Question, Reason, Unmet, Waiting,
-        acquire, acquire_in_turn, acquire_with_agent,
+        AcquireContext, Conversation, Full, HEARTBEAT_INTERVAL, Outcome, Patience, PlaceInLine, Question,
+        Reason, Unmet, Waiting, acquire, acquire_in_turn, acquire_with_agent,
     },
     judge::{Request, terms::Demand},
     keeper::{KeeperError, agent::message::Take},
@@ -25,9 +25,6 @@ use crate::{
     sys::{NameCache, NameWhileWaiting},
     text::{Clock, LivingLine, age, stream, visible},
 };
-
-/// How often a policy that has faults is checked again.
-const LOOK: Duration = Duration::from_secs(1);
 
 /// After this time a waiting launch has seen that the policy changed.
 const UNTIL_ALL_HAVE_DECIDED: Duration = Duration::from_secs(3);
@@ -93,9 +90,9 @@ impl LaunchWait {
     /// For a launch that waits while the policy has faults: nothing may start, but no launch loses its
     /// position because a file is being edited. Sleeps briefly, and returns whether there is time left.
     pub(super) fn pause(&mut self) -> bool {
-        let left = self
-            .time_is_over_at()
-            .map_or(LOOK, |deadline| deadline.saturating_duration_since(Instant::now()).min(LOOK));
+        let left = self.time_is_over_at().map_or(HEARTBEAT_INTERVAL, |deadline| {
+            deadline.saturating_duration_since(Instant::now()).min(HEARTBEAT_INTERVAL)
+        });
         let may_wait = self.has_waited && !left.is_zero();
         if may_wait {
             thread::sleep(left);

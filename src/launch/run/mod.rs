@@ -9,10 +9,7 @@ pub(crate) mod launch_spec;
 mod launch_wait;
 pub(crate) mod plain_run;
 
-pub(crate) use self::{
-    launch_options::LaunchOptions,
-    launch_spec::{LaunchSpec, rules},
-};
+pub(crate) use self::{launch_options::LaunchOptions, launch_spec::LaunchSpec};
 
 use std::{
     env,

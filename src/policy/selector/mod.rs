@@ -118,7 +118,7 @@ macro_rules! selectors {
             }
 
             /// Whether any of them needs the identity of the caller.
-            pub(crate) fn ask_who(&self) -> bool {
+            pub(crate) fn need_lookup(&self) -> bool {
                 false $(|| <$kind as Kind>::ASKS_WHO && self.$key.is_some())+
             }
 
@@ -164,7 +164,7 @@ impl Selector {
 
 impl Selectors {
     /// The first selector that does not match, of those that need no look-up.
-    pub(crate) fn mismatch(&self, facts: &EvalContext<'_>, layer: usize) -> Option<Selector> {
+    pub(crate) fn mismatch_without_lookup(&self, facts: &EvalContext<'_>, layer: usize) -> Option<Selector> {
         self.first_mismatch(false, facts, layer).ok().flatten()
     }
 
@@ -174,7 +174,7 @@ impl Selectors {
     }
 
     /// The first selector that does not match, of those that need the identity of the caller.
-    pub(crate) fn stranger(
+    pub(crate) fn mismatch_with_lookup(
         &self,
         facts: &EvalContext<'_>,
         layer: usize,

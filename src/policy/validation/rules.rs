@@ -558,7 +558,7 @@ impl<'w> Reading<'_, 'w> {
         };
         if let Some(placeholder) = chosen
             && self.book.layers[repository.layer].is_of_system()
-            && (selected.ask_who() || is_open())
+            && (selected.need_lookup() || is_open())
         {
             self.book.warn(claim.repository.at, || Warning::ChosenByCaller {
                 repository: repository.name.clone(),

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     Context, Finding, Health, INIT, Section,
-    finding::{self, counted, word},
+    finding::{self, counted},
     repositories,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
     judge::terms::{Keeper, show_duration},
     policy::{Policy, Repository},
     sys::{Mount, executable},
-    text::Show,
+    text::{Show, word},
 };
 
 /// Only administrators may remove their own lines.

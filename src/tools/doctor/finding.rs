@@ -2,7 +2,6 @@
 //! JSON are made.
 
 use std::{
-    ffi::OsStr,
     fmt::Write as _,
     fs,
     path::{Path, PathBuf},
@@ -12,7 +11,7 @@ use crate::{
     cli::Topic,
     launch::{Situation, SystemNames},
     policy::{Faults, Policy, Proposal, Sources},
-    text::{Style, json, visible, width},
+    text::{Style, json, width, word},
 };
 use serde_json::{Value, json};
 
@@ -192,16 +191,6 @@ impl Context {
 /// A command with a path as its last word.
 pub(super) fn command(words: &str, path: &Path) -> String {
     format!("{words} {}", word(path))
-}
-
-/// A word, quoted if a shell would change it.
-pub(crate) fn word(word: impl AsRef<OsStr>) -> String {
-    let text = visible(word);
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:=@%,{}".contains(c);
-    match text.as_str() {
-        plain if !plain.is_empty() && plain.chars().all(is_plain) => text,
-        _ => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 // Jobs of root from cron or at boot without a systemd unit: whether one of them has certain words.
@@ -418,6 +407,5 @@ mod tests {
             "chmod o+r /etc/rungate/policy.toml"
         );
         assert_eq!(command("rm", Path::new("/a b/$c")), "rm '/a b/$c'");
-        assert_eq!((word("it's").as_str(), word("").as_str()), (r"'it'\''s'", "''"));
     }
 }

@@ -19,7 +19,7 @@ use self::{
 
 use clap::ValueEnum;
 
-pub(super) use self::finding::{Context, Finding, word};
+pub(super) use self::finding::{Context, Finding};
 use crate::{
     cli::{DoctorArguments, Topic},
     launch::Situation,

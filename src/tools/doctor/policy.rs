@@ -10,7 +10,7 @@ use crate::{
     cli::Topic,
     policy::{Faults, Policy, SYSTEM_POLICY},
     text::{Diagnostic, Show},
-    tools::policy::rehearse,
+    tools::shared::rehearsal::rehearse,
 };
 
 /// How many faults are named one by one.

@@ -9,14 +9,14 @@ use std::{
 
 use super::{
     Context, Finding, Health, Section,
-    finding::{command, counted, word},
+    finding::{command, counted},
 };
 use crate::{
     cli::Topic,
     launch::{Search, Shim, ShimDirectory, TOOLS, directory_of, run},
     policy::{Action, Rule},
     sys::executable,
-    text::Show,
+    text::{Show, word},
     tools::shared::{
         Reach, WayIn,
         ways_in::{Way, ways_in},

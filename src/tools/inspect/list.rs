@@ -88,15 +88,11 @@ impl View {
         let holders: Vec<&Holder> = self.holders(survey).collect();
         if !holders.is_empty() {
             // If slots have no names, there is no column for them.
-            let is_shown = |index: &usize| *index != 1 || !file.names().is_empty();
-            let titles =
-                [">SLOT", "NAME", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"];
-            let head: Vec<&str> = (0..titles.len()).filter(is_shown).map(|index| titles[index]).collect();
-            let mut table = Table::new(&head).in_one_line();
+            let is_shown = |title: &str| title != "NAME" || !file.names().is_empty();
+            let mut table = Table::new(&head(&HOLDERS, &is_shown)).in_one_line();
             for holder in holders.into_iter().flat_map(|holder| std::iter::once(holder).chain(&holder.others))
             {
-                let row = cells(file, holder, &self.clock, &self.names).into_iter().enumerate();
-                table.row(row.filter(|(index, _)| is_shown(index)).map(|(_, cell)| cell).collect::<Vec<_>>());
+                table.row(shown(&HOLDERS, cells(file, holder, &self.clock, &self.names), &is_shown));
             }
             text += &table.render();
         }
@@ -107,15 +103,12 @@ impl View {
         if !waiting.is_empty() {
             // If no launch waits on another host, there is no column for hosts.
             let is_any_elsewhere = waiting.iter().any(|(_, waiter)| waiter.process.host.is_some());
-            let is_shown = |index: &usize| *index != 3 || is_any_elsewhere;
-            let titles = [">LINE", ">PID", "USER", "HOST", "SINCE", ">AGE", ">WANTS", "WAITS FOR", "COMMAND"];
-            let head: Vec<&str> = (0..titles.len()).filter(is_shown).map(|index| titles[index]).collect();
-            let mut table = Table::new(&head).in_one_line();
+            let is_shown = |title: &str| title != "HOST" || is_any_elsewhere;
+            let mut table = Table::new(&head(&WAITERS, &is_shown)).in_one_line();
             for (index, waiter) in waiting {
                 let waits_for = WaitsFor::of(survey, index, file.limit()).show(&self.names);
                 let row = waiter_cells(index + 1, waiter, waits_for, &self.clock, &self.names);
-                let row = row.into_iter().enumerate();
-                table.row(row.filter(|(index, _)| is_shown(index)).map(|(_, cell)| cell).collect::<Vec<_>>());
+                table.row(shown(&WAITERS, row, &is_shown));
             }
             text += &table.render();
         }
@@ -177,7 +170,29 @@ impl View {
     }
 }
 
-fn cells(file: &ListedFile, holder: &Holder, clock: &Clock, names: &NameCache) -> [String; 10] {
+/// The columns of holders, each with its cell in [`cells`].
+const HOLDERS: [&str; 10] =
+    [">SLOT", "NAME", ">PID", "USER", "HOST", "SINCE", ">AGE", "HOLD", "COMMAND", "RULE"];
+
+/// The columns of waiters, each with its cell in [`waiter_cells`].
+const WAITERS: [&str; 9] =
+    [">LINE", ">PID", "USER", "HOST", "SINCE", ">AGE", ">WANTS", "WAITS FOR", "COMMAND"];
+
+/// The titles that are shown.
+fn head<'t>(titles: &[&'t str], is_shown: &dyn Fn(&str) -> bool) -> Vec<&'t str> {
+    titles.iter().copied().filter(|title| is_shown(title)).collect()
+}
+
+/// The cells below titles that are shown.
+fn shown<const N: usize>(
+    titles: &[&str; N],
+    cells: [String; N],
+    is_shown: &dyn Fn(&str) -> bool,
+) -> Vec<String> {
+    titles.iter().zip(cells).filter(|(title, _)| is_shown(title)).map(|(_, cell)| cell).collect()
+}
+
+fn cells(file: &ListedFile, holder: &Holder, clock: &Clock, names: &NameCache) -> [String; HOLDERS.len()] {
     let unknown = || "?".to_owned();
     let (first, last) = holder.slots;
     [
@@ -200,7 +215,7 @@ fn waiter_cells(
     waits_for: String,
     clock: &Clock,
     names: &NameCache,
-) -> [String; 9] {
+) -> [String; WAITERS.len()] {
     let unknown = || "?".to_owned();
     let waited = waiter.waited();
     let since = waited.and_then(|waited| clock.system_time().checked_sub(waited));

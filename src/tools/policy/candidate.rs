@@ -13,10 +13,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{
-    Rehearsal, Step,
-    rehearsal::{self, rehearse},
-};
+use super::Step;
 use crate::{
     cli::ConsentOptions,
     keeper::Holder,
@@ -24,7 +21,11 @@ use crate::{
     policy::{Difference, Faults, Policy, Proposal, Request, Sources},
     sys::{accounts, process},
     text::{Diagnostic, Error, Show, print, stream, table::Table, visible},
-    tools::shared::{ListedFile, RepositoryFiles, repositories, wanted},
+    tools::shared::{
+        ListedFile, RepositoryFiles,
+        rehearsal::{self, Rehearsal, rehearse},
+        repositories, wanted,
+    },
 };
 
 /// A policy with its findings.

@@ -13,10 +13,9 @@ use super::{
 use crate::{
     cli::{ConsentOptions, InstallPolicyArguments},
     launch::Situation,
-    policy::{Policy, Proposal, Sources},
-    sys::{JudgedDirectories, Kind, TrustedDirectory, regular_file},
-    text::{Error, ExitStatus, print, stream, visible},
-    tools::doctor::word,
+    policy::{Policy, Proposal, Sources, files_of},
+    sys::{JudgedDirectories, regular_file},
+    text::{Error, ExitStatus, print, stream, visible, word},
 };
 
 /// Makes every step, or none.
@@ -150,25 +149,18 @@ fn files(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Ve
     sources.iter().map(installed).collect()
 }
 
-/// The file itself, or those of a directory that has `policy.toml` and `policy.d`.
+/// The files of the policy that a path leads to.
 fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
-    if !regular_file::status_of_target(path).is_ok_and(|status| status.kind == Kind::Directory) {
-        return Ok(vec![path.to_owned()]);
-    }
     let judged = JudgedDirectories::for_caller(situation.credentials.uid);
-    let main = path.join("policy.toml");
-    let mut files: Vec<PathBuf> = main.exists().then_some(main).into_iter().collect();
-    let beside = path.join("policy.d");
-    let opened = TrustedDirectory::open(&beside, &judged)
-        .and_then(|opened| opened.map_or(Ok(Vec::new()), |opened| opened.names().map(<[_]>::to_vec)));
-    let names = opened.map_err(|distrust| Error::new(ExitStatus::Policy, distrust.to_string()))?;
-    let is_drop_in = |name: &&std::ffi::OsString| name.as_encoded_bytes().ends_with(b".toml");
-    files.extend(names.iter().filter(is_drop_in).map(|name| beside.join(name)));
-    if files.is_empty() {
-        let text = format!("{} has neither policy.toml nor a drop-in in policy.d", visible(path));
-        return Err(Error::new(ExitStatus::Usage, text));
+    let files =
+        files_of(path, &judged).map_err(|insecure| Error::new(ExitStatus::Policy, insecure.to_string()))?;
+    match files.as_slice() {
+        [main] if main != path && regular_file::status_of_path(main).is_err() => {
+            let text = format!("{} has neither policy.toml nor a drop-in", visible(path));
+            Err(Error::new(ExitStatus::Usage, text))
+        }
+        _ => Ok(files),
     }
-    Ok(files)
 }
 
 // The order in which several files are put in place. Each file is replaced in one step, but all of them

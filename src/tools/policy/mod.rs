@@ -9,12 +9,10 @@ mod edit;
 mod install;
 mod past;
 pub(super) mod question;
-pub mod rehearsal;
 mod step;
 mod target;
 mod undo;
 
-pub use self::rehearsal::{Rehearsal, rehearse};
 use self::{
     candidate::{Candidate, TestResult},
     past::Past,

@@ -2,6 +2,7 @@
 
 pub(crate) mod file_accounts;
 pub(crate) mod listed_file;
+pub(crate) mod rehearsal;
 pub(crate) mod repositories;
 pub(crate) mod unseen_ends;
 pub(crate) mod ways_in;

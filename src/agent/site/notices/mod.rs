@@ -9,13 +9,13 @@ pub(in crate::agent::site) use self::answering::ReceivedNotice;
 use std::time::{Duration, Instant};
 
 use super::{Reply, SlotRecord};
-use crate::keeper::{Overdue, TableId};
+use crate::keeper::{Overdue, SIGNAL_COUNT, TableId};
 
 /// How long a host may take for a reply before a launch that does not wait is refused.
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// After this multiple of the grace, the last signal must have had its effect.
-const SIGNALS_WITH_GRACE: u32 = 3;
+const SIGNALS_WITH_GRACE: u32 = SIGNAL_COUNT - 1;
 
 /// What a launch knows about it.
 #[derive(Debug)]

@@ -15,7 +15,8 @@ use crate::{
     cli::{SimulateArguments, Span},
     judge::terms::Names,
     launch::Situation,
-    policy::{Policy, Wait},
+    policy::{Policy, Wait, files_of},
+    sys::JudgedDirectories,
     text::{Clock, Error, ExitStatus, Show, answer, json, print},
     tools::shared::KnownAccounts,
 };
@@ -38,7 +39,9 @@ pub(crate) fn run(arguments: &SimulateArguments, situation: &Situation) -> Resul
     if is_named_as_log(&arguments.tried) {
         return Err(log_for_policy(&arguments.tried));
     }
-    let files = files_of(&situation.directory.join(&arguments.tried));
+    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+    let files = files_of(&situation.directory.join(&arguments.tried), &judged)
+        .map_err(|insecure| Error::new(ExitStatus::Policy, insecure.to_string()))?;
     let load = || situation.load_files(&files).map_err(|faults| situation.faulty_files(&faults, &files));
     let policy = load()?;
     let sweep = arguments.limit.as_deref().map(|text| Sweep::read(text, arguments)).transpose()?;
@@ -95,19 +98,6 @@ fn read(
 ) -> Result<Traffic, Error> {
     reading::each_of(situation, files, span, &mut |event| recording.see(event))?;
     Ok(recording.finish())
-}
-
-/// The files of a policy; of a directory those that rungate would read there.
-fn files_of(policy: &Path) -> Vec<PathBuf> {
-    if !policy.is_dir() {
-        return vec![policy.to_owned()];
-    }
-    let is_drop_in = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
-    let entries = std::fs::read_dir(policy.join("policy.d")).into_iter().flatten();
-    let mut drop_ins: Vec<PathBuf> =
-        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_drop_in).collect();
-    drop_ins.sort();
-    [policy.join("policy.toml")].into_iter().chain(drop_ins).collect()
 }
 
 fn wait(text: &str) -> Result<Wait, Error> {

@@ -31,7 +31,7 @@ use jiff::Timestamp;
 
 /// The result of one test.
 #[derive(Debug)]
-pub struct Rehearsal<'p> {
+pub(crate) struct Rehearsal<'p> {
     /// The test.
     pub scenario: &'p Scenario,
     /// Whether the result is the expected one.
@@ -48,7 +48,7 @@ pub struct Rehearsal<'p> {
 }
 
 /// Runs every test; `now` is the time for tests without one.
-pub fn rehearse(policy: &Policy, now: Timestamp) -> Vec<Rehearsal<'_>> {
+pub(crate) fn rehearse(policy: &Policy, now: Timestamp) -> Vec<Rehearsal<'_>> {
     let play_one = |scenario| play(Stage { policy, scenario, now });
     policy.scenarios().iter().map(play_one).collect()
 }
@@ -602,7 +602,7 @@ impl Names for FakeNames<'_> {
 // The programs are real, but the tables are in memory, so no program loses a slot.
 
 /// For each of them, in order of arrival, why it would not start; none if it would.
-pub fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>> {
+pub(crate) fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>> {
     let decisions: Vec<Decision<'_>> = launches.iter().map(|launch| decide(policy, launch)).collect();
     let demands: Vec<Vec<Demand<'_>>> =
         decisions.iter().zip(launches).map(|(decision, launch)| demands(decision, launch.names)).collect();
