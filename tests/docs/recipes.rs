@@ -24,7 +24,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Ending, Outcome, Running, Site, Test, eventually, needs_root, skip};
+use crate::support::{Ending, Outcome, RUN, Running, Site, Test, eventually, needs_root, skip};
 
 /// The files of the page, by their paths, and the text of each.
 fn recipes() -> BTreeMap<String, String> {
@@ -221,7 +221,7 @@ impl ControlGroup {
         let mounts = fs::read_to_string("/proc/self/mounts").expect("the mounts of this process");
         let mut lines = mounts.lines().map(|line| line.split(' ').collect::<Vec<&str>>());
         let root = lines.find(|fields| fields[2] == "cgroup2").map(|fields| PathBuf::from(fields[1]));
-        let group = root.unwrap_or_default().join(format!("rungate-test-systemd-{}", std::process::id()));
+        let group = root.unwrap_or_default().join(format!("rungate-test-systemd-{}", *RUN));
         // Where it cannot be made, nothing can enter it.
         let _ = fs::create_dir(&group);
         Self(group)

@@ -12,6 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
+use super::RUN;
 use super::authority::{Authority, Certificate};
 use super::deadline::eventually;
 use super::running::Running;
@@ -288,7 +289,7 @@ impl Etcd {
 
     /// A name for keys that no other test has.
     pub(crate) fn prefix() -> String {
-        format!("/test-{}-{}/", std::process::id(), TESTS.fetch_add(1, Ordering::Relaxed))
+        format!("/test-{}-{}/", *RUN, TESTS.fetch_add(1, Ordering::Relaxed))
     }
 
     /// `[site]` of agent.toml.
@@ -343,7 +344,7 @@ fn free_ports(count: usize) -> Vec<u16> {
     let first = range.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(32_768);
     let all = first.clamp(LOWEST + 2000, 32_768) - LOWEST;
     // Somebody else may run the same tests.
-    let own = usize::try_from(std::process::id()).expect("a small number") * 257;
+    let own = usize::try_from(*RUN).expect("32 bits fit");
     let ports = (0..all).map(|_| LOWEST + (own + GIVEN.fetch_add(1, Ordering::Relaxed)) % all);
     let ports = ports.map(|port| u16::try_from(port).expect("a port"));
     let ports: Vec<u16> =

@@ -57,6 +57,13 @@ pub(crate) use unindent::unindent;
 pub(crate) use ways::{Mishap, Ways};
 pub(crate) use witness::Witness;
 
+/// A number that no other run of these tests has, also none in another PID namespace: for what has one name on the
+/// whole machine.
+pub(crate) static RUN: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
+    let random = std::fs::read_to_string("/proc/sys/kernel/random/uuid").expect("a random number");
+    u32::from_str_radix(&random[..8], 16).expect("eight digits")
+});
+
 /// Whoever changes a setting of the whole machine, or something that has one name on it, is alone with that.
 pub(crate) static ALONE_WITH_THE_MACHINE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::support::{Account, Ending, Running, Site, Test, eventually, needs_root, seats, set_mode, skip};
+use crate::support::{
+    Account, Ending, RUN, Running, Site, Test, eventually, needs_root, seats, set_mode, skip,
+};
 
 /// One repository, and a command that says that it runs by appending its argument to `$DIR/order`.
 fn site(limit: u32, more: &str) -> Site {
@@ -211,7 +213,7 @@ impl Cgroup {
         let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
         let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<&str>>());
         let number = MADE.fetch_add(1, Ordering::Relaxed);
-        let name = format!("rungate-test-line-{}-{number}", std::process::id());
+        let name = format!("rungate-test-line-{}-{number}", *RUN);
         let directory =
             fields.find(|fields| fields[2] == "cgroup2").map(|fields| Path::new(fields[1]).join(name));
         if let Some(directory) = directory {
