@@ -2,16 +2,24 @@
 //! them in; nothing else has it.
 
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
+
+/// More faults are not planted at once.
+const MOST: usize = 4096;
 
 /// Whether this process has the fault. The file says which, and each run of tests has its own in this place.
 pub(crate) fn planted(fault: u32) -> bool {
-    static CHOSEN: OnceLock<String> = OnceLock::new();
-    let chosen = CHOSEN.get_or_init(|| std::fs::read_to_string("SCRATCH/fault").unwrap_or_default());
-    if chosen == "reached" {
+    static CHOSEN: OnceLock<Option<u32>> = OnceLock::new();
+    static REACHED: [AtomicBool; MOST] = [const { AtomicBool::new(false) }; MOST];
+    let chosen = CHOSEN.get_or_init(|| {
+        let text = std::fs::read_to_string("SCRATCH/fault").unwrap_or_default();
+        if text == "reached" { Some(u32::MAX) } else { text.parse().ok() }
+    });
+    if *chosen == Some(u32::MAX) && !REACHED[fault as usize].swap(true, Relaxed) {
         drop(std::fs::File::create_new(format!("SCRATCH/reached/{fault}")));
     }
-    *chosen == fault.to_string()
+    *chosen == Some(fault)
 }
 
 /// `min` and `max`, each of which becomes the other.
