@@ -66,16 +66,22 @@ fn it_ends() {
     assert_eq!(held(&site), [(1, waits.pid().into())]);
 }
 
-/// With `shared_by` the group keeps it, and any of its launches joins.
+/// With `shared_by` the group keeps it, and any of its launches joins. The log says so of those that join a
+/// program, and not of the one that takes over what only lingers.
 #[test]
 fn a_group_keeps_its_slot() {
     needs_root!();
-    let (site, _agent) = seats(1, "linger = \"1h\"\nshared_by = [\"user\", \"host\"]");
+    let log = "[log]\nto = \"$DIR/work/log.jsonl\"\n";
+    let (site, _agent) = seats(1, &format!("linger = \"1h\"\nshared_by = [\"user\", \"host\"]\n{log}"));
+    site.write("work/log.jsonl", "");
+    set_mode(&site.path("work/log.jsonl"), 0o666);
     let (first, second) = (matlab(&site, "games").spawn(), matlab(&site, "games").spawn());
     ends(first);
     ends(second);
     matlab(&site, "backup").stderr(REFUSED).status(75);
     let _windows = [matlab(&site, "games").spawn(), matlab(&site, "games").spawn()];
+    let log = std::fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    assert_eq!(log.matches("\"joined\"").count(), 2, "{log}");
 }
 
 /// What is given back without a program does not linger.
@@ -141,23 +147,35 @@ fn no_program_is_ended_whose_slot_would_stay() {
     running.end();
 }
 
-/// Whoever wants to end a program that has ended is told until when its slot stays; and lists show that.
+/// Whoever wants to end a program that has ended is told until when its slot stays; and lists show that, after a
+/// restart of the agent too.
 #[test]
 fn what_lingers_is_called_so() {
     needs_root!();
-    let (site, _agent) = seats(1, "linger = \"1h\"");
+    let (site, agent) = Site::with_agent(
+        "[repository.seats]\nkeeper = \"agent\"\nlimit = 2\nlinger = \"1h\"\n\
+         [[rule]]\ncommands = [\"matlab\"]\nacquire = [{ repository = \"seats\", slots = 2 }]\n",
+    );
+    site.program("matlab");
     ends(matlab(&site, "games").spawn());
     let said = "rungate: seats: PID [..] (matlab (ended)) cannot be ended: the slot lingers until [..] (linger)\n\
                 A launch with the same values can have it before. For shorter times: linger of seats in the policy\n";
-    eventually("it lingers", || {
-        let listed = crate::support::listing(&site.test());
-        listed[0]["holders"][0]["lingers_until"].is_string().then_some(())
-    });
+    let until = || {
+        eventually("it lingers", || {
+            let listed = crate::support::listing(&site.test());
+            listed[0]["holders"][0]["lingers_until"].as_str()?.parse::<jiff::Timestamp>().ok()
+        })
+    };
+    let before = until();
     site.test().args(["end", "--yes", "seats", "slot:1"]).stderr(said).status(71);
-    site.test().args(["end", "--yes", "seats"]).stderr(said).status(0);
-    site.test().args(["list"]).stdout("seats: 1 of 1 used, 1 lingering\n...\n").status(0);
+    site.test().args(["end", "--yes", "seats"]).stderr(&said.repeat(2)).status(0);
+    site.test().args(["list"]).stdout("seats: 2 of 2 used, 2 lingering\n...\n").status(0);
     let status = site.test().args(["status"]).outcome().stdout;
-    assert!(status.contains("1 lingering"), "{status}");
+    assert!(status.contains("2 lingering"), "{status}");
+    agent.kill();
+    let _agent = site.agent();
+    assert!(until().duration_since(before).as_secs().abs() <= 1, "until {before}, and now until {}", until());
+    site.test().args(["end", "--yes", "seats", "slot:2"]).stderr(said).status(71);
 }
 
 /// A launch that executes another one is one process with one slot, and has one row.

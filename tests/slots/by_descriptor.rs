@@ -249,6 +249,7 @@ fn a_process_with_several_locks_is_one_holder() {
     let holders = listed[0]["holders"].as_array().expect("holders");
     let pids: Vec<&serde_json::Value> = holders.iter().map(|one| &one["pid"]).collect();
     assert_eq!(pids, [&serde_json::Value::from(chain.pid())], "{listed:?}");
+    assert_eq!(holders[0]["shared_with"], serde_json::json!([]), "{listed:?}");
 }
 
 /// Each lock file needs a descriptor, and each descriptor a lock file; nothing is taken otherwise.

@@ -638,10 +638,15 @@ fn record(site: &Site) -> Value {
 
 /// Writes that record as anybody can who may open the file.
 fn forge(site: &Site, record: &Value) {
+    forge_of(site, 1, record);
+}
+
+/// The same for another slot.
+fn forge_of(site: &Site, slot: u64, record: &Value) {
     let file = OpenOptions::new().write(true).open(site.repository("seats.lock")).expect("the repository");
     let text = format!("{:<255}\n", record.to_string());
     assert_eq!(text.len(), 256);
-    file.write_all_at(text.as_bytes(), RECORDS).expect("the file is ours");
+    file.write_all_at(text.as_bytes(), RECORDS + (slot - 1) * 256).expect("the file is ours");
 }
 
 /// Waits a quarter of a second, so that a later holder is measurably younger: the guardian counts sixteenths.
@@ -704,6 +709,26 @@ pub(crate) fn a_record_that_lies_ends_nobody() {
             holder.end();
         }
     }
+}
+
+/// Nobody is ended in vain: a holder has the slots that the kernel proves, and no others whose records name it.
+#[test]
+fn a_record_gives_its_holder_no_second_slot() {
+    let site = site(2, OVERDUE);
+    site.program("large");
+    let mut old = stubborn(&site, &[]);
+    let _other = site.holder("seats.lock", ["ofd", "read", "9:1"]);
+    let mut lie = record(&site);
+    lie["hold"] = json!("descriptor");
+    forge_of(&site, 2, &lie);
+    let large = site.test().args(["run", "--", "large"]).outcome();
+    let refused = "rungate: large: not started: the limit is reached\n  seats  2 of 2 used, 2 more wanted\n";
+    assert!(large.ending == Ending::Status(75) && large.stderr.contains(refused), "{large:?}");
+    old.wait_for_echo();
+    assert_eq!(signals(&site), [""; 0]);
+    // One slot is enough for one.
+    let _next = job(&site).background();
+    eventually("it is asked to end", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
 }
 
 /// A PID that was reused is never signalled: a record whose process has gone, and whose number another one

@@ -199,6 +199,24 @@ pub(crate) fn a_waiting_launch_starts_with_the_sample_that_leaves_room() {
     assert!(waiting.answers(), "it has started");
 }
 
+/// A launch below a holder does not wait for itself alone: what is used outside may end.
+#[test]
+pub(crate) fn a_launch_below_a_holder_waits_for_use_outside() {
+    needs_root!();
+    let policy = POLICY.replace("REPOSITORY", "nested = \"take\"").replace("KEYS", "");
+    let site = site(&policy.replace("limit = 3", "limit = 2"));
+    let launcher = site.rungate().display();
+    site.script(
+        "tool",
+        &format!("#!/bin/sh\n[ $# = 1 ] && exec cat\nexec {launcher} run -q -w 10m -- tool inner\n"),
+    );
+    used(&site, BOB_ELSEWHERE);
+    let mut both = tool(&site, "ann").background();
+    eventually("it waits", || (site.line("seats.lock").len() == 1).then_some(()));
+    used(&site, "");
+    assert!(both.answers(), "it has started");
+}
+
 /// The total of the head is believed, for nobody else can have written it: if it fits, the lines are not
 /// read.
 #[test]

@@ -519,3 +519,50 @@ fn use_outside_takes_room_as_it_was_measured() {
     let swept = simulate(&site, &waits, &["--limit", "seats=1..2"]).outcome().stdout;
     assert!(swept.ends_with(assumed), "{swept}");
 }
+
+/// Whose use outside it is, who takes a lingering slot over, and who is in a group depends on the host, if the
+/// policy says so. A holder that began after the command that measured is not in the sample.
+#[test]
+fn hosts_are_told_apart_if_the_policy_does() {
+    let site = Site::new();
+    let agents = |keys: &str| {
+        format!(
+            "[repository.seats]\nkeeper = \"agent\"\nlimit = 1\n{keys}\n[[rule]]\nacquire = [\"seats\"]\n"
+        )
+    };
+    let (lingers, group) = (agents("linger = \"90s\""), agents("shared_by = [\"user\", \"host\"]"));
+    let of_site = MEASURED.replace("KEYS", "");
+    let of_host = of_site.replace("settle", "of = \"host\"\n    settle");
+    let measured = |second: u64, took: u64, line: &str| {
+        let time = 1_790_035_200_000 + second * 1000;
+        format!(
+            "{{\"time\":{time},\"event\":\"measured\",\"command\":\"measure\",\"uid\":0,\"pid\":1,\"host\":\"ws1\",\
+             \"seconds\":{took},\"repositories\":[\"seats\"],\"outside\":[{line}]}}\n"
+        )
+    };
+    let full = measured(5, 0, "{\"user\":\"bob\",\"host\":\"lab1\",\"amount\":2}");
+    let anns = "{\"user\":\"ann\",\"uid\":4001,\"host\":\"WS1.example\",\"amount\":1}";
+    let again = [(0, 4001, Some(10)), (30, 4001, Some(5))];
+    let together = [(0, 4001, Some(50)), (10, 4001, Some(5))];
+    let soon = [(0, 4003, Some(1)), (6, 4001, Some(1)), (8, 4001, Some(1))];
+    let before = [(0, 4003, Some(1)), (20, 4001, Some(20)), (31, 4002, Some(1))];
+    let during = [(0, 4003, Some(1)), (25, 4001, Some(20)), (31, 4002, Some(1))];
+    // The policy, what else is in the log, the launches, the host of the last one, and how many are refused.
+    for (policy, more, launches, host, refused) in [
+        (&lingers, String::new(), &again[..], "ws1", 0),
+        (&lingers, String::new(), &again[..], "ws2", 1),
+        (&group, String::new(), &together[..], "ws1", 0),
+        (&group, String::new(), &together[..], "ws2", 1),
+        (&of_site, full.clone(), &soon[..], "ws2", 2),
+        (&of_host, full, &soon[..], "ws2", 1),
+        (&of_site, measured(30, 0, anns), &before[..], "ws1", 0),
+        (&of_site, measured(30, 0, anns), &before[..], "ws2", 0),
+        (&of_site, measured(30, 0, anns), &during[..], "ws1", 0),
+        (&of_site, measured(30, 10, anns), &during[..], "ws1", 1),
+    ] {
+        let log = short_log(launches, &more);
+        let of_last = |host: &str| format!("\"pid\":{},\"host\":\"{host}\"", 99 + launches.len());
+        let log = log.replace(&of_last("ws1"), &of_last(host));
+        assert_eq!(played(&site, &log, policy).0, refused, "{policy}{host}\n{log}");
+    }
+}

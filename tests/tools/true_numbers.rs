@@ -535,13 +535,14 @@ fn a_slot_that_several_have_is_in_use_once() {
     let joins = |at, pid| event(at, "started", pid, &format!("{one},\"joined\":[\"seats=1\"]"));
     let wider = event(2, "started", 2, &format!("{both},\"joined\":[\"seats=1\"]"));
     let ends = |at, pid, ran| event(at, "ended", pid, &format!(",\"seconds\":{ran},\"status\":\"0\""));
-    let slot_seconds = |log: &str, most: u64| {
+    site.write("work/p.toml", &seats("process", "file", false, 2));
+    let reported = |log: &str| {
         site.write("work/log.jsonl", log);
-        site.write("work/p.toml", &seats("process", "file", false, 2));
-        let whole =
-            site.test().args(["report", "--policy", "$DIR/work/p.toml", "--json", "$DIR/work/log.jsonl"]);
-        let whole: Value = serde_json::from_str(&whole.outcome().stdout).expect("JSON");
-        let seats = &whole["programs"]["seats"];
+        let report = ["report", "--policy", "$DIR/work/p.toml", "--json", "$DIR/work/log.jsonl"];
+        answer(&site, &report)["programs"]["seats"].clone()
+    };
+    let slot_seconds = |log: &str, most: u64| {
+        let seats = reported(log);
         assert_eq!(seats["most"]["at_most"], most, "{log}{seats:#}");
         let average = |bound: &str| seats["average"][bound].as_f64().expect("a number") * 10.0;
         (average("at_least").round(), average("at_most").round())
@@ -549,6 +550,10 @@ fn a_slot_that_several_have_is_in_use_once() {
     let over = event(10, "ended", 9, "");
     let inside = [first.clone(), joins(1, 2), ends(2, 2, 1), ends(9, 1, 9), over.clone()].concat();
     assert_eq!(slot_seconds(&inside, 1), (9.0, 9.0));
+    // A log that tells how much was in use tells how long that was all: until the last of them has ended.
+    let of_one = &one[1..];
+    let told = format!("{of_one},\"tables\":[{{\"repository\":\"seats\",\"used\":1,\"limit\":1}}]");
+    assert_eq!(reported(&inside.replace(of_one, &told))["full_share_at_most"], 0.9);
     let after =
         [first.clone(), joins(3, 2), ends(4, 1, 4), joins(5, 3), ends(6, 2, 3), ends(9, 3, 4), over.clone()];
     assert_eq!(slot_seconds(&after.concat(), 1), (9.0, 9.0));

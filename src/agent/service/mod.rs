@@ -93,6 +93,12 @@ impl Service {
         Ok(Self { poller, bell, local, site, has_said_alone: false, manager })
     }
 
+    /// What it keeps of this host, and the site.
+    #[cfg(test)]
+    pub(super) fn into_parts(self) -> (Local, Option<Site>) {
+        (self.local, self.site)
+    }
+
     /// How many launches have slots.
     pub(super) fn holding(&self) -> usize {
         self.local.ledger.holdings().len()

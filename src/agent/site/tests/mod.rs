@@ -1,3 +1,4 @@
-//! The argument of the site as a model over its own transactions.
+//! The argument of the site as a model over its own transactions, and what it makes of reports.
 
 mod model;
+mod reports;
