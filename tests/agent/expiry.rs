@@ -35,20 +35,6 @@ fn an_overdue_holder_of_another_user_is_ended_for_whoever_comes_next() {
     }
 }
 
-/// Who waits in the queue keeps the order: the first in the queue ends a holder once it becomes overdue.
-#[test]
-fn the_head_of_the_line_ends_a_holder_when_it_becomes_overdue() {
-    needs_root!();
-    let (site, _agent) = seats(1, "expire_after = \"2s\"\nexpire_grace = \"10m\"");
-    let mut holder = matlab(&site, "games").spawn();
-    let mut waits = site.test().args(["run", "-w", "forever", "--", "matlab"]).background();
-    waits.wait_for_echo();
-    assert_eq!(holder.end().ending, Ending::Signal(2));
-    waits.close_stdin();
-    let said = waits.end().stderr;
-    assert!(said.contains("ended PID"), "{said}");
-}
-
 /// Whoever inherited the descriptor of an overdue job keeps its slot, and is ended like it.
 #[test]
 fn a_child_that_was_left_behind_is_ended_too() {

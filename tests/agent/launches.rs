@@ -279,16 +279,6 @@ fn another_user_joins_nothing() {
     }
 }
 
-/// Who only says so joins nothing.
-#[test]
-fn a_forged_environment_joins_nothing() {
-    needs_root!();
-    let (site, _agent) = seats(1, "");
-    let _running = site.test().user("games").args(["run", "--", "matlab"]).spawn();
-    let forged = site.test().user("games").env("RUNGATE_HELD", "seats=1");
-    forged.args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
-}
-
 /// Root in a namespace of its own is root, for the launcher and for the agent.
 #[test]
 fn root_may_launch_from_another_user_namespace() {
