@@ -2,7 +2,7 @@
 //! reports it.
 
 use std::{
-    cell::OnceCell,
+    cell::{Cell, OnceCell},
     collections::BTreeSet,
     ffi::{OsStr, OsString},
     ops::RangeInclusive,
@@ -38,6 +38,8 @@ pub(crate) struct Journal<'a> {
     command: &'a str,
     uid: u32,
     host: OsString,
+    /// The script whose descriptors keep the slots, once it has them: its events are not this process's.
+    script: Cell<Option<i32>>,
     /// The facts of the decision, if a log records them; known after the decision.
     launch: OnceCell<Box<Circumstances>>,
     /// Whether to say which log cannot be written.
@@ -56,7 +58,13 @@ impl<'a> Journal<'a> {
         {
             sinks.push(Sink { target: Target::Journal, everything: false, replay: false });
         }
-        Self { sinks, command, uid, host: host.to_owned(), launch: OnceCell::new(), is_verbose }
+        let (host, script, launch) = (host.to_owned(), Cell::new(None), OnceCell::new());
+        Self { sinks, command, uid, host, script, launch, is_verbose }
+    }
+
+    /// What follows is about a script.
+    pub(crate) fn is_of(&self, script: i32) {
+        self.script.set(Some(script));
     }
 
     /// Collects the facts of the decision, if a log records them.
@@ -185,7 +193,8 @@ impl<'a> Journal<'a> {
     }
 
     fn event(&self, kind: Kind) -> Event {
-        Event::now(kind, self.command, self.uid, &self.host)
+        let event = Event::now(kind, self.command, self.uid, &self.host);
+        Event { pid: self.script.get().unwrap_or(event.pid), ..event }
     }
 
     /// Writes an event, each rule once: one that counts against two repositories is one rule nevertheless.

@@ -25,6 +25,7 @@ use super::{
 use nix::{
     errno::Errno,
     fcntl::{FcntlArg, FdFlag, OFlag, fcntl, open},
+    poll::{PollFd, PollFlags, PollTimeout, poll},
     sys::{
         epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout},
         eventfd::{EfdFlags, EventFd},
@@ -42,8 +43,9 @@ const FLOOR: RawFd = 200;
 #[derive(Debug, Default)]
 pub struct Inherited {
     files: Vec<(RawFd, FileId)>,
-    /// Those that must keep the slots after this process has ended: the caller keeps them open.
-    carriers: Vec<RawFd>,
+    /// Those that must keep the slots after this process has ended: the caller keeps them open for lock
+    /// files, or for a FIFO of the agent.
+    carriers: Vec<(RawFd, FileId)>,
 }
 
 /// Why a descriptor of the caller cannot keep slots.
@@ -51,12 +53,10 @@ pub struct Inherited {
 pub enum Unfit {
     /// It is not open.
     Closed,
-    /// It is not open for a regular file.
+    /// It is open for neither a regular file nor a FIFO.
     NoFile,
-    /// A read lock needs a descriptor that can be read.
+    /// A lock for readers, and the read end of a FIFO, need one that can be read.
     WriteOnly,
-    /// A FIFO is kept by those that can write to it.
-    ReadOnly,
 }
 
 impl Inherited {
@@ -89,13 +89,14 @@ impl Inherited {
     pub fn carry_by(&mut self, number: RawFd) -> Result<(), Unfit> {
         let open = unsafe_calls::inherited(number);
         let flags = fcntl(open, FcntlArg::F_GETFL).map_err(|_| Unfit::Closed)?;
-        if !self.files.iter().any(|(known, _)| *known == number) {
+        let (_, status) = look_at(number).ok_or(Unfit::Closed)?;
+        if ![SFlag::S_IFREG, SFlag::S_IFIFO].contains(&kind(&status)) {
             return Err(Unfit::NoFile);
         }
         if OFlag::from_bits_retain(flags) & OFlag::O_ACCMODE == OFlag::O_WRONLY {
             return Err(Unfit::WriteOnly);
         }
-        self.carriers.push(number);
+        self.carriers.push((number, FileId::from(&status)));
         Ok(())
     }
 
@@ -106,13 +107,13 @@ impl Inherited {
 
     /// The descriptor of the caller that must keep the slots of `file`.
     pub fn carrier(&self, file: FileId) -> Option<BorrowedFd<'static>> {
-        let is_of = |number: &&RawFd| self.files.contains(&(**number, file));
-        self.carriers.iter().find(is_of).map(|number| unsafe_calls::inherited(*number))
+        let of_file = self.carriers.iter().find(|(_, id)| *id == file);
+        of_file.map(|(number, _)| unsafe_calls::inherited(*number))
     }
 
     /// The numbers and files of the descriptors that must keep slots.
     pub fn carriers(&self) -> impl Iterator<Item = (RawFd, FileId)> {
-        self.files.iter().filter(|(number, _)| self.carriers.contains(number)).copied()
+        self.carriers.iter().copied()
     }
 
     /// Whether the description of a carrier has a lock within these bytes.
@@ -121,15 +122,17 @@ impl Inherited {
         locks.iter().any(|lock| lock.start() <= bytes.end() && bytes.start() <= lock.end())
     }
 
-    /// The outermost ancestor that has the description of a carrier under the same number: the script, and
-    /// not its subshell that calls rungate.
+    /// The outermost ancestor that has the description of a carrier, or its FIFO, under the same number: the
+    /// script, and not its subshell that calls rungate.
     pub fn keeper_of_carriers(&self) -> Option<i32> {
-        let number = self.carriers.first()?;
-        let has_it = |pid: &i32| {
+        let (number, file) = *self.carriers.first()?;
+        let is_lock = look_at(number).is_some_and(|(_, status)| kind(&status) == SFlag::S_IFREG);
+        let has_lock = |pid: i32| {
             let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).unwrap_or_default();
             let locks = record_lock::locks_of_descriptor(&info);
             locks.iter().any(|(ownership, _)| *ownership == Ownership::Description)
         };
+        let has_it = |pid: &i32| if is_lock { has_lock(*pid) } else { has_open(*pid, number, file) };
         process::own_lineage().skip(1).take_while(has_it).last()
     }
 
@@ -177,9 +180,17 @@ fn look_at(number: RawFd) -> Option<(RawFd, FileStat)> {
     Some((number, fstat(unsafe_calls::inherited(number)).ok()?))
 }
 
+fn kind(status: &FileStat) -> SFlag {
+    SFlag::from_bits_truncate(status.st_mode & SFlag::S_IFMT.bits())
+}
+
 fn regular((number, status): &(RawFd, FileStat)) -> Option<(RawFd, FileId)> {
-    let is_regular = SFlag::from_bits_truncate(status.st_mode & SFlag::S_IFMT.bits()) == SFlag::S_IFREG;
-    is_regular.then(|| (*number, FileId::from(status)))
+    (kind(status) == SFlag::S_IFREG).then(|| (*number, FileId::from(status)))
+}
+
+/// Whether a process has this file open under this number.
+pub fn has_open(pid: i32, number: RawFd, file: FileId) -> bool {
+    FileId::in_memory(Path::new(&format!("/proc/{pid}/fd/{number}"))) == Some(file)
 }
 
 /// One more than the highest number that a new descriptor may get.
@@ -262,9 +273,9 @@ pub fn stat(descriptor: impl AsFd) -> Result<FileStat, Errno> {
     fstat(descriptor)
 }
 
-// A FIFO without a writer's data: while any process has its write end open, its read end does not reach its
-// end. So it shows whether a program, or a process that inherited from it, is still alive, and it outlives
-// the process that reads it.
+// A FIFO without data: each end shows whether any process has the other end open. So it shows whether a
+// program, or a process that inherited from it, is still alive, and it outlives the process that watches it.
+// A program gets the write end. A script opens the read end, as it opens a lock file.
 
 /// The suffix of the names of these FIFOs.
 pub const FIFO_ENDING: &str = ".fifo";
@@ -272,12 +283,6 @@ pub const FIFO_ENDING: &str = ".fifo";
 /// The path of the file that a descriptor of this process is open for; none if it is not open.
 pub fn path_of(number: RawFd) -> Option<PathBuf> {
     fs::read_link(format!("/proc/self/fd/{number}")).ok()
-}
-
-/// Whether a descriptor that the caller left open can be written to.
-pub fn is_writable(number: RawFd) -> bool {
-    let flags = fcntl(unsafe_calls::inherited(number), FcntlArg::F_GETFL).unwrap_or_default();
-    OFlag::from_bits_retain(flags) & OFlag::O_ACCMODE != OFlag::O_RDONLY
 }
 
 /// The lowest descriptors of a process, which are checked for FIFOs: what it inherits is there.
@@ -299,11 +304,12 @@ pub fn of_process(pid: i32) -> Vec<FileId> {
     found.collect()
 }
 
-/// The read end.
+/// One end, and whether any process has the other one.
 #[derive(Debug)]
 pub struct Fifo {
-    reader: OwnedFd,
+    end: OwnedFd,
     id: FileId,
+    is_writer: bool,
 }
 
 impl Fifo {
@@ -313,31 +319,44 @@ impl Fifo {
         Self::open(path)
     }
 
+    /// The read end.
     pub fn open(path: &Path) -> Result<Self, Errno> {
-        let reader = open(
-            path,
-            OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW,
-            Mode::empty(),
-        )?;
-        let id = FileId::from(&fstat(&reader)?);
-        Ok(Self { reader, id })
+        let end = open_end(path, OFlag::O_RDONLY)?;
+        let id = FileId::from(&fstat(&end)?);
+        Ok(Self { end, id, is_writer: false })
+    }
+
+    /// The write end; none if no process has the read end.
+    pub fn open_to_write(path: &Path) -> Result<Option<Self>, Errno> {
+        let end = match open_end(path, OFlag::O_WRONLY) {
+            Err(Errno::ENXIO) => return Ok(None),
+            end => end?,
+        };
+        let id = FileId::from(&fstat(&end)?);
+        Ok(Some(Self { end, id, is_writer: true }))
     }
 
     /// Another write end.
     pub fn writer(path: &Path) -> Result<OwnedFd, Errno> {
-        open(path, OFlag::O_WRONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
+        open_end(path, OFlag::O_WRONLY)
     }
 
     /// Both ends. While they are open, no other process waits when it opens one.
     pub fn both_ends(path: &Path) -> Result<OwnedFd, Errno> {
-        open(path, OFlag::O_RDWR | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
+        open_end(path, OFlag::O_RDWR)
     }
 
-    /// Whether any process has its write end. What is written into it is ignored.
+    /// Whether any process has the other end. What is written into it is ignored.
     pub fn is_held(&self) -> bool {
+        if self.is_writer {
+            let mut end = [PollFd::new(self.end.as_fd(), PollFlags::empty())];
+            let count = poll(&mut end, PollTimeout::ZERO);
+            let [end] = end;
+            return !(count == Ok(1) && end.revents().is_some_and(|is| is.contains(PollFlags::POLLERR)));
+        }
         let mut bytes = [0; 4096];
         loop {
-            match read(&self.reader, &mut bytes) {
+            match read(&self.end, &mut bytes) {
                 Ok(0) => return false,
                 Ok(_) | Err(Errno::EINTR) => {}
                 Err(_) => return true,
@@ -357,8 +376,12 @@ impl Fifo {
 
 impl AsFd for Fifo {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.reader.as_fd()
+        self.end.as_fd()
     }
+}
+
+fn open_end(path: &Path, access: OFlag) -> Result<OwnedFd, Errno> {
+    open(path, access | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC | OFlag::O_NOFOLLOW, Mode::empty())
 }
 
 // Waits for many descriptors at once. Idle ones cost nothing, however many there are.

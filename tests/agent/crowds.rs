@@ -203,6 +203,7 @@ fn long_questions_of_several_users_take_little_memory() {
         may_end: false,
         is_again: false,
         opened: None,
+        through: None,
     };
     let long = site.path("long");
     fs::write(&long, Request::Take(take).frame().expect("it is not too long")).expect("write what is said");

@@ -91,6 +91,7 @@ pub(crate) fn request(command: &str, wait: Duration) -> Take {
         may_end: true,
         is_again: false,
         opened: None,
+        through: None,
     }
 }
 

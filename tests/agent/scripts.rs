@@ -101,9 +101,9 @@ fn holders(site: &Site, name: &str) -> Vec<i64> {
     holders.filter_map(|holder| holder["pid"].as_i64()).collect()
 }
 
-const OPEN: &str = "exec 9<>\"$(rungate acquire --path deploy)\"";
-const LOCK: &str = "exec 9<>\"$(rungate acquire --path deploy)\" && rungate acquire --fd 9 deploy";
-const OPEN_BOTH: &str = "{ read -r a; read -r b; } < <(rungate acquire --path both); exec 7<\"$a\" 8<>\"$b\"";
+const OPEN: &str = "exec 9<\"$(rungate acquire --path deploy)\"";
+const LOCK: &str = "exec 9<\"$(rungate acquire --path deploy)\" && rungate acquire --fd 9 deploy";
+const OPEN_BOTH: &str = "{ read -r a; read -r b; } < <(rungate acquire --path both); exec 7<\"$a\" 8<\"$b\"";
 const BOTH: &str = "rungate acquire --fd 7 --fd 8 both 2>/dev/null";
 
 /// The slots are free again when the last process that inherited the descriptor has closed it or ended. The script
@@ -178,10 +178,7 @@ fn all_or_none_of_both_keepers() {
     let own = [i64::from(first.pid())];
     assert_eq!(have(&mut first, OPEN_BOTH), "status 0\n");
     for command in ["deploy", "flash"] {
-        let lock = LOCK.replace("deploy", command);
-        // The lock file is another user's, who has created it.
-        let lock = if command == "flash" { lock.replace("<>", "<") } else { lock };
-        assert_eq!(have(&mut second, &lock), "status 0\n");
+        assert_eq!(have(&mut second, &LOCK.replace("deploy", command)), "status 0\n");
         assert_eq!(have(&mut first, BOTH), "status 75\n", "{command}");
         let holders = (holders(&site, "seats"), holders(&site, "board"));
         assert!(!holders.0.contains(&own[0]) && !holders.1.contains(&own[0]), "{command}: {holders:?}");
@@ -243,9 +240,9 @@ fn a_launch_below_joins() {
 fn variables_that_cannot_be_printed_begin_no_pause() {
     needs_root!();
     let (site, _agent) = site();
-    let script = "exec 9<>\"$(rungate acquire --path pause)\"; rungate acquire --fd 9 --export pause >/dev/full; \
+    let script = "exec 9<\"$(rungate acquire --path pause)\"; rungate acquire --fd 9 --export pause >/dev/full; \
                   rungate acquire --fd 9 pause; echo $?; rungate acquire --path pause >/dev/null; exec 9<&-; \
-                  exec 9<>\"$(rungate acquire --path pause)\"; rungate acquire --fd 9 pause";
+                  exec 9<\"$(rungate acquire --path pause)\"; rungate acquire --fd 9 pause";
     let Outcome { stdout, stderr, ending } = outcome(&site, script);
     assert_eq!((stdout.as_str(), ending), ("0\n", Ending::Status(69)), "{stderr}");
     assert!(stderr.contains("too soon"), "{stderr}");
@@ -264,14 +261,16 @@ fn what_cannot_keep_a_slot_is_refused() {
     };
     let path = "p=$(rungate acquire --path deploy);";
     refused("exec 9</etc/passwd; rungate acquire --fd 9 deploy", 64, "is not open for a lock file of this");
-    refused(&format!("{path} exec 9<$p; rungate acquire --fd 9 deploy"), 64, "is open only to read");
+    refused("exec 9>/dev/null; rungate acquire --fd 9 deploy", 64, "is not open for a file");
+    refused("exec 9>x; rungate acquire --fd 9 deploy", 64, "is open only to write");
+    refused("rungate acquire --fd 9 deploy", 64, "is not open:");
     refused(
-        &format!("{path} exec 9<>$p; rungate acquire --fd 9 flash"),
+        &format!("{path} exec 9<$p; rungate acquire --fd 9 flash"),
         64,
         "is not open for a lock file of this",
     );
     refused(
-        &format!("{path} exec 9<>$p 8<>$p; rungate acquire --fd 9 --fd 8 deploy"),
+        &format!("{path} exec 9<$p 8<$p; rungate acquire --fd 9 --fd 8 deploy"),
         64,
         "descriptor 8 is not open",
     );
@@ -280,8 +279,10 @@ fn what_cannot_keep_a_slot_is_refused() {
         74,
         "open for the agent",
     );
+    let of_agent = "exec 9<\"$(rungate acquire --path both | tail -1)\"; rungate acquire --fd 9 both";
+    refused(of_agent, 74, "none of the descriptors given");
     refused(
-        &format!("{path} exec 9<>$p; rungate acquire --fd 9 tree"),
+        &format!("{path} exec 9<$p; rungate acquire --fd 9 tree"),
         78,
         "the policy demands hold = \"tree\"",
     );
@@ -313,7 +314,9 @@ fn a_user_gets_few_fifos_and_no_others_use_them() {
     let open = site.path("system-run/rungate-agent/open");
     let folder = open.join(site.user("games").uid.to_string());
     let all: Vec<_> = fs::read_dir(&folder).expect("its folder").map(|one| one.expect("a file")).collect();
-    assert!(all.iter().all(|one| one.file_type().expect("a type").is_fifo()));
+    let is_fifo = |one: &fs::DirEntry| one.file_type().expect("a type").is_fifo();
+    let mode = |one: &fs::DirEntry| one.metadata().expect("it is there").permissions().mode() & 0o777;
+    assert!(all.iter().all(|one| is_fifo(one) && mode(one) == 0o444), "nobody but root can write into them");
     assert_eq!(all.len(), 64 + 2, "those that are unused, and those of the two scripts");
     for directory in [&open, &folder] {
         assert_eq!(fs::metadata(directory).expect("it is there").permissions().mode() & 0o777, 0o711);
@@ -385,4 +388,82 @@ fn a_script_can_be_ended() {
     site.test().user("games").args(["end", "--yes", "seats", &script.pid().to_string()]).outcome();
     eventually("it ends", || held(&site).is_empty().then_some(()));
     script.signal(Signal::SIGKILL);
+}
+
+/// What a script opens waits for nobody, however many FIFOs this user and others have, and also after the agent has
+/// failed.
+#[test]
+fn a_script_opens_its_fifo_at_once() {
+    needs_root!();
+    let (site, agent) = site();
+    let paths = "for i in {1..64}; do rungate acquire --path deploy; done";
+    let own = outcome(&site, paths).stdout;
+    site.test().user("daemon").program("/bin/bash").args(["-c", paths]).outcome();
+    let open = |path: &str| outcome(&site, &format!("exec 9<{path}; rungate acquire --fd 9 deploy")).ending;
+    let own: Vec<&str> = own.lines().collect();
+    assert_eq!((open(own[0]), open(own[63])), (Ending::Status(0), Ending::Status(0)));
+    agent.kill();
+    let _agent = site.agent();
+    assert_eq!((open(own[1]), open(own[62])), (Ending::Status(0), Ending::Status(0)));
+    // The first two are used up by now.
+    assert_eq!(outcome(&site, &format!("exec 9<{}", own[0])).ending, Ending::Status(1));
+}
+
+/// The agent looks only at the nearest of a script's ancestors: a user can start thousands of them.
+#[test]
+fn the_holder_is_the_outermost_of_sixty_four_ancestors() {
+    needs_root!();
+    let (site, _agent) = site();
+    let deep = "if [ $1 -gt 0 ]; then bash -c \"$2\" bash $(($1 - 1)) \"$2\"; exit; fi; \
+                rungate acquire --fd 9 deploy && echo $PPID && read -r";
+    for (depth, is_outermost) in [(60, true), (70, false)] {
+        let mut shell = shell(&site, "games");
+        shell.write_line(&format!("{OPEN}; bash -c '{deep}' bash {depth} '{deep}'"));
+        let parent: i64 = shell.read_line().trim().parse().expect("a process");
+        let holders = holders(&site, "seats");
+        assert_eq!(holders == [i64::from(shell.pid())], is_outermost, "{depth}: {holders:?}");
+        assert!(!holders.contains(&parent) && holders.len() == 1, "{depth}: {holders:?}");
+        shell.kill();
+        site.test().args(["end", "--yes", "seats"]).outcome();
+        eventually("it is free", || held(&site).is_empty().then_some(()));
+    }
+}
+
+/// The log has the script, the start of each part, and the end of each that the agent saw, although the script
+/// continues.
+#[test]
+fn the_log_has_both_ends_of_each_part() {
+    needs_root!();
+    let (site, _agent) =
+        Site::with_agent(&format!("log = {{ to = \"$DIR/work/log.jsonl\", replay = true }}\n{POLICY}"));
+    site.rungate_in_bin();
+    let log = site.path("work/log.jsonl");
+    fs::write(&log, "").expect("a log");
+    fs::set_permissions(&log, fs::Permissions::from_mode(0o666)).expect("it is for all");
+    let mut script = shell(&site, "games");
+    let pid = i64::from(script.pid());
+    let lock = LOCK.replace("--fd 9", "--fd 9 -w 1h");
+    let parts = format!("{lock}; exec 9<&-; out=$({lock}); {lock} 2>/dev/null; exec 9<&-");
+    assert_eq!(have(&mut script, &parts), "status 0\n");
+    assert_eq!(have(&mut script, &LOCK.replace("deploy", "other")), "status 0\n");
+    eventually("it is closed", || holders(&site, "seats").is_empty().then_some(()));
+    let history = || {
+        site.test().args(["end", "--overdue"]).outcome();
+        let text = fs::read_to_string(&log).expect("the log");
+        let events: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+        let count = |kind: &str, by: &[i64]| {
+            let of_kind = events.iter().filter(|event| event["event"] == kind);
+            of_kind
+                .filter(|event| event["pid"].as_i64().is_some_and(|pid| by.is_empty() || by.contains(&pid)))
+                .count()
+        };
+        (count("started", &[pid]), count("ended", &[pid]), count("ended", &[]))
+    };
+    // One of the parts was a subshell's, which is a script of its own.
+    assert_eq!(history(), (3, 2, 3), "the last part has not ended");
+    assert_eq!(history(), (3, 2, 3), "nothing is written twice");
+    assert_eq!(have(&mut script, "exec 9<&-"), "status 0\n");
+    eventually("it is closed", || holders(&site, "other").is_empty().then_some(()));
+    assert_eq!(history(), (3, 3, 4));
 }

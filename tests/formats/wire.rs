@@ -41,6 +41,7 @@ fn take() -> Take {
         may_end: true,
         is_again: false,
         opened: None,
+        through: None,
     }
 }
 

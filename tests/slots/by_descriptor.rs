@@ -237,6 +237,20 @@ fn a_script_of_an_exempt_user_continues() {
     assert_eq!((stdout.as_str(), stderr.as_str(), ending), ("on\n", "", Ending::Status(0)));
 }
 
+/// The script of rungate-acquire(1) for any number of paths: two, one, that of an exempt user, none.
+#[test]
+fn a_script_opens_all_that_it_needs() {
+    let site = site(HELD);
+    for (command, files, status) in [("both", 2, 0), ("pause", 1, 0), ("free", 0, 0), ("unknown", 0, 64)] {
+        let script = "fds=(); while read -r path; do exec {fd}<\"$path\" && fds+=(--fd \"$fd\"); done \
+                      < <(rungate acquire --path COMMAND); rungate acquire \"${fds[@]}\" COMMAND || exit; \
+                      rungate list --json | tr , '\\n' | grep -c '\"pid\"'; true";
+        let Outcome { stdout, stderr, ending } = outcome(&site, &script.replace("COMMAND", command));
+        let held = if status == 0 { format!("{files}\n") } else { String::new() };
+        assert_eq!((stdout, ending), (held, Ending::Status(status)), "{command}: {stderr}");
+    }
+}
+
 /// A process that has replaced itself by the same command is one holder, however many locks it has.
 #[test]
 fn a_process_with_several_locks_is_one_holder() {

@@ -1,4 +1,4 @@
-//! A holder of slots, and what keeps them: the requesting process, a FIFO whose write end it and its
+//! A holder of slots, and what keeps them: the requesting process, a FIFO whose other end it and its
 //! descendants inherit, or both.
 
 use std::{

@@ -16,8 +16,8 @@ use std::{
 use self::{
     holding::{Holding, Lingering, follow, in_memory, writer},
     state::{
-        SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, at_millis, forget_opened,
-        in_millis, new_opened,
+        SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, Unused, all_opened, at_millis,
+        forget_opened, in_millis, new_opened, remove_opened, unused_again,
     },
 };
 use super::{
@@ -44,12 +44,11 @@ use crate::{
 /// How many ends are remembered: what a busy host has between two looks.
 const MOST_ENDS: usize = 10_000;
 
-/// How many ancestors of a request may be its script. The thread that owns the tables reads the descriptors
-/// of each.
-const SCRIPT_ANCESTORS: usize = 8;
+/// How many ancestors of a request may be its script.
+const SCRIPT_ANCESTORS: usize = 64;
 
-/// Of how many new FIFOs both ends stay open: a script opens its own at once.
-const NEW_FIFOS: usize = 32;
+/// How many unused FIFOs of one user may exist. With one more, the oldest is removed.
+const MOST_UNUSED: usize = 64;
 
 /// The owner of the tables.
 pub(super) struct Ledger {
@@ -65,9 +64,8 @@ pub(super) struct Ledger {
     /// not push out those of others. The launcher executed the program and cannot write the end into the log;
     /// the regular look does, and asks here for the moment.
     ends: BTreeMap<u32, VecDeque<End>>,
-    /// Both ends of the newest FIFOs of scripts, until they keep slots. Otherwise a script that opens one
-    /// only to read would wait for ever.
-    new_fifos: VecDeque<(u64, OwnedFd)>,
+    /// The FIFOs of each user's scripts that keep no slots yet, or that a script waits with, oldest first.
+    unused: BTreeMap<u32, VecDeque<Unused>>,
     /// It has inherited nothing that could hold a slot.
     inherited: Inherited,
 }
@@ -83,7 +81,7 @@ impl Ledger {
             lingering: BTreeMap::new(),
             recovered: BTreeMap::new(),
             ends: BTreeMap::new(),
-            new_fifos: VecDeque::new(),
+            unused: BTreeMap::new(),
             inherited: Inherited::default(),
         };
         let found = ledger.state.read()?;
@@ -92,10 +90,8 @@ impl Ledger {
             stamps.put_into(&ledger.store_of(stamps.started_by).table(table));
         }
         for (number, saved) in found.holdings {
-            let path = ledger.state.fifo_of(number, &saved);
-            let has_fifo = saved.hold > Hold::Process;
-            let fifo = has_fifo.then(|| Fifo::open(&path)).transpose();
-            let fifo = fifo.map_err(|errno| Fatal::State(path, Failure { call: "open", errno }))?;
+            let fifo = ledger.state.fifo_of(number, &saved);
+            let fifo = fifo.map_err(|(path, errno)| Fatal::State(path, Failure { call: "open", errno }))?;
             let store = ledger.store_of(Some(saved.uid));
             let restore = |saved, fifo| Holding::restore(saved, fifo, &store).map_err(Fatal::Call);
             let mut restored = restore(&saved, fifo)?;
@@ -124,6 +120,11 @@ impl Ledger {
         }
         for (number, saved) in found.places {
             ledger.recover(number, saved)?;
+        }
+        for (uid, opened) in all_opened() {
+            if ledger.kept_by(uid, opened).is_none() {
+                ledger.is_unused_again(uid, opened);
+            }
         }
         Ok((ledger, last + 1))
     }
@@ -172,7 +173,6 @@ impl Ledger {
         mut holding: Holding,
     ) -> Result<Option<OwnedFd>, (Box<Holding>, String)> {
         let written = self.write_down(number, &mut holding);
-        let written = written.map_err(|failure| format!("it cannot save its state: {failure}"));
         // Answered only once it is certain that the end of the process will be seen.
         let watched = written.and_then(|end| {
             self.watch(number, &holding).map(|()| end).map_err(|failure| failure.to_string())
@@ -191,24 +191,60 @@ impl Ledger {
         }
     }
 
-    fn write_down(&mut self, number: u64, holding: &mut Holding) -> Result<Option<OwnedFd>, Failure> {
-        let mut end = None;
+    fn write_down(&mut self, number: u64, holding: &mut Holding) -> Result<Option<OwnedFd>, String> {
         if let Some(opened) = holding.saved.opened {
-            self.new_fifos.retain(|(number, _)| *number != opened);
-            let fifo =
-                Fifo::open(&self.state.fifo_of(number, &holding.saved)).map_err(Failure::of("open"))?;
-            // Slots that nothing keeps would be free at once, and the script would not learn of it.
-            if !fifo.is_held() {
-                return Err(Failure { call: "read", errno: Errno::EPIPE });
-            }
-            holding.fifo = Some(fifo);
-        } else if holding.saved.hold > Hold::Process {
-            holding.fifo = Some(self.state.new_fifo(number)?);
-            end = Some(writer(&self.state.fifo(number))?);
+            holding.fifo = self.fifo_of_script(number, opened, &holding.saved)?;
         }
-        self.state.write(number, &holding.saved)?;
-        self.write_stamps(holding)?;
-        Ok(end)
+        let mut write = || -> Result<Option<OwnedFd>, Failure> {
+            let mut end = None;
+            if holding.saved.hold > Hold::Process && holding.saved.opened.is_none() {
+                holding.fifo = Some(self.state.new_fifo(number)?);
+                end = Some(writer(&self.state.fifo(number))?);
+            }
+            self.state.write(number, &holding.saved)?;
+            self.write_stamps(holding)?;
+            Ok(end)
+        };
+        write().map_err(|failure| format!("it cannot save its state: {failure}"))
+    }
+
+    /// The end of the FIFO that a script has opened. Slots that nothing keeps would be free at once, and the
+    /// script would not learn of it; so it fails if no process but this one has the other end.
+    fn fifo_of_script(
+        &mut self,
+        number: u64,
+        opened: u64,
+        saved: &SavedHolding,
+    ) -> Result<Option<Fifo>, String> {
+        if let Some(unused) = self.unused.get_mut(&saved.uid) {
+            unused.retain(|(known, _)| *known != opened);
+        }
+        let fifo = self.state.fifo_of(number, saved);
+        let fifo =
+            fifo.map_err(|(_, errno)| format!("it cannot open the FIFO of the script: {}", errno.desc()))?;
+        if fifo.is_none() {
+            self.is_unused_again(saved.uid, opened);
+            return Err("no process has the FIFO of the script open".to_owned());
+        }
+        Ok(fifo)
+    }
+
+    /// The FIFO of a script keeps no slots, and may be used once more.
+    fn is_unused_again(&mut self, uid: u32, opened: u64) {
+        // Without its ends it can still be opened by other processes of the script that have it open.
+        if let Ok(unused) = unused_again(uid, opened) {
+            self.unused.entry(uid).or_default().push_back(unused);
+        }
+    }
+
+    /// How many FIFOs of this user's scripts are open here although they keep no slots.
+    pub(super) fn unused_of(&self, uid: u32) -> usize {
+        self.unused.get(&uid).map_or(0, VecDeque::len)
+    }
+
+    /// The users who have such FIFOs.
+    pub(super) fn users_of_unused(&self) -> impl Iterator<Item = u32> {
+        self.unused.keys().copied()
     }
 
     fn write_stamps(&self, holding: &Holding) -> Result<(), Failure> {
@@ -277,13 +313,18 @@ impl Ledger {
 
     /// A new FIFO for a script of this user; `waits` tells whether a script waits with one.
     pub(super) fn new_fifo(&mut self, uid: u32, waits: impl Fn(u64) -> bool) -> Result<PathBuf, Failure> {
-        let is_used = |opened| self.kept_by(uid, opened).is_some() || waits(opened);
-        let (number, path) = new_opened(uid, is_used)?;
-        let ends = Fifo::both_ends(&path).map_err(Failure::of("open"))?;
-        if self.new_fifos.len() == NEW_FIFOS {
-            self.new_fifos.pop_front();
-        }
-        self.new_fifos.push_back((number, ends));
+        let (new, path) = new_opened(uid)?;
+        let unused = self.unused.entry(uid).or_default();
+        unused.push_back(new);
+        let mut left = unused.iter().filter(|(number, _)| !waits(*number)).count();
+        unused.retain(|(number, _)| {
+            let stays = left <= MOST_UNUSED || waits(*number);
+            if !stays {
+                left -= 1;
+                remove_opened(uid, *number);
+            }
+            stays
+        });
         Ok(path)
     }
 
@@ -315,8 +356,11 @@ impl Ledger {
         let _ = self.write_stamps(&holding);
         let lingering = if has_run { holding.lingering() } else { None };
         if has_run {
-            // A script that got nothing may ask again with the same FIFO.
             forget_opened(&holding.saved);
+        } else if let Some(opened) = holding.saved.opened {
+            // A script that got nothing may ask again with the same FIFO.
+            holding.fifo = None;
+            self.is_unused_again(holding.saved.uid, opened);
         }
         if let Some(lingering) = lingering {
             self.state.write_end(number, holding.saved.hold, &lingering.saved);
@@ -595,14 +639,15 @@ impl Ledger {
     }
 }
 
-/// The script that requests slots: the outermost ancestor of the process that has the FIFO. None if it is
-/// a launch, or no ancestor has it.
+/// The script that requests slots: the outermost ancestor of the process that has the FIFO open under the
+/// same number. None if it is a launch, or no ancestor has it.
 fn script_of(session: &Session) -> Option<PidFd> {
-    let opened = session.take.as_deref()?.opened?;
+    let take = session.take.as_deref()?;
+    let (opened, through) = (take.opened?, take.through?);
     let fifo = FileId::in_memory(&path_of_opened(session.peer.uid, opened))?;
     // A holder may be ended for its user, so it must be a process of that user.
     let has_it = |pid: &i32| {
-        process::owner(*pid) == Some(session.peer.uid) && descriptor::of_process(*pid).contains(&fifo)
+        process::owner(*pid) == Some(session.peer.uid) && descriptor::has_open(*pid, through, fifo)
     };
     let ancestors = process::lineage(session.peer.pid).skip(1).take(SCRIPT_ANCESTORS);
     let script = ancestors.take_while(has_it).last()?;

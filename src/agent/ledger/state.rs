@@ -8,7 +8,10 @@ use std::{
     ffi::OsString,
     fs::{self, DirBuilder, Permissions},
     hash::{BuildHasher, RandomState},
-    os::unix::fs::{DirBuilderExt, PermissionsExt},
+    os::{
+        fd::OwnedFd,
+        unix::fs::{DirBuilderExt, PermissionsExt},
+    },
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
@@ -265,9 +268,22 @@ impl State {
         self.directory.join("holdings").join(format!("{number}.fifo"))
     }
 
-    /// Where the FIFO of a holding is: the one that its script has opened, or its own.
-    pub(in crate::agent) fn fifo_of(&self, number: u64, saved: &SavedHolding) -> PathBuf {
-        saved.opened.map_or_else(|| self.fifo(number), |opened| path_of_opened(saved.uid, opened))
+    /// The FIFO of a holding: the one that its script has opened, or its own. None if the holding has none,
+    /// or if the script has closed it.
+    pub(in crate::agent) fn fifo_of(
+        &self,
+        number: u64,
+        saved: &SavedHolding,
+    ) -> Result<Option<Fifo>, (PathBuf, Errno)> {
+        if saved.hold == Hold::Process {
+            return Ok(None);
+        }
+        let path = saved.opened.map_or_else(|| self.fifo(number), |opened| path_of_opened(saved.uid, opened));
+        let fifo = match saved.opened {
+            Some(_) => Fifo::open_to_write(&path),
+            None => Fifo::open(&path).map(Some),
+        };
+        fifo.map_err(|errno| (path, errno))
     }
 
     fn place(&self, number: u64) -> PathBuf {
@@ -280,17 +296,15 @@ impl State {
     }
 }
 
-// The FIFOs that scripts open. Each belongs to root, and every process that knows its path may open it. The
-// path is a secret of the user: others can neither list the folder nor guess the name.
+// The FIFOs that scripts open. Each belongs to root, and every process that knows its path may open it to
+// read. The path is a secret of the user: others can neither list the folder nor guess the name. Until the
+// FIFO keeps slots, the agent has both of its ends: otherwise a script that opens it would wait.
 
-/// How many unused FIFOs of one user may exist. With one more, the oldest is removed.
-const MOST_UNUSED: usize = 64;
+/// A FIFO that keeps nothing yet: its number, and both ends.
+pub(in crate::agent) type Unused = (u64, OwnedFd);
 
-/// A new FIFO for a script of this user; `is_used` tells whether one keeps slots, or a script waits with it.
-pub(in crate::agent) fn new_opened(
-    uid: u32,
-    is_used: impl Fn(u64) -> bool,
-) -> Result<(u64, PathBuf), Failure> {
+/// A new FIFO for a script of this user.
+pub(in crate::agent) fn new_opened(uid: u32) -> Result<(Unused, PathBuf), Failure> {
     let folder = Path::new(OPENED).join(uid.to_string());
     for directory in [Path::new(OPENED), &folder] {
         let made = DirBuilder::new().mode(0o700).create(directory);
@@ -302,30 +316,44 @@ pub(in crate::agent) fn new_opened(
         let passed = fs::set_permissions(directory, Permissions::from_mode(0o711));
         passed.map_err(Failure::of_io("chmod"))?;
     }
-    let entries = fs::read_dir(&folder).map_err(Failure::of_io("readdir"))?;
-    let mut unused: Vec<(SystemTime, PathBuf)> = entries
-        .filter_map(|entry| {
-            let (path, status) = entry.and_then(|entry| Ok((entry.path(), entry.metadata()?))).ok()?;
-            let is_other = number_of_opened(&path).is_none_or(|number| !is_used(number));
-            is_other.then_some((status.modified().unwrap_or(UNIX_EPOCH), path))
-        })
-        .collect();
-    unused.sort_unstable();
-    let most = unused.len().saturating_sub(MOST_UNUSED - 1);
-    for (_, path) in unused.into_iter().take(most) {
-        let _ = fs::remove_file(path);
-    }
     let number = unguessable().map_err(Failure::of("getrandom"))?;
     let path = path_of_opened(uid, number);
     Fifo::create(&path).map_err(Failure::of("mkfifo"))?;
-    let opened = fs::set_permissions(&path, Permissions::from_mode(0o666));
-    opened.map_err(Failure::of_io("chmod")).map(|()| (number, path))
+    let readable = fs::set_permissions(&path, Permissions::from_mode(0o444));
+    readable.map_err(Failure::of_io("chmod"))?;
+    Ok((unused_again(uid, number)?, path))
+}
+
+/// The same FIFO once more: the slots that it kept were given back.
+pub(in crate::agent) fn unused_again(uid: u32, number: u64) -> Result<Unused, Failure> {
+    let ends = Fifo::both_ends(&path_of_opened(uid, number)).map_err(Failure::of("open"))?;
+    Ok((number, ends))
+}
+
+/// The FIFOs of scripts that exist, of each user, the oldest first.
+pub(in crate::agent) fn all_opened() -> Vec<(u32, u64)> {
+    let entries = |path: &Path| fs::read_dir(path).into_iter().flatten().flatten();
+    let mut found: Vec<(SystemTime, u32, u64)> = entries(Path::new(OPENED))
+        .filter_map(|folder| Some((folder.path(), folder.file_name().to_str()?.parse().ok()?)))
+        .flat_map(|(folder, uid)| entries(&folder).map(move |entry| (uid, entry)))
+        .filter_map(|(uid, entry)| {
+            let created = entry.metadata().and_then(|status| status.modified()).unwrap_or(UNIX_EPOCH);
+            Some((created, uid, number_of_opened(&entry.path())?))
+        })
+        .collect();
+    found.sort_unstable();
+    found.into_iter().map(|(_, uid, number)| (uid, number)).collect()
+}
+
+/// Removes the FIFO of a script that has this number.
+pub(in crate::agent) fn remove_opened(uid: u32, number: u64) {
+    let _ = fs::remove_file(path_of_opened(uid, number));
 }
 
 /// Removes the FIFO that the script of a holding opened: all processes have closed it.
 pub(in crate::agent) fn forget_opened(saved: &SavedHolding) {
     if let Some(opened) = saved.opened {
-        let _ = fs::remove_file(path_of_opened(saved.uid, opened));
+        remove_opened(saved.uid, opened);
     }
 }
 

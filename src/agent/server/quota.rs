@@ -72,6 +72,11 @@ impl Share {
         }
     }
 
+    /// For FIFOs of scripts that keep no slots yet.
+    pub(in crate::agent) fn of_unused(fifos: usize) -> Self {
+        Self { descriptors: fifos, ..Self::default() }
+    }
+
     /// Replaces the previous count by this one.
     fn change(&mut self, before: Self, now: Self) {
         let change = |has: &mut usize, before: usize, now: usize| {
@@ -205,6 +210,11 @@ impl Quotas {
     /// Whether a user may have one more connection.
     pub(super) fn may_connect(&self, uid: u32) -> Result<(), Quota> {
         self.check(uid, |share| share.connections, 1, self.limits.connections, Quota::Connections)?;
+        self.may_open(uid)
+    }
+
+    /// Whether the agent may open one more descriptor for a user.
+    pub(in crate::agent) fn may_open(&self, uid: u32) -> Result<(), Quota> {
         self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)
     }
 
@@ -217,7 +227,7 @@ impl Quotas {
     /// Whether a user may have one more launch with slots.
     pub(in crate::agent) fn may_launch(&self, uid: u32) -> Result<(), Quota> {
         self.check(uid, |share| share.launches, 1, self.limits.launches, Quota::Launches)?;
-        self.check_part(uid, self.descriptors, |share| share.descriptors, Quota::Descriptors)
+        self.may_open(uid)
     }
 
     /// Whether a user who has `has` tables may have `more` of them.

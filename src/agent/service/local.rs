@@ -87,6 +87,15 @@ impl Local {
         self.on(number, Event::Refused(Answer::Failed(why)));
     }
 
+    /// Does something that may change how many FIFOs of this user's scripts keep no slots, and counts them.
+    pub(super) fn with_fifos_of<T>(&mut self, uid: u32, act: impl FnOnce(&mut Self) -> T) -> T {
+        let before = Share::of_unused(self.ledger.unused_of(uid));
+        let done = act(self);
+        let now = Share::of_unused(self.ledger.unused_of(uid));
+        self.connections.count(uid, before, now);
+        done
+    }
+
     /// These tables have changed: their waiters check again soon, in the order of the queue.
     pub(in crate::agent) fn serve(&mut self, tables: &[memory::Table]) {
         self.work.are_dirty(tables);
@@ -180,7 +189,7 @@ impl Local {
         let granted = Granted { without: mem::take(&mut holding.without), ..holding.granted(has_waited) };
         let number = self.number();
         let (uid, share) = (holding.saved.uid, Share::of(&holding));
-        match self.ledger.grant(number, holding) {
+        match self.with_fifos_of(uid, |local| local.ledger.grant(number, holding)) {
             Ok(end) => {
                 self.connections.count(uid, Share::default(), share);
                 self.on(session, Event::Granted(Some(number), granted, end));

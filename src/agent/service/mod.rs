@@ -77,6 +77,9 @@ impl Service {
         for holding in ledger.holdings().values() {
             quotas.change(holding.saved.uid, Share::default(), Share::of(holding));
         }
+        for uid in ledger.users_of_unused() {
+            quotas.change(uid, Share::default(), Share::of_unused(ledger.unused_of(uid)));
+        }
         let connections =
             Connections::new(Rc::clone(&poller), listener, quotas).map_err(call("epoll_ctl"))?;
         let judges = Judges::start(names, &bell).map_err(Fatal::Call)?;
@@ -305,9 +308,14 @@ impl Service {
             let take = session.take.as_deref().and_then(|take| take.opened);
             (session.peer.uid, take) == (uid, Some(opened))
         };
-        let Local { ledger, sessions, .. } = &mut self.local;
-        let waits = |opened| sessions.iter().any(|(_, session)| waits(session, opened));
-        match ledger.new_fifo(uid, waits) {
+        if let Err(quota) = self.local.connections.quotas().may_open(uid) {
+            return Answer::Failed(self.local.connections.quotas().decline(quota));
+        }
+        let made = self.local.with_fifos_of(uid, |local| {
+            let Local { ledger, sessions, .. } = local;
+            ledger.new_fifo(uid, |opened| sessions.iter().any(|(_, session)| waits(session, opened)))
+        });
+        match made {
             Ok(path) => Answer::Opened(path.into()),
             Err(failure) => Answer::Failed(format!("it cannot create a FIFO: {failure}")),
         }
@@ -467,7 +475,11 @@ impl Service {
     fn release(&mut self, number: u64, has_run: bool) {
         let held = self.local.ledger.holdings().get(&number).into_iter().flat_map(|holding| &holding.held);
         let tables: Vec<memory::Table> = held.map(|held| held.table().clone()).collect();
-        let Some(holding) = self.local.ledger.release(number, has_run) else { return };
+        let Some(uid) = self.local.ledger.holdings().get(&number).map(|holding| holding.saved.uid) else {
+            return;
+        };
+        let released = self.local.with_fifos_of(uid, |local| local.ledger.release(number, has_run));
+        let Some(holding) = released else { return };
         self.local.connections.count(holding.saved.uid, Share::of(&holding), Share::default());
         self.local.has_released(number);
         if let Some(site) = &mut self.site {

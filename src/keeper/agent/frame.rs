@@ -154,6 +154,7 @@ mod tests {
             may_end: true,
             is_again: true,
             opened: Some(7),
+            through: Some(9),
         })
     }
 

@@ -80,6 +80,8 @@ wire! {
         is_again: bool,
         /// The number of the FIFO that the caller's script has open to keep the slots, if it is a script.
         opened: Option<u64>,
+        /// The number of the script's descriptor for it.
+        through: Option<i32>,
     }
 }
 

@@ -66,8 +66,8 @@ pub fn survey(name: &str) -> Result<TableSnapshot, AgentError> {
 /// Where the agent listens. The directory belongs to root only, so that no other user can listen there.
 pub const SOCKET: &str = "/run/rungate-agent/socket";
 
-/// Where it creates the FIFOs that scripts open. In the folder of each user they have random names: only who
-/// learned a name from the agent can open it.
+/// Where it creates the FIFOs that scripts open. In the folder of each user they have random names: only
+/// processes that learned a name from the agent can open it.
 pub const OPENED: &str = "/run/rungate-agent/open";
 
 /// The path of the FIFO of a user with this number.

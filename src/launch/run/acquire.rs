@@ -1,7 +1,7 @@
 //! `rungate acquire`: takes the slots of a launch, and has descriptors of the caller keep them instead of a
 //! program. A lock on a file is one of the caller's open file description. Slots of the agent are kept by a
-//! FIFO that the agent has created and the caller has opened. Both stay when this process has ended, until
-//! the last process has closed the descriptor.
+//! FIFO that the agent has created and the caller has opened to read, as it opens a lock file. Both stay when
+//! this process has ended, until the last process has closed the descriptor.
 
 use std::{ffi::CStr, os::fd::RawFd, path::PathBuf};
 
@@ -29,42 +29,30 @@ use crate::{
 
 /// Takes slots for the caller's descriptors, or prints which files they have to be open for.
 pub(crate) fn run(arguments: &AcquireArguments, policy: Option<PathBuf>) -> Result<u8, Error> {
-    let opened = |number: &RawFd| number_of_opened(&descriptor::path_of(*number)?);
-    let (of_agent, of_files): (Vec<RawFd>, Vec<RawFd>) =
-        arguments.fd.iter().partition(|number| opened(number).is_some());
-    let opened = of_agent.first().and_then(opened);
+    let opened = |number: &RawFd| Some((number_of_opened(&descriptor::path_of(*number)?)?, *number));
+    let of_agent: Vec<(u64, RawFd)> = arguments.fd.iter().filter_map(opened).collect();
+    let opened = of_agent.first().copied();
     let options = LaunchOptions { policy, opened, ..LaunchOptions::typed_to_acquire(arguments)? };
     let session = Session::begin(&options)?;
     if arguments.path {
         return session.run(&Paths);
     }
     let mut inherited = Inherited::scan();
-    let mut unfit = of_files.iter().find_map(|number| Some((*number, inherited.carry_by(*number).err()?)));
-    if let Some(number) = of_agent.first().filter(|number| !descriptor::is_writable(**number)) {
-        unfit = Some((*number, Unfit::ReadOnly));
-    }
+    let unfit = arguments.fd.iter().find_map(|number| Some((*number, inherited.carry_by(*number).err()?)));
     let session = Session { inherited, ..session };
     session.run(&ByDescriptor { is_exported: arguments.export, unfit, of_agent })
 }
 
 /// The message for a descriptor that can keep nothing.
-fn unusable(number: RawFd, unfit: Unfit, options: &LaunchOptions, needs_agent: bool) -> Error {
+fn unusable(number: RawFd, unfit: Unfit, options: &LaunchOptions) -> Error {
     let what = match unfit {
         Unfit::Closed => "is not open",
         Unfit::NoFile => "is not open for a file",
         Unfit::WriteOnly => "is open only to write",
-        Unfit::ReadOnly => "is open only to read",
-    };
-    // A shell that opens a lock file with <> also tries to create it, which fs.protected_regular forbids if
-    // the file is another user's.
-    let (open, how) = if needs_agent {
-        ("<>", "the agent needs one that can be written")
-    } else {
-        ("<", "a lock needs one that can be read")
     };
     let command = word(&options.command);
-    Error::new(ExitStatus::Usage, format!("descriptor {number} {what}: {how}"))
-        .advise(Some(format!("To open it: exec {number}{open}\"$(rungate acquire --path {command})\"")))
+    Error::new(ExitStatus::Usage, format!("descriptor {number} {what}: a lock needs one that can be read"))
+        .advise(Some(format!("To open it: exec {number}<\"$(rungate acquire --path {command})\"")))
 }
 
 /// `--path`: the lock files, made if they are missing.
@@ -76,8 +64,8 @@ struct ByDescriptor {
     is_exported: bool,
     /// A descriptor that can keep nothing.
     unfit: Option<(RawFd, Unfit)>,
-    /// Those that are open for FIFOs of the agent. The first one keeps its slots.
-    of_agent: Vec<RawFd>,
+    /// Those that are open for FIFOs of the agent, and their numbers. The first one keeps its slots.
+    of_agent: Vec<(u64, RawFd)>,
 }
 
 /// The program behind the command, or one that is supposed: nothing is executed.
@@ -192,7 +180,7 @@ impl Purpose for ByDescriptor {
         }
         let (places, needs_agent) = lock_files(wanted, options)?;
         if let Some((number, unfit)) = self.unfit {
-            return Err(unusable(number, unfit, options, needs_agent));
+            return Err(unusable(number, unfit, options));
         }
         let command = visible(&options.command);
         if wanted.hold > Hold::Descriptor {
@@ -206,9 +194,9 @@ impl Purpose for ByDescriptor {
         let is_at = |place: &LockPath<'_>, id| {
             regular_file::status_of_target(place.path).is_ok_and(|status| status.id == id)
         };
-        let is_other = |(number, id)| (!places.iter().any(|place| is_at(place, id))).then_some(number);
-        let unneeded = self.of_agent.get(usize::from(needs_agent)).copied();
-        if let Some(number) = inherited.carriers().find_map(is_other).or(unneeded) {
+        let agents = self.of_agent.first().map(|(_, number)| *number).filter(|_| needs_agent);
+        let is_needed = |number, id| agents == Some(number) || places.iter().any(|place| is_at(place, id));
+        if let Some((number, _)) = inherited.carriers().find(|(number, id)| !is_needed(*number, *id)) {
             let text = format!("{command}: descriptor {number} is not open for a lock file of this command");
             let advice = format!("To see which they are: rungate acquire --path {}", word(&options.command));
             return Err(Error::new(ExitStatus::Usage, text).advise(Some(advice)));
@@ -217,19 +205,18 @@ impl Purpose for ByDescriptor {
         let slots = slot_bytes(1, LAST_SLOT);
         let held: Vec<(RawFd, FileId)> =
             inherited.carriers().filter(|(number, _)| inherited.has_locked(*number, &slots)).collect();
-        if needs_agent && self.of_agent.is_empty() {
+        if needs_agent && agents.is_none() {
             let text = format!("{command}: none of the descriptors given is open for the agent");
             let advice = format!("To see what to open: rungate acquire --path {}", word(&options.command));
             return Err(Error::new(ExitStatus::Repository, text).advise(Some(advice)));
         }
         let kept = match options.opened {
-            Some(opened) => Client::connect().and_then(|mut client| client.keeps(opened)),
+            Some((opened, _)) => Client::connect().and_then(|mut client| client.keeps(opened)),
             None => Ok(Vec::new()),
         };
         let kept = kept.map_err(|error| of_agent(&error, &command))?;
         let of_files = held.first().map(|(number, _)| *number);
-        let of_agent = self.of_agent.first().copied().filter(|_| !kept.is_empty());
-        let Some(first) = of_files.or(of_agent) else { return Ok(None) };
+        let Some(first) = of_files.or(agents.filter(|_| !kept.is_empty())) else { return Ok(None) };
         let is_met = |claim: &Claim<'_>| match &claim.location {
             _ if claim.amount.admit == Admit::Unenforced => true,
             Location::File(file) => held.iter().any(|(_, id)| is_at(&LockPath::of(file), *id)),

@@ -1,7 +1,7 @@
 //! The options of `run`, whether the launcher read them, clap did, or a shim implied them. Options that
 //! exclude each other cannot both be expressed.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, os::fd::RawFd, path::PathBuf, time::Duration};
 
 #[cfg(feature = "tools")]
 use crate::{
@@ -31,8 +31,8 @@ pub(crate) struct LaunchOptions {
     pub(crate) voice: Voice,
     /// Whether the end of a wait is announced.
     pub(crate) notify: bool,
-    /// The number of the agent's FIFO that keeps the slots instead of a program.
-    pub(crate) opened: Option<u64>,
+    /// The number of the agent's FIFO that keeps the slots instead of a program, and the caller's descriptor.
+    pub(crate) opened: Option<(u64, RawFd)>,
 }
 
 /// The limit of the command line.

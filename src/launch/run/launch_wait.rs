@@ -6,6 +6,7 @@ use std::{
     env,
     ffi::{OsStr, OsString},
     ops::ControlFlow,
+    os::fd::RawFd,
     thread,
     time::{Duration, Instant, SystemTime},
 };
@@ -259,7 +260,7 @@ impl Asked {
         &self,
         request: &Request<'_>,
         wanted: &LaunchSpec<'_>,
-        opened: Option<u64>,
+        opened: Option<(u64, RawFd)>,
     ) -> Option<Take> {
         let is_asked = wanted.demands.first().is_some_and(Demand::is_of_agent);
         is_asked.then(|| Take {
@@ -274,7 +275,8 @@ impl Asked {
             wait: wanted.longest,
             may_end: true,
             is_again: false,
-            opened,
+            opened: opened.map(|(number, _)| number),
+            through: opened.map(|(_, descriptor)| descriptor),
         })
     }
 }

@@ -246,6 +246,9 @@ impl<'a> Session<'a> {
         match outcome {
             Outcome::Interrupted => Ok(Attempt::Again),
             Outcome::Granted(grant) => {
+                if let Some(script) = self.inherited.keeper_of_carriers() {
+                    journal.is_of(script);
+                }
                 if let Some(waited) = turn.waited() {
                     journal.waited(&grant, waited, turn.since());
                 }

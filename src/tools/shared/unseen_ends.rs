@@ -50,6 +50,9 @@ struct Open {
     uid: u32,
     command: String,
     began: u64,
+    /// Whether a later launch has the same process: the next part of a script, or what the program became.
+    #[serde(default)]
+    is_past: bool,
 }
 
 /// Searches for launches of this host that have ended, and logs their ends in each log with `replay`. If a
@@ -68,17 +71,28 @@ fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>
     let text = std::fs::read(&place).unwrap_or_default();
     let mut bookmark: Bookmark = serde_json::from_slice(&text).unwrap_or_default();
     read_on(&mut bookmark, path, &host.to_string_lossy())?;
-    let mut ends: Option<Vec<End>> = None;
     let now = SystemTime::now();
-    let (gone, open): (Vec<Open>, Vec<Open>) =
-        std::mem::take(&mut bookmark.open).into_iter().partition(|open| open.has_ended(now));
-    for open in gone {
-        let mut event = Event::now(Kind::Ended, &open.command, open.uid, host);
-        event.pid = open.pid;
+    let launches = std::mem::take(&mut bookmark.open);
+    let ends = if launches.is_empty() { Vec::new() } else { seen_by_agent() };
+    let mut open = Vec::new();
+    for launch in launches {
+        let seen = launch.moment(&ends);
+        let between = match seen {
+            Some(moment) => (moment, moment),
+            // A process that becomes another program keeps its slots.
+            None if launch.is_past => continue,
+            None if launch.has_ended(now) => {
+                (launch.began.max(bookmark.looked.min(micros(now))), micros(now))
+            }
+            None => {
+                open.push(launch);
+                continue;
+            }
+        };
+        let mut event = Event::now(Kind::Ended, &launch.command, launch.uid, host);
+        event.pid = launch.pid;
         event.status = Some(GONE.to_owned());
-        let seen = ends.get_or_insert_with(seen_by_agent).iter().find_map(|end| open.moment(end));
-        let between = || (open.began.max(bookmark.looked.min(micros(now))), micros(now));
-        event.between = Some(seen.map_or_else(between, |moment| (moment, moment)));
+        event.between = Some(between);
         write(&event)?;
     }
     let bookmark = Bookmark { looked: micros(now), open, ..bookmark };
@@ -135,11 +149,17 @@ fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -
         }
         match event.event {
             Kind::Started if !event.repositories.is_empty() => {
-                bookmark.open.retain(|open| open.pid != event.pid);
+                let before = bookmark.open.iter_mut().filter(|open| open.pid == event.pid);
+                before.for_each(|open| open.is_past = true);
                 let (pid, uid, began) = (event.pid, event.uid, event.micros());
-                bookmark.open.push(Open { pid, uid, command: event.command, began });
+                bookmark.open.push(Open { pid, uid, command: event.command, began, is_past: false });
             }
-            Kind::Ended => bookmark.open.retain(|open| open.pid != event.pid),
+            Kind::Ended => {
+                let by = event.between.map_or(event.micros(), |(_, by)| by);
+                let is_it =
+                    |open: &Open| open.pid == event.pid && (open.began <= by || event.between.is_none());
+                bookmark.open.retain(|open| !is_it(open));
+            }
             _ => {}
         }
     }
@@ -148,10 +168,13 @@ fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -
 }
 
 impl Open {
-    /// The time of the end, if this line is its end.
-    fn moment(&self, end: &End) -> Option<u64> {
-        let is_own = self.pid == end.pid && micros(end.since).abs_diff(self.began) < PRECISION;
-        is_own.then(|| micros(end.until).max(self.began))
+    /// When it ended, if the agent has seen that. A script can have slots more than once; the nearest start
+    /// is its own.
+    fn moment(&self, ends: &[End]) -> Option<u64> {
+        let distance = |end: &&End| micros(end.since).abs_diff(self.began);
+        let own = ends.iter().filter(|end| end.pid == self.pid && micros(end.until) >= self.began);
+        let nearest = own.filter(|end| distance(end) < PRECISION).min_by_key(distance)?;
+        Some(micros(nearest.until))
     }
 
     /// Whether its process is gone, or another process has its number.

@@ -238,6 +238,7 @@ pub(super) fn question(command: &str) -> Take {
         may_end: true,
         is_again: false,
         opened: None,
+        through: None,
     }
 }
 

@@ -314,6 +314,8 @@ impl Joiner {
                 let micros = micros_of(event);
                 self.waited.insert(process, Waited { micros, arrived: event.arrived });
             }
+            // The end of an earlier part of a script: the start of the next part has already shown it.
+            Kind::Ended if event.between.is_some_and(|(_, to)| self.began(process) > Some(to)) => {}
             Kind::Ended => {
                 let (from, to) = event.between.unwrap_or((now, now));
                 let told = event.duration().map(|_| micros_of(event));
@@ -329,6 +331,11 @@ impl Joiner {
             }
             Kind::WouldRefuse | Kind::Measured => sink.noted(event, now),
         }
+    }
+
+    /// When the last launch of a process began, if it has slots.
+    fn began(&self, process: Process) -> Option<u64> {
+        self.runs.get(self.running.get(&process)?).map(|open| open.run.began)
     }
 
     fn start(&mut self, process: Process, event: &Event, sink: &mut dyn Sink) {
