@@ -4,8 +4,13 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt, fs, io,
-    os::unix::{ffi::OsStrExt, fs::symlink},
+    fmt,
+    fs::{self, DirBuilder},
+    io,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, symlink},
+    },
     path::{Path, PathBuf},
 };
 
@@ -134,13 +139,6 @@ pub struct DirectoryError {
     error: io::Error,
 }
 
-impl DirectoryError {
-    /// Whether it failed because the directory does not exist.
-    pub fn is_missing(&self) -> bool {
-        self.call == "opendir" && self.error.kind() == io::ErrorKind::NotFound
-    }
-}
-
 impl fmt::Display for DirectoryError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = failure::errno_of(&self.error).desc();
@@ -156,6 +154,14 @@ impl ShimDirectory {
         match fs::read_dir(&path) {
             Ok(_) => Ok(Self { path }),
             Err(error) => Err(DirectoryError { call: "opendir", path, error }),
+        }
+    }
+
+    /// The same; it is created with the first shim if it is missing.
+    pub fn to_make(path: PathBuf) -> Result<Self, DirectoryError> {
+        match fs::read_dir(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self { path }),
+            _ => Self::open(path),
         }
     }
 
@@ -202,6 +208,8 @@ impl ShimDirectory {
 
     /// Creates links to `target` under free names, all or none.
     pub fn make(&self, names: &[&OsStr], target: &Path) -> Result<(), DirectoryError> {
+        let created = DirBuilder::new().recursive(true).mode(0o755).create(&self.path);
+        created.map_err(|error| DirectoryError { call: "mkdir", path: self.path.clone(), error })?;
         for (made, name) in names.iter().enumerate() {
             let path = self.link(name);
             if let Err(error) = symlink(target, &path) {

@@ -118,7 +118,7 @@ fn a_host_without_shims_is_told_how_to_have_some() {
         .stderr(
             "
             rungate: there are no shims in PATH, nor in /etc/rungate/shims
-            To create one for each command that the policy names: mkdir -p /etc/rungate/shims && rungate shim install /etc/rungate/shims
+            To create one for each command that the policy names: rungate shim install /etc/rungate/shims
             ",
         )
         .status(0);

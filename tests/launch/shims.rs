@@ -527,18 +527,17 @@ fn install() {
     let site = Site::with_policy(NAMES);
     let shim = |words: &[&str]| site.test().args(["shim"]).args(words);
     let note = "rungate: no shim for bash: shells and env start other programs, and must not be replaced\n";
-    shim(&["install", "new"])
-        .stderr(&format!(
-            "{note}rungate: opendir $DIR/work/new: No such file or directory\nCreate it first: mkdir -p new\n"
-        ))
-        .status(71);
-    fs::create_dir(site.path("work/new")).expect("a directory");
+    let missing = "rungate: opendir $DIR/work/new: No such file or directory\n";
+    shim(&["remove", "new"]).stderr(missing).status(71);
     let rungate = site.rungate().canonicalize().expect("rungate").display().to_string();
     let made = format!(
         "$DIR/work/new/matlab -> {rungate}\n$DIR/work/new/mex -> {rungate}\n$DIR/work/new/virtuoso -> {rungate}\n"
     );
     shim(&["install", "--dry-run", "new"]).stdout(&made).stderr(note).status(0);
-    assert_eq!(fs::read_dir(site.path("work/new")).expect("the directory").count(), 0);
+    assert!(!site.path("work/new").exists());
+    site.write("work/file", "");
+    let in_the_way = format!("{note}rungate: opendir $DIR/work/file: Not a directory\n");
+    shim(&["install", "file"]).stderr(&in_the_way).status(71);
     shim(&["install", "new"]).stderr(note).status(0);
     assert_eq!(fs::read_dir(site.path("work/new")).expect("the directory").count(), 3);
     let linked = fs::metadata(site.path("work/new/mex")).expect("a link");

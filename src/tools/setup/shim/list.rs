@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 const USUAL: &str = "/etc/rungate/shims";
 
 const NONE: &str = "rungate: there are no shims in PATH, nor in /etc/rungate/shims
-To create one for each command that the policy names: mkdir -p /etc/rungate/shims && rungate shim install /etc/rungate/shims";
+To create one for each command that the policy names: rungate shim install /etc/rungate/shims";
 
 /// Shows the shims in these directories, or in all of `PATH` and where they usually are.
 pub(super) fn run(arguments: &ShimListArguments, situation: &Situation) -> Result<u8, Error> {

@@ -33,7 +33,8 @@ fn install(arguments: &InstallArguments, situation: &Situation) -> Result<u8, Er
         [] => of_policy(situation, directory)?,
         names => names.to_vec(),
     };
-    let shims = open(situation, directory)?;
+    let shims =
+        ShimDirectory::to_make(situation.directory.join(directory)).map_err(|error| failed(&error))?;
     let mut in_the_way = Vec::new();
     let mut wanted: Vec<&OsStr> = Vec::new();
     for name in &names {
@@ -61,7 +62,7 @@ fn install(arguments: &InstallArguments, situation: &Situation) -> Result<u8, Er
 /// Removes links.
 fn remove(arguments: &RemoveArguments, situation: &Situation) -> Result<u8, Error> {
     let RemoveArguments { directory, names } = arguments;
-    let shims = open(situation, directory)?;
+    let shims = ShimDirectory::open(situation.directory.join(directory)).map_err(|error| failed(&error))?;
     let names = match names.as_slice() {
         [] => shims.shims().map_err(|error| failed(&error))?,
         names => names.to_vec(),
@@ -100,13 +101,6 @@ fn of_policy(situation: &Situation, directory: &Path) -> Result<Vec<OsString>, E
             .advise(format!("Name the commands: rungate shim install {} NAME...", word(directory))));
     }
     Ok(names.into_iter().map(OsString::from).collect())
-}
-
-fn open(situation: &Situation, directory: &Path) -> Result<ShimDirectory, Error> {
-    ShimDirectory::open(situation.directory.join(directory)).map_err(|error| {
-        let advice = error.is_missing().then(|| format!("Create it first: mkdir -p {}", word(directory)));
-        failed(&error).advise(advice)
-    })
 }
 
 fn refuse(done: &str, in_the_way: &[String], advice: &str) -> Result<(), Error> {
