@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::time::{Duration, SystemTime};
 
-use crate::support::{Ending, Running, Site, Test, eventually};
+use crate::support::{Ending, Running, Site, Test, eventually, needs_root};
 
 const POLICY: &str = r#"
     [repository.job]
@@ -95,6 +95,37 @@ fn what_has_no_use_any_more_is_removed() {
         .status(0);
     let stderr = "rungate: seats: its lock file is never removed: it has no members\n";
     site.test().args(["prune", "seats"]).stderr(stderr).status(64);
+}
+
+/// The lock file of another layer stays, although the pattern of a user's own policy matches it.
+#[test]
+fn the_file_of_another_layer_stays() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(POLICY);
+    let own = r#"
+        version = 1
+        defaults.directory = "$DIR/repositories"
+
+        [repository.own]
+        path  = "seats/{arg1}.lock"
+        limit = 1
+
+        [[rule]]
+        name     = "own"
+        commands = ["own"]
+        acquire  = ["own"]
+        "#;
+    site.write("own.toml", own);
+    site.script("own", "true\n");
+    run(&site, &["cat"]);
+    let prune = || site.test().args(["prune", "--policy", "$DIR/own.toml"]);
+    start(&site, &["own", "x"]).env("RUNGATE_POLICY", "$DIR/own.toml").status(0);
+    for name in ["seats/all.lock", "seats/x.lock"] {
+        age(&site, name);
+    }
+    prune().stdout("removed 1 of 1 lock files; [..]\n").status(0);
+    assert!(is_there(&site, "seats/all.lock") && !is_there(&site, "seats/x.lock"));
 }
 
 /// A launch that looks for slots has the mutex, and nothing else yet.

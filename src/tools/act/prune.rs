@@ -21,7 +21,7 @@ pub(crate) fn run(arguments: &PruneArguments, situation: &Situation) -> Result<u
         let text = format!("{}: its lock file is never removed: it has no members", visible(&one.name));
         return Err(Error::new(ExitStatus::Usage, text));
     }
-    // The pattern of names with a placeholder may also match a file of another repository.
+    // The pattern of one layer may match a file of another layer; within a layer, that is a fault.
     let fixed: Vec<PathBuf> =
         policy.repositories().iter().filter_map(|known| known.fixed_path(&situation.runtime)).collect();
     let pause = |name: &str| {
