@@ -48,6 +48,12 @@ const BASE: &str = r#"
     expire_after = "1m"
     # KEYS:expiry
 
+    [repository.measured]
+    limit   = 4
+    [repository.measured.outside]
+    command = ["/bin/true"]
+    # KEYS:outside
+
     [repository.agents]
     keeper  = "agent"
     limit   = 4
@@ -89,6 +95,12 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("expire_grace", "expiry", "expire_grace = \"5s\"", "expire_grace = \"6s\""),
     ("expire_kill", "expiry", "expire_kill = \"process\"", "expire_kill = \"group\""),
     ("keeper", "repository", "keeper = \"file\"", "keeper = \"agent\""),
+    ("counts", "outside", "counts = \"all\"", "counts = \"others\""),
+    ("of", "outside", "of = \"site\"", "of = \"host\""),
+    ("every", "outside", "every = \"15s\"", "every = \"16s\""),
+    ("settle", "outside", "settle = \"30s\"", "settle = \"31s\""),
+    ("stale_after", "outside", "stale_after = \"2m\"", "stale_after = \"3m\""),
+    ("when_stale", "outside", "when_stale = \"refuse\"", "when_stale = \"ignore\""),
     ("unreachable", "agent", "unreachable = \"refuse\"", "unreachable = \"start\""),
     ("on_lost", "site", "on_lost = \"keep\"", "on_lost = \"stop\""),
     ("limit", "rule", "action = \"limit\"", "action = \"count\""),
@@ -133,7 +145,11 @@ fn an_explicit_default_changes_nothing() {
         assert_eq!(compared(place, default), "", "{default}");
         assert_ne!(compared(place, other), "", "{other}");
         let value = default.split_once(" = ").expect("a key and its value").1.trim_matches('"');
-        let in_words = value.replace("5s", "5 seconds");
+        let in_words = match (value.strip_suffix('s'), value.strip_suffix('m')) {
+            (Some(number), _) if number.parse::<u32>().is_ok() => format!("{number} seconds"),
+            (_, Some(number)) if number.parse::<u32>().is_ok() => format!("{number} minutes"),
+            _ => value.to_owned(),
+        };
         let says_so = |entry: &String| {
             WORDS.iter().any(|word| entry.contains(word)) && entry.contains(&in_words)
                 || entry.contains("NAME.lock") && value == "seats.lock"
