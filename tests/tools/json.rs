@@ -137,7 +137,7 @@ fn every_key_is_in_the_manual() {
         .lines()
         .filter_map(|line| line.strip_prefix(".It Cm ").or_else(|| line.strip_prefix(".Cm ")))
         .flat_map(|words| words.split(" , "))
-        .map(|words| words.trim_end_matches([' ', ',', ';', '.', ':']))
+        .map(|words| words.trim_end_matches([' ', ',', ';', '.', ':', ')']))
         .collect();
     let mut printed = BTreeSet::new();
     for path in crate::modules::sources() {
