@@ -30,7 +30,8 @@ use crate::support::{Ending, Outcome, RUN, Running, Site, Test, eventually, need
 fn recipes() -> BTreeMap<String, String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("man/rungate-recipes.7");
     let page = fs::read_to_string(page).expect("the page");
-    let blocks = page.split(".Bd -literal -offset indent\n").skip(1);
+    let blocks = page.split(".Bd -literal -offset indent").skip(1).filter_map(|rest| rest.split_once('\n'));
+    let blocks = blocks.map(|(_, rest)| rest);
     let blocks =
         blocks.map(|rest| rest.split(".Ed\n").next().expect("a block that ends").replace("\\e", "\\"));
     blocks.map(|block| (name_of(&block), block)).collect()
