@@ -90,7 +90,7 @@ fn holder(site: &Site, command: &str) -> Running {
 }
 
 /// What a recipe is known by, and the test that plays it.
-const PLAYED: [(&str, &str); 28] = [
+const PLAYED: [(&str, &str); 27] = [
     ("/etc/systemd/system/nightly-sync.service", "systemd"),
     ("/etc/systemd/system/nightly-sync.timer", "systemd"),
     ("/etc/systemd/system/solver@.service", "systemd"),
@@ -98,7 +98,6 @@ const PLAYED: [(&str, &str); 28] = [
     ("matlab.sbatch", "slurm"),
     ("/etc/slurm/task-prolog", "slurm"),
     ("/etc/sge/starter", "grid_engine"),
-    ("/etc/sge/prolog", "grid_engine"),
     ("Makefile", "make"),
     ("deploy.sh", "part_of_a_script"),
     ("deploy.py", "part_of_a_script"),
@@ -297,13 +296,10 @@ fn slurm() {
 fn grid_engine() {
     let site = site();
     site.script("starter", &recipe("/etc/sge/starter"));
-    site.script("prolog", &recipe("/etc/sge/prolog"));
     site.write("work/job_script", "echo job \"$@\"; exit 3\n");
     let start = shell(&site, "starter job_script one 'two three'").env("SGE_STARTER_SHELL_PATH", "/bin/bash");
     start.clone().stdout("job one two three\n").status(3);
-    shell(&site, "prolog").status(0);
     let _held = holder(&site, "sge-job");
-    shell(&site, "prolog").status(99);
     start.stderr("rungate: sge-job: not started: the limit is reached\n...\n").status(99);
 }
 
