@@ -42,7 +42,7 @@ fn tables(title: &str, schema: &Value, seen: &mut Vec<BTreeSet<String>>, page: &
     }
     let _ = writeln!(page, ".It Li {title}\n{}", lines.join("\n"));
     let required: Vec<&str> =
-        schema["required"].as_array().into_iter().flatten().flat_map(Value::as_str).collect();
+        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if !required.is_empty() {
         let _ = writeln!(page, "(required: {})", required.join(", "));
     }
