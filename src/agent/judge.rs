@@ -450,6 +450,9 @@ mod tests {
         turns.turns.wait(5, 200);
         turns.turns.wait(5, 201);
         turns.turns.give_up(7, 3);
+        // Nobody waits for a user who has given up.
+        turns.turns.wait(6, 300);
+        turns.turns.give_up(6, 300);
         let mut next = |judged| {
             turns.is_judged(judged);
             turns.next()

@@ -217,6 +217,18 @@ pub(crate) fn a_launch_below_a_holder_waits_for_use_outside() {
     assert!(both.answers(), "it has started");
 }
 
+/// What is used outside is taken off the slots that are reserved for nobody.
+#[test]
+pub(crate) fn use_outside_fills_what_is_not_reserved() {
+    needs_root!();
+    let reserve = "reserve = [{ users = [\"ann\"], slots = 1 }]";
+    let site = site(&POLICY.replace("REPOSITORY", reserve).replace("KEYS", ""));
+    used(&site, &BOB_ELSEWHERE.replace('}', ",\"amount\":2}"));
+    let refused = tool(&site, "bob").outcome();
+    assert_eq!(refused.ending, Ending::Status(75), "{}", refused.stderr);
+    let _anns = start(&site, "ann");
+}
+
 /// The total of the head is believed, for nobody else can have written it: if it fits, the lines are not
 /// read.
 #[test]

@@ -549,6 +549,7 @@ mod span_tests {
         none("2026-11-20..2026-11-22 20:00", "a span has hours at both ends: Fri 18:00..Sun 20:00");
         none("Fri 18:00..2026-11-22 20:00", "both ends of a span are days of the week, or both are dates");
         none("Fri 18:00..Fri 18:00", "the span ends where it begins");
+        none("2026-11-20 18:00..2026-11-20 18:00", "the span ends where it begins");
         none("2026-11-22 20:00..2026-11-20 18:00", "the span ends before it begins");
         none("Mo 18:00..Sun 20:00", "days are written Mon, Mon-Fri or Sat,Sun");
         none("Fri..Sun", "days are written Mon, Mon-Fri or Sat,Sun");

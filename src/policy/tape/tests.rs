@@ -18,6 +18,7 @@ dotted.a."c d" = "escapes \u00e4 \\ \" \t"
 dotted . e = """
 several "lines" \
     and more"""
+escaped = """one\""" and two\\"""
 odd = [0x1F, 0o17, 0b1, +5, -0, 1_000, 9223372036854775807, 99999999999999999999, 1.5, -inf, 1e3]
 moments = [2026-11-20, 2026-11-20T14:02:00Z, 2026-11-20 14:02:00, 14:02:00,]
 empty = [ # nothing
