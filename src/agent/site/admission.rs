@@ -102,7 +102,8 @@ impl Site {
         let joined =
             takings.iter().flat_map(|of| of.joined.iter().map(|(slot, _)| (of.table.clone(), *slot)));
         let joined = joined.map(|(table, slot)| Key::Slot(table, slot)).collect();
-        let admission = Admission { session, order, since, holding, launch, generation, writes, joined };
+        let admission =
+            Admission { session, order, since, holding, launch, generation, registration, writes, joined };
         self.send(Work::Take(Box::new(admission)), Transaction { compares, operations });
     }
 
@@ -114,7 +115,11 @@ impl Site {
         result: Result<Done, EtcdError>,
     ) {
         match result {
-            Ok(done) if done.holds => self.admitted(local, admission, done.revision),
+            Ok(done) if done.holds && self.presence.registration() == Some(admission.registration) => {
+                self.admitted(local, admission, done.revision);
+            }
+            // The answer is so late that other hosts may have deleted the slots meanwhile.
+            Ok(done) if done.holds => self.pending.is_unclear(admission),
             Ok(_) => self.conflict(local, admission),
             Err(trouble) => {
                 let is_definite = trouble.is_definite();

@@ -49,6 +49,8 @@ pub(super) struct Admission {
     pub(super) launch: u64,
     /// The etcd that it was decided on.
     pub(super) generation: u64,
+    /// The revision of the host's key at that time.
+    pub(super) registration: i64,
     /// The keys that are written with it.
     pub(super) writes: Vec<(Key, Option<Value>)>,
     /// The slots that it shares with others of its group.

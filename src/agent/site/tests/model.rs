@@ -5,8 +5,10 @@
 //! whenever it likes.
 //!
 //! What must hold: never two programs; and a slot that an agent took itself for not having never becomes its
-//! own afterwards. The transactions are those of the agent, made by the same functions, and the model's etcd
-//! compares and does what they say. Each of their conditions, left out, must be missed.
+//! own afterwards. On each host a second program may share the slot (`shared_by`): it joins the first one,
+//! and the slot stays as long as one of both runs. The transactions are those of the agent, made by the same
+//! functions, and the model's etcd compares and does what they say. Each of their conditions, left out, must
+//! be missed.
 
 use std::{
     cell::RefCell,
@@ -31,6 +33,8 @@ const TTL: u8 = 2;
 /// When time ends: late enough for each rule to be missed, and later where all states are visited.
 const END: u8 = 4;
 const LATER: u8 = 5;
+/// The same where programs join.
+const JOINED: u8 = 2;
 
 /// How often what nobody wants may happen.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -41,16 +45,21 @@ struct Plan {
     mishaps: u8,
     /// Agents that die and come back.
     deaths: u8,
+    /// Programs that join the first one of their host, and first ones that end by themselves.
+    joins: u8,
     end: u8,
 }
 
 /// Small ones, each of which some rule needs.
-const PLANS: [Plan; 4] = [
-    Plan { vanishings: 2, mishaps: 0, deaths: 0, end: END },
-    Plan { vanishings: 0, mishaps: 1, deaths: 0, end: END },
-    Plan { vanishings: 0, mishaps: 0, deaths: 1, end: END },
+const PLANS: [Plan; 7] = [
+    Plan { vanishings: 2, mishaps: 0, deaths: 0, joins: 0, end: END },
+    Plan { vanishings: 0, mishaps: 1, deaths: 0, joins: 0, end: END },
+    Plan { vanishings: 0, mishaps: 0, deaths: 1, joins: 0, end: END },
     // A host that is cut off, and whose agent dies meanwhile.
-    Plan { vanishings: 1, mishaps: 0, deaths: 1, end: END },
+    Plan { vanishings: 1, mishaps: 0, deaths: 1, joins: 0, end: END },
+    Plan { vanishings: 1, mishaps: 0, deaths: 0, joins: 1, end: JOINED },
+    Plan { vanishings: 0, mishaps: 1, deaths: 0, joins: 1, end: JOINED },
+    Plan { vanishings: 0, mishaps: 0, deaths: 1, joins: 1, end: JOINED },
 ];
 
 /// A rule of the protocol that is left out.
@@ -80,6 +89,16 @@ enum Without {
     Patience,
     /// An agent that is restarted does not read when its host was last confirmed (`presence.rs`).
     Saved,
+    /// Whoever joins does not ask whether the key of the slot is there: it may be in proof (`admission.rs`).
+    Known,
+    /// Whoever joins does not ask whether the last member has ended: the key may be on its way out
+    /// (`reconciler.rs`).
+    Members,
+    /// The key is deleted while somebody joins (`pending.rs`).
+    Alone,
+    /// An answer counts although the host's key was written again since it was asked for: meanwhile others
+    /// may have deleted the slot (`admission.rs`).
+    SameKeyOfHost,
 }
 
 /// What a host asked of etcd in a state, under a rule that is left out; and what came of it.
@@ -99,6 +118,10 @@ enum Sent {
     Delete { written: u8, at: u8 },
     /// What the difference says of the slot: it is written, or goes.
     Keep { own: u8, at: u8, is_put: bool },
+    /// Nothing: it is only asked whether the slot is as it was, for a host whose key was written then. No
+    /// state misses these two conditions, because of those for its answer and of the deadline; they are for
+    /// what is no part of the model, such as a backup that was restored.
+    Join { own: u8, at: Option<u8> },
 }
 
 /// The keys of etcd, each with the revision at which it was last written.
@@ -145,6 +168,15 @@ impl Sent {
                 compares.push(of_host(&keys, name, own.into()));
                 let operations = vec![Operation::Put(keys.name(&slot()), held_by(host).bytes())];
                 Transaction { compares, operations }
+            }
+            Self::Join { own, at } => {
+                let (table, held) = ("seats".to_owned(), Occupancy::of(Vec::new()));
+                let joined = at.map(|at| (1, at.into())).into_iter().collect();
+                let (slots, stamps) = (Vec::new(), None);
+                let taking = Taking { table, slots, joined, limit: None, held, stamps };
+                let mut compares = compares(&keys, &[taking], 9, own.into());
+                compares.push(of_host(&keys, name, own.into()));
+                Transaction { compares, operations: Vec::new() }
             }
             Self::Delete { written, at } => {
                 let left = Change { key: slot(), at: at.into(), value: None };
@@ -204,7 +236,7 @@ impl Etcd {
                 all.iter().filter(|(name, _)| range.contains(name)).all(|(_, at)| at <= revision)
             }
         });
-        if holds {
+        if holds && !operations.is_empty() {
             self.revision += 1;
             for operation in operations {
                 let (Operation::Put(name, _) | Operation::PutUnderLease(name, ..) | Operation::Delete(name)) =
@@ -241,6 +273,10 @@ struct Agent {
     has_to_register: bool,
     /// Whether its program runs.
     runs: bool,
+    /// Whether another one does, which shares the slot.
+    shares: bool,
+    /// The question of one that joins; and whether it held, once it was asked.
+    joins: Option<(Sent, Option<bool>)>,
     /// Whether it has been decided that the slot was not taken.
     gave_up: bool,
     /// What it has seen of the other's absence: since when, and when the other's key was last written.
@@ -256,6 +292,15 @@ struct State {
     vanishings: u8,
     mishaps: u8,
     deaths: u8,
+    joins: u8,
+    ends: u8,
+}
+
+impl Agent {
+    /// Whether a program has the slot.
+    fn has_it(&self) -> bool {
+        self.runs || self.shares
+    }
 }
 
 fn difference(host: usize, runs: bool, held: Option<(usize, u8)>) -> Option<(u8, bool)> {
@@ -289,6 +334,8 @@ impl State {
             vanishings: 0,
             mishaps: 0,
             deaths: 0,
+            joins: 0,
+            ends: 0,
         }
     }
 
@@ -324,7 +371,7 @@ impl State {
 
     /// What a host has to change of the slot, by the difference between what is and what should be.
     fn difference(&self, host: usize) -> Option<(u8, bool)> {
-        let (runs, held) = (self.agents[host].runs, self.etcd.slot);
+        let (runs, held) = (self.agents[host].has_it(), self.etcd.slot);
         thread_local! {
             static KNOWN: RefCell<Differences> = RefCell::default();
         }
@@ -341,8 +388,9 @@ impl State {
             later.now += 1;
             for host in 0..2 {
                 // Gone before the deadline, not at it.
-                if later.agents[host].runs && later.is_late(host) && without != Without::End {
+                if later.agents[host].has_it() && later.is_late(host) && without != Without::End {
                     later.agents[host].runs = false;
+                    later.agents[host].shares = false;
                 }
             }
             next.push(later);
@@ -410,6 +458,7 @@ impl State {
         if agent.saved != agent.confirmed && self.deaths < plan.deaths {
             step(&|state| state.agents[host].saved = state.agents[host].confirmed);
         }
+        self.steps_of_members(host, without, plan, &mut step);
         if agent.sent.is_some() {
             return;
         }
@@ -435,7 +484,7 @@ impl State {
         }
         if let Some(own) = agent.own
             && !agent.is_unclear
-            && !agent.runs
+            && !agent.has_it()
             && !agent.gave_up
             && (self.etcd.slot.is_none() || without == Without::Free)
         {
@@ -460,6 +509,7 @@ impl State {
         if let Some(own) = agent.own
             && !agent.is_unclear
             && !agent.has_to_register
+            && (agent.joins.is_none() || without == Without::Alone)
             && let Some((at, is_put)) = self.difference(host)
         {
             step(&|state| state.agents[host].sent = Some(Sent::Keep { own, at, is_put }));
@@ -468,10 +518,10 @@ impl State {
         if self.deaths < plan.deaths {
             step(&|state| {
                 let agent = &mut state.agents[host];
-                let runs = agent.runs;
-                let saved = agent.saved;
+                let Agent { runs, shares, saved, .. } = *agent;
                 *agent = Agent {
                     runs,
+                    shares,
                     confirmed: saved.filter(|_| without != Without::Saved),
                     saved,
                     late: agent.sent.or(agent.late),
@@ -479,6 +529,56 @@ impl State {
                 };
                 agent.gave_up = true;
                 state.deaths += 1;
+            });
+        }
+    }
+
+    /// A program joins the first one, which may end.
+    fn steps_of_members(
+        &self,
+        host: usize,
+        without: Without,
+        plan: Plan,
+        step: &mut impl FnMut(&dyn Fn(&mut State)),
+    ) {
+        let agent = self.agents[host];
+        if self.ends < plan.joins && agent.runs {
+            step(&|state| {
+                state.agents[host].runs = false;
+                state.ends += 1;
+            });
+        }
+        match agent.joins {
+            Some((sent, None)) => step(&|state| {
+                let holds = state.carry_out(host, sent, without);
+                state.agents[host].joins = Some((sent, Some(holds)));
+            }),
+            // The answer comes, later than what else is carried out meanwhile.
+            Some((Sent::Join { own, .. }, Some(holds))) => step(&|state| {
+                let in_time = state.is_in_time(host);
+                let agent = &mut state.agents[host];
+                agent.joins = None;
+                let is_of_now = agent.own == Some(own) || without == Without::SameKeyOfHost;
+                agent.shares |= holds && in_time && is_of_now;
+            }),
+            _ => {}
+        }
+        let at = self.etcd.slot.filter(|(owner, _)| *owner == host).map(|(_, at)| at);
+        let is_in_proof = matches!(agent.sent, Some(Sent::Take { .. }));
+        let is_known = at.is_some() && !is_in_proof || without == Without::Known;
+        let has_members = agent.has_it() || is_in_proof || without == Without::Members;
+        if let Some(own) = agent.own
+            && self.joins < plan.joins
+            && agent.joins.is_none()
+            && !agent.shares
+            && !agent.is_unclear
+            && !agent.has_to_register
+            && is_known
+            && has_members
+        {
+            step(&|state| {
+                state.joins += 1;
+                state.agents[host].joins = Some((Sent::Join { own, at }, None));
             });
         }
     }
@@ -496,7 +596,7 @@ impl State {
             Sent::Take { .. } if holds => agent.runs = in_time,
             // What it has given back it does not take again: of time there is no end otherwise.
             Sent::Keep { is_put: false, .. } if holds => agent.gave_up = true,
-            Sent::Take { .. } | Sent::Delete { .. } | Sent::Keep { .. } => {}
+            Sent::Take { .. } | Sent::Delete { .. } | Sent::Keep { .. } | Sent::Join { .. } => {}
         }
     }
 
@@ -524,8 +624,13 @@ impl State {
         for agent in &mut self.agents {
             agent.own.iter_mut().for_each(&mut each);
             agent.seen.iter_mut().for_each(|(_, written)| each(written));
-            for sent in [&mut agent.sent, &mut agent.late].into_iter().flatten() {
+            let joins = agent.joins.as_mut().map(|(sent, _)| sent);
+            for sent in [&mut agent.sent, &mut agent.late].into_iter().flatten().chain(joins) {
                 match sent {
+                    Sent::Join { own, at } => {
+                        each(own);
+                        at.iter_mut().for_each(&mut each);
+                    }
                     Sent::Register => {}
                     Sent::Take { own } => each(own),
                     Sent::Delete { written: first, at } | Sent::Keep { own: first, at, .. } => {
@@ -538,12 +643,12 @@ impl State {
     }
 
     fn broken(&self, before: &State) -> Option<Broken> {
-        if self.agents.iter().all(|agent| agent.runs) {
+        if self.agents.iter().all(Agent::has_it) {
             return Some(Broken::TwoPrograms);
         }
         let is_deleted = |host: usize| {
             let was_held = before.owner() == Some(host) && before.etcd.keys[host].is_some();
-            was_held && before.agents[host].runs && self.owner() != Some(host)
+            was_held && before.agents[host].has_it() && self.owner() != Some(host)
         };
         if (0..2).any(is_deleted) {
             return Some(Broken::SlotDeleted);
@@ -583,11 +688,11 @@ fn explore(without: Without, plan: Plan) -> (usize, Option<Broken>) {
 fn nobody_is_given_a_slot_whose_program_runs() {
     let mut plans = PLANS.to_vec();
     if std::env::var_os("RUNGATE_MODEL").is_some() {
-        let both = Plan { vanishings: 1, mishaps: 1, deaths: 1, end: LATER };
+        let both = Plan { vanishings: 1, mishaps: 1, deaths: 1, joins: 0, end: LATER };
         for plan in &mut plans {
-            plan.end = LATER;
+            plan.end = if plan.joins == 0 { LATER } else { END };
         }
-        plans.extend([both, Plan { vanishings: 2, mishaps: 2, deaths: 0, end: LATER }]);
+        plans.extend([both, Plan { vanishings: 2, mishaps: 2, deaths: 0, joins: 0, end: LATER }]);
     }
     for plan in plans {
         let (states, broken) = explore(Without::Nothing, plan);
@@ -598,7 +703,7 @@ fn nobody_is_given_a_slot_whose_program_runs() {
 /// Show that it fails when any one of the compares is left out.
 #[test]
 fn each_condition_of_the_site_is_missed() {
-    let [vanishings, mishaps, _, cut] = PLANS;
+    let [vanishings, mishaps, _, cut, joins, ..] = PLANS;
     let vanishing = Plan { vanishings: 1, ..vanishings };
     for (without, plan, expected) in [
         (Without::SameAbsence, vanishings, Broken::SlotDeleted),
@@ -611,6 +716,10 @@ fn each_condition_of_the_site_is_missed() {
         (Without::Read, vanishing, Broken::TwoPrograms),
         (Without::Patience, vanishing, Broken::TwoPrograms),
         (Without::Saved, cut, Broken::TwoPrograms),
+        (Without::Known, joins, Broken::TwoPrograms),
+        (Without::Members, joins, Broken::SlotDeleted),
+        (Without::Alone, joins, Broken::SlotDeleted),
+        (Without::SameKeyOfHost, joins, Broken::TwoPrograms),
     ] {
         let (_, broken) = explore(without, plan);
         assert_eq!((without, broken), (without, Some(expected)));
