@@ -4,7 +4,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 use crate::support::{needs_etcd, storm_size, tell};
 
@@ -15,21 +15,58 @@ fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
+/// Once as it is, and once with seats that are shared, wanted by twos, or linger. Both at a time: most of it is waiting.
 #[test]
 fn a_short_campaign_breaks_no_promise() {
     needs_etcd!();
     let programs = Path::new(env!("CARGO_BIN_EXE_rungate")).parent().expect("a directory");
     let seconds = storm_size(10).to_string();
-    let mut run = Command::new(format!("{CAMPAIGN}/run"));
-    run.args(["--seed", "3", "--seconds", &seconds, "--programs"]).arg(programs);
-    let output = run.output().expect("the campaign starts");
-    tell(&said(&output));
-    assert!(output.status.success(), "{}", said(&output));
+    let run = |more: &[&str]| {
+        let mut run = Command::new(format!("{CAMPAIGN}/run"));
+        run.args(["--seed", "3", "--seconds", &seconds]).args(more).arg("--programs").arg(programs);
+        run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the campaign starts")
+    };
+    for campaign in [run(&[]), run(&["--shared"])] {
+        let output = campaign.wait_with_output().expect("it ends");
+        tell(&said(&output));
+        assert!(output.status.success(), "{}", said(&output));
+    }
+}
+
+/// Two windows of one user are one seat, and who joins overtakes nobody. A seat that lingers is not given too soon.
+#[test]
+fn the_judge_knows_shared_seats() {
+    let shared = |user: u32, command: &str, seats: u32| {
+        let of = format!(r#""user": {user}, "command": "{command}", "seats": {seats}"#);
+        HISTORY
+            .replace(r#""ttl": 5"#, r#""ttl": 5, "shared": true, "linger": 2.0"#)
+            .replace(r#""host": "h1""#, &format!(r#""host": "h1", {of}"#))
+            .replace(
+                r#""host": "h2""#,
+                &format!(r#""host": "h2", "user": 7, "command": "{command}", "seats": 1"#),
+            )
+    };
+    let both = r#"{"t": 5, "what": "alive", "launches": [1, 2]}"#;
+    let (is_well, said) = judged_as(&shared(7, "work", 1), both, &[]);
+    assert!(is_well && said.contains("1 joined"), "{said}");
+    for (history, expected) in [
+        (shared(7, "pair", 2), "2 programs of 1"),
+        (shared(7, "late", 1), "2 programs of 1 in the table that lingers"),
+    ] {
+        let (is_well, said) = judged_as(&history, both, &[]);
+        assert!(!is_well && said.contains(expected), "{expected}: {said}");
+    }
+    let (is_well, said) = judged_as(&shared(7, "late", 1), "", &[]);
+    let expected = "launch 3 on h2 has the seat of launch 2 on h1 1.00 s after its end";
+    assert!(!is_well && said.contains(expected), "{said}");
 }
 
 /// What the judge says of a history of two launches, changed by one more line, and by leaving out those that have these words.
 fn judged(more: &str, without: &[&str]) -> (bool, String) {
-    let history = r#"
+    judged_as(HISTORY, more, without)
+}
+
+const HISTORY: &str = r#"
         {"t": 0, "what": "begin", "seed": 1, "limit": 1, "ttl": 5}
         {"t": 1, "what": "launch", "launch": 1, "host": "h1"}
         {"t": 1.1, "what": "alive", "launches": [1]}
@@ -46,6 +83,8 @@ fn judged(more: &str, without: &[&str]) -> (bool, String) {
         {"t": 14, "what": "calm"}
         {"t": 15, "what": "end", "unserved": [], "keys": []}
     "#;
+
+fn judged_as(history: &str, more: &str, without: &[&str]) -> (bool, String) {
     let mut lines: Vec<&str> = history.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     lines.retain(|line| !without.iter().any(|words| line.contains(words)));
     lines.extend(more.lines().map(str::trim));
