@@ -22,11 +22,13 @@ pub enum EvictionOutcome {
     Noticed,
     /// It runs on another host, by whose policy it is not overdue.
     NotOverdueThere,
+    /// It had ended, and its slot lingered: root has freed it.
+    Freed,
 }
 
 impl EvictionOutcome {
     /// Whether its slot was released.
     pub fn has_left(self) -> bool {
-        matches!(self, Self::Ended(..) | Self::HadLeft)
+        matches!(self, Self::Ended(..) | Self::HadLeft | Self::Freed)
     }
 }

@@ -236,6 +236,7 @@ pub(crate) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: E
             EvictionOutcome::Survived => "survived".to_owned(),
             EvictionOutcome::Noticed => "noticed".to_owned(),
             EvictionOutcome::NotOverdueThere => "not overdue there".to_owned(),
+            EvictionOutcome::Freed => "freed".to_owned(),
         }),
         ..event
     }
@@ -303,7 +304,16 @@ pub(crate) fn describe(
     let by_hand = by_hand(path);
     let comma = if overdue.by.is_some() { "," } else { "" };
     let (who, subject) = (who(overdue), format!("{}{comma}", who(overdue)));
+    let slot = overdue.holder.slots.0;
+    let lingers = overdue.holder.lingers_until.is_some();
     match fate {
+        EvictionOutcome::Freed => format!("rungate: {name}: freed slot {slot} of {who}"),
+        EvictionOutcome::HadLeft if lingers => {
+            format!("rungate: {name}: slot {slot} of {who} does not linger any more")
+        }
+        EvictionOutcome::Noticed if lingers => {
+            format!("rungate: {name}: slot {slot} of {who} still lingers: its host was asked to free it")
+        }
         EvictionOutcome::Ended(signal, Reach::Full | Reach::Partly) => {
             format!("rungate: {name}: ended {who}, with {}", signal.as_str())
         }

@@ -159,7 +159,7 @@ fn what_lingers_is_called_so() {
     site.program("matlab");
     ends(matlab(&site, "games").spawn());
     let said = "rungate: seats: PID [..] (matlab (ended)) cannot be ended: the slot lingers until [..] (linger)\n\
-                A launch with the same values can have it before. For shorter times: linger of seats in the policy\n";
+                A launch with the same values can have it before. To free it now (as root): rungate end seats slot:[..]\n";
     let until = || {
         eventually("it lingers", || {
             let listed = crate::support::listing(&site.test());
@@ -167,7 +167,8 @@ fn what_lingers_is_called_so() {
         })
     };
     let before = until();
-    site.test().args(["end", "--yes", "seats", "slot:1"]).stderr(said).status(71);
+    let end = |slot: &str| site.test().user("games").args(["end", "--yes", "seats", slot]);
+    end("slot:1").stderr(said).status(71);
     site.test().args(["end", "--yes", "seats"]).stderr(&said.repeat(2)).status(0);
     site.test().args(["list"]).stdout("seats: 2 of 2 used, 2 lingering\n...\n").status(0);
     let status = site.test().args(["status"]).outcome().stdout;
@@ -175,7 +176,83 @@ fn what_lingers_is_called_so() {
     agent.kill();
     let _agent = site.agent();
     assert!(until().duration_since(before).as_secs().abs() <= 1, "until {before}, and now until {}", until());
-    site.test().args(["end", "--yes", "seats", "slot:2"]).stderr(said).status(71);
+    end("slot:2").stderr(said).status(71);
+    // Both slots of the launch.
+    let freed = "rungate: seats: freed slot 1 of PID [..] (matlab (ended))\n";
+    site.test().args(["end", "--yes", "seats", "games"]).stderr(freed).status(0);
+    assert!(held(&site).is_empty());
+}
+
+/// Root frees a slot that lingers, by its number, its user or its process. A launch that waits gets it, and
+/// nothing of it is left for an agent that is started again.
+#[test]
+fn root_frees_what_it_names() {
+    needs_root!();
+    let (site, agent) = seats(1, "linger = \"1h\"\nshared_by = \"user\"");
+    [matlab(&site, "games").spawn(), matlab(&site, "games").spawn()].into_iter().for_each(ends);
+    let lingers = || {
+        eventually("it lingers", || {
+            let listed = crate::support::listing(&site.test());
+            listed[0]["holders"][0]["lingers_until"].is_string().then_some(())
+        });
+    };
+    lingers();
+    let mut waits = site.test().user("backup").args(["run", "-q", "-w", "10m", "--", "matlab"]).background();
+    waits.write_line("it has it");
+    let end = |words: &[&str]| site.test().args(["end", "--yes", "seats"]).args(words);
+    let of = "slot 1 of PID [..] (matlab (ended))\n";
+    end(&["--dry-run", "slot:1"]).stdout(&format!("seats: would free {of}")).status(0);
+    assert_eq!(held(&site).len(), 1);
+    let freed = format!("rungate: seats: freed {of}");
+    end(&["slot:1"]).stderr(&freed).status(0);
+    assert_eq!(waits.read_line(), "it has it\n");
+    ends(waits);
+    lingers();
+    end(&["backup"]).stderr(&freed).status(0);
+    let running = matlab(&site, "games").spawn();
+    let pid = running.pid().to_string();
+    ends(running);
+    lingers();
+    end(&[&pid]).stderr(&freed).status(0);
+    agent.kill();
+    let _agent = site.agent();
+    let _running = matlab(&site, "nobody").spawn();
+}
+
+/// Of a launch of two repositories, root frees the slot of one: that of the other stays, and an agent that is
+/// started again knows both.
+#[test]
+fn the_slot_of_another_repository_stays() {
+    needs_root!();
+    let (site, agent) = Site::with_agent(
+        r#"
+        [repository.one]
+        keeper = "agent"
+        limit  = 1
+        linger = "2h"
+        [repository.other]
+        keeper = "agent"
+        limit  = 1
+        linger = "1h"
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["one", "other"]
+        [[rule]]
+        commands = ["viewer"]
+        acquire  = ["one"]
+        "#,
+    );
+    site.program("matlab");
+    site.program("viewer");
+    ends(matlab(&site, "games").spawn());
+    let lingers = |name: &str| site.test().args(["list", name]).outcome().stdout.contains("1 lingering");
+    eventually("both linger", || (lingers("one") && lingers("other")).then_some(()));
+    let freed = "rungate: one: freed slot 1 of PID [..] (matlab (ended))\n";
+    site.test().args(["end", "--yes", "one", "games"]).stderr(freed).status(0);
+    agent.kill();
+    let _agent = site.agent();
+    let _viewer = site.test().user("backup").args(["run", "--", "viewer"]).spawn();
+    assert!(lingers("other") && !lingers("one"));
 }
 
 /// A launch that executes another one is one process with one slot, and has one row.

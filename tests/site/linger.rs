@@ -7,7 +7,7 @@ use nix::sys::signal::Signal;
 
 use super::scene::{Scene, value};
 use super::scenes::AT_ONCE;
-use super::{MISSED, REFUSED, held, listed, seats, status};
+use super::{MISSED, REFUSED, held, listed, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, Mishap, Running, Test, eventually, needs_etcd};
 
 fn matlab(host: &Host, user: &str) -> Test {
@@ -113,7 +113,7 @@ fn a_slot_that_is_being_deleted_is_not_taken_over() {
     eventually("it is written that it has ended", || {
         let told = scene.told(0);
         let key = told["kvs"].get(0)?;
-        (value(key)["has_ended"] == true).then_some(())
+        value(key)["lingers_until"].is_u64().then_some(())
     });
     way.befall(scene.first_slot(), Mishap::Late);
     eventually("the deletion is under way", || way.has_befallen().then_some(()));
@@ -148,6 +148,45 @@ fn it_is_put_back_after_a_restore() {
     });
     let _again = matlab(&one, "games").spawn();
     eventually("one is counted", || (held(&two) == 1).then_some(()));
+}
+
+/// Every host knows until when it stays, and root of any host frees it. Nobody else does.
+#[test]
+fn root_of_any_host_frees_it() {
+    needs_etcd!();
+    let scene = Scene::new("linger = \"1h\"", None);
+    let ((mut one, _way), (two, _other_way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let running = matlab(&one, "games").spawn();
+    let who = format!("PID {} (matlab (ended))", running.pid());
+    ends(running);
+    eventually("others see that it has ended", || {
+        listed(&two)[0]["holders"][0]["lingers_until"].is_string().then_some(())
+    });
+    let end = |user: &str| two.test().user(user).args(["end", "--yes", "seats", "slot:1"]);
+    end("games")
+        .stderr(&format!(
+            "rungate: seats: {who} cannot be ended: the slot lingers until [..] (linger)\n...\n"
+        ))
+        .status(71);
+    // Its host is away, and when it is back nothing is requested any more.
+    one.agent.signal(Signal::SIGKILL);
+    let asked =
+        format!("rungate: seats: slot 1 of {who} on lab1 still lingers: its host was asked to free it\n");
+    end("root").stderr(&asked).status(71);
+    let notices = format!("{}e/", scene.prefix);
+    eventually("the request is withdrawn", || {
+        scene.etcd.control(&["get", "--prefix", "--keys-only", &notices])?.trim().is_empty().then_some(())
+    });
+    one.restart();
+    matlab(&one, "backup").stderr(REFUSED).status(75);
+    let mut waits =
+        two.test().user("backup").args(["run", "-q", "--wait", "1h", "--", "matlab"]).background();
+    waits.write_line("it has it");
+    eventually("it waits", || (waiting(&two) == 1).then_some(()));
+    end("root").stderr(&format!("rungate: seats: freed slot 1 of {who} on lab1\n")).status(0);
+    assert_eq!(waits.read_line(), "it has it\n");
+    assert_eq!((scene.slots(), written(&one)), (1, 0));
 }
 
 /// A host that dies frees its other slots as ever, and those that linger only after that time.

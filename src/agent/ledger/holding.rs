@@ -44,19 +44,15 @@ pub(in crate::agent) struct Lingering {
 }
 
 impl Lingering {
-    /// Keeps the slots of each table for as long as the repository says. Until when the last of them stay is
-    /// saved; so the program ended before that by the longest time.
+    /// Keeps the slots of each table for as long as the repository says.
     pub(in crate::agent) fn new(saved: SavedHolding, held: Vec<memory::Held>) -> Option<Self> {
-        let lingers = |name: &str| saved.tables.iter().find(|of| of.table == name)?.linger;
-        let longest = saved.tables.iter().filter_map(|of| of.linger).max()?;
-        let ended = saved.lingers_until?.saturating_sub(longest);
         let now = process::since_boot()?;
         let until = |held: memory::Held| {
-            let until = ended.saturating_add(lingers(held.table().name()).unwrap_or_default());
+            let until = saved.lingers_on(held.table().name())?;
             held.linger(SystemTime::now().checked_add(until.saturating_sub(now)));
-            (held, until)
+            Some((held, until))
         };
-        let held = held.into_iter().map(until).collect();
+        let held = held.into_iter().map(until).collect::<Option<_>>()?;
         Some(Self { saved, held })
     }
 

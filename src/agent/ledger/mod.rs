@@ -386,8 +386,33 @@ impl Ledger {
     /// The slots of an entry that stay taken until this time, or less. They are free when the answer is
     /// dropped.
     pub(super) fn end_lingering(&mut self, number: u64, until: Duration) -> Vec<memory::Held> {
+        self.free_lingering(number, |_, end| end <= until)
+    }
+
+    /// The slots of ended programs that include this one. They are free when the answer is dropped.
+    pub(super) fn end_lingering_at(&mut self, table: &str, slot: u64) -> Vec<memory::Held> {
+        let of_slot = self.lingering.iter().filter(|(_, of)| of.has(table, slot));
+        let numbers: Vec<u64> = of_slot.map(|(number, _)| *number).collect();
+        let has_it = |held: &memory::Held| held.table().is_called(table) && held.slots().contains(&slot);
+        let mut all = Vec::new();
+        for number in numbers {
+            all.extend(self.free_lingering(number, |held, _| has_it(held)));
+            if let Some(lingering) = self.lingering.get_mut(&number) {
+                lingering.saved.give_up(table, slot);
+                // A failed write costs at most a slot that lingers again from the agent's next start on.
+                let _ = self.state.write(number, &lingering.saved);
+            }
+        }
+        all
+    }
+
+    fn free_lingering(
+        &mut self,
+        number: u64,
+        is_free: impl Fn(&memory::Held, Duration) -> bool,
+    ) -> Vec<memory::Held> {
         let Some(lingering) = self.lingering.get_mut(&number) else { return Vec::new() };
-        let free: Vec<_> = lingering.held.extract_if(.., |(_, end)| *end <= until).collect();
+        let free: Vec<_> = lingering.held.extract_if(.., |(held, end)| is_free(held, *end)).collect();
         if lingering.held.is_empty() {
             let hold = lingering.saved.hold;
             self.lingering.remove(&number);

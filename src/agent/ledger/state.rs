@@ -436,6 +436,29 @@ impl SavedHolding {
         self.tables.iter().find(|of| name_on_site(&of.table) == Some(name))
     }
 
+    /// Until when its slots of a table stay taken, in time since boot: its program has ended.
+    pub(in crate::agent) fn lingers_on(&self, table: &str) -> Option<Duration> {
+        let of_table = self.tables.iter().find(|of| of.table == table).and_then(|of| of.linger);
+        Some(self.ended()?.saturating_add(of_table.unwrap_or_default()))
+    }
+
+    /// When its program ended, in time since boot: what is saved is until when the last of all slots stay.
+    fn ended(&self) -> Option<Duration> {
+        Some(self.lingers_until?.saturating_sub(self.longest_linger()?))
+    }
+
+    fn longest_linger(&self) -> Option<Duration> {
+        self.tables.iter().filter_map(|of| of.linger).max()
+    }
+
+    /// Slots of a table that include this one do not linger any more.
+    pub(super) fn give_up(&mut self, table: &str, slot: u64) {
+        let ended = self.ended();
+        self.tables.retain(|of| of.table != table || !of.slots.contains(&slot));
+        let longest = self.longest_linger();
+        self.lingers_until = ended.zip(longest).map(|(ended, longest)| ended.saturating_add(longest));
+    }
+
     /// The same after the end of its program, which is now, if slots stay taken.
     pub(super) fn lingering(&self) -> Option<Self> {
         let stays = |of: &&SavedSlots| of.group.is_some() && of.linger.is_some();

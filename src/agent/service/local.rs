@@ -69,6 +69,11 @@ impl Local {
         self.ledger.move_slot(table, slot, another)
     }
 
+    /// Frees the slots of ended programs that include this one; see there.
+    pub(in crate::agent) fn end_lingering_at(&mut self, table: &str, slot: u64) -> Vec<memory::Held> {
+        self.ledger.end_lingering_at(table, slot)
+    }
+
     /// A number for something new.
     pub(super) fn number(&mut self) -> u64 {
         self.next += 1;

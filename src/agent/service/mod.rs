@@ -649,6 +649,8 @@ impl Service {
                     if let Some(site) = &self.site {
                         site.give_notice(&mut self.local, number, eviction, overdue);
                     }
+                } else if overdue.holder.lingers_until.is_some() {
+                    self.free_lingering(number, &eviction.table, overdue);
                 } else {
                     self.local.evict(number, eviction, overdue);
                 }
@@ -660,7 +662,24 @@ impl Service {
         }
     }
 
-    /// Ends holders of a table at a user's request: any for root, their own for other users.
+    /// Frees slots whose programs have ended, at the request of root.
+    fn free_lingering(&mut self, number: u64, table: &str, overdue: &Overdue) {
+        let (first, last) = overdue.holder.slots;
+        let slots = (first..=last).flat_map(|slot| self.local.end_lingering_at(table, slot));
+        let free: Vec<memory::Held> = slots.collect();
+        let fate = if free.is_empty() { EvictionOutcome::HadLeft } else { EvictionOutcome::Freed };
+        let tables: Vec<memory::Table> = free.iter().map(|held| held.table().clone()).collect();
+        if let Some(site) = &mut self.site {
+            site.give_back(&mut self.local, free);
+        }
+        self.local.serve(&tables);
+        if let Some(session) = self.local.sessions.get_mut(&number) {
+            session.tell(table, overdue, fate);
+        }
+    }
+
+    /// Ends holders of a table at a user's request: any for root, their own for other users. Root may also
+    /// free slots that linger.
     fn evict_for(&mut self, number: u64, evict: &Evict) {
         let Some(session) = self.local.sessions.get_mut(&number) else { return };
         let Evict { table: name, which, grace, kill } = evict;
@@ -691,7 +710,11 @@ impl Service {
                     };
                     let is_chosen = |holder: &Holder| is_meant(holder) || holder.others.iter().any(is_meant);
                     holders.retain(is_chosen);
-                    memory::chosen(&holders)
+                    let mut all = memory::chosen(&holders);
+                    if session.peer.uid == 0 {
+                        all.extend(memory::lingering(&holders));
+                    }
+                    all
                 }
             };
             let overdue = session.may_end(name, overdue.into_iter().flat_map(Overdue::each).collect());

@@ -81,7 +81,7 @@ impl Value {
     fn is_said_by(&self, there: &Present) -> bool {
         match (self, &there.value) {
             (Self::Slot(wanted), Some(Self::Slot(slot))) => {
-                wanted.is_same(slot) && wanted.has_ended == slot.has_ended
+                wanted.is_same(slot) && wanted.has_ended() == slot.has_ended()
             }
             (wanted, Some(value)) => wanted == value,
             (_, None) => false,

@@ -1,17 +1,21 @@
 //! The values of the keys, as JSON, for people and for the agent that wrote them. For other hosts only the
 //! existence of a key counts.
 
-use std::{collections::BTreeMap, fmt};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
 
 use super::Range;
 use crate::{
     agent::{
         judge::shortened,
-        ledger::state::{SavedHolding, State, at_millis},
+        ledger::state::{SavedHolding, State, at_millis, in_millis},
     },
-    judge::terms::Hold,
+    judge::terms::{Hold, table_of_site},
     keeper::{EvictionOutcome, Holder, UnverifiedTarget, WaitingProcess},
-    sys::Signal,
+    sys::{Signal, process},
     text::{Numbered, json},
 };
 use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
@@ -66,9 +70,9 @@ pub(super) struct SlotRecord {
     /// How long the slot stays taken after the end of the program, in milliseconds.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) linger: u64,
-    /// Whether the program has ended.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub(super) has_ended: bool,
+    /// Until when it stays taken, in milliseconds since 1970: the program has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lingers_until: Option<u64>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
@@ -88,11 +92,16 @@ impl SlotRecord {
             since: at_millis(self.since),
             taken: None,
             hold: Some(self.hold),
-            command: Some(format!("{}{}", self.command, if self.has_ended { " (ended)" } else { "" })),
+            command: Some(format!("{}{}", self.command, if self.has_ended() { " (ended)" } else { "" })),
             rule: Some(self.rule.clone()),
-            lingers_until: None,
+            lingers_until: self.lingers_until.and_then(at_millis),
             others: Vec::new(),
         }
+    }
+
+    /// Whether the program has ended.
+    pub(super) fn has_ended(&self) -> bool {
+        self.lingers_until.is_some()
     }
 
     /// For a launch with slots of this table, or one that will get some. Its host has its name at the site,
@@ -111,7 +120,7 @@ impl SlotRecord {
             launch,
             since: saved.since,
             linger: u64::try_from(linger.as_millis()).unwrap_or(u64::MAX),
-            has_ended: saved.lingers_until.is_some(),
+            lingers_until: saved.lingers_on(&table_of_site(table)).map(at_boot),
         }
     }
 
@@ -125,6 +134,12 @@ impl SlotRecord {
     pub(super) fn is_of(&self, agent: &AgentId, saved: &SavedHolding) -> bool {
         self.agent == *agent && self.pid == saved.pid && self.start == saved.start
     }
+}
+
+/// A time since boot, in milliseconds since 1970.
+fn at_boot(until: Duration) -> u64 {
+    let left = until.saturating_sub(process::since_boot().unwrap_or(until));
+    in_millis(SystemTime::now().checked_add(left).unwrap_or(UNIX_EPOCH))
 }
 
 /// A waiting launch.
@@ -213,9 +228,10 @@ impl Reply {
                 UnverifiedTarget::OutOfSight | UnverifiedTarget::Gone | UnverifiedTarget::NoGuardian,
             ) => Self::OutOfSight,
             EvictionOutcome::Survived => Self::Survived,
-            EvictionOutcome::HadLeft | EvictionOutcome::Noticed | EvictionOutcome::NotOverdueThere => {
-                Self::NotOverdue
-            }
+            EvictionOutcome::HadLeft
+            | EvictionOutcome::Noticed
+            | EvictionOutcome::NotOverdueThere
+            | EvictionOutcome::Freed => Self::NotOverdue,
         }
     }
 

@@ -171,6 +171,8 @@ wire! {
         NotOverdueThere = 9,
         /// It has ended, and what keeps its slot lies in the queue of a socket.
         InTransit = 10,
+        /// It had ended, and its slot lingered: it is free now.
+        Freed = 11,
     }
 }
 
@@ -497,6 +499,7 @@ fn sent(fate: keeper::EvictionOutcome) -> EvictionOutcome {
         keeper::EvictionOutcome::Survived => EvictionOutcome::Survived,
         keeper::EvictionOutcome::Noticed => EvictionOutcome::Noticed,
         keeper::EvictionOutcome::NotOverdueThere => EvictionOutcome::NotOverdueThere,
+        keeper::EvictionOutcome::Freed => EvictionOutcome::Freed,
     }
 }
 
@@ -515,6 +518,7 @@ fn told(fate: &EvictionOutcome) -> Option<keeper::EvictionOutcome> {
         EvictionOutcome::Survived => keeper::EvictionOutcome::Survived,
         EvictionOutcome::Noticed => keeper::EvictionOutcome::Noticed,
         EvictionOutcome::NotOverdueThere => keeper::EvictionOutcome::NotOverdueThere,
+        EvictionOutcome::Freed => keeper::EvictionOutcome::Freed,
     })
 }
 

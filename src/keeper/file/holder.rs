@@ -83,7 +83,8 @@ impl Holder {
 
     /// Its host, if its process cannot be seen here: a process id means nothing on another host.
     pub fn elsewhere(&self) -> Option<&str> {
-        let is_elsewhere = self.pid.is_some() && self.keeper.is_none() && self.lingers_until.is_none();
+        let has_ended_here = self.lingers_until.is_some() && self.taken.is_some();
+        let is_elsewhere = self.pid.is_some() && self.keeper.is_none() && !has_ended_here;
         self.host.as_deref().filter(|_| is_elsewhere)
     }
 

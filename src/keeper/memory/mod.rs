@@ -15,7 +15,7 @@ use crate::sys::process;
 
 pub use self::{
     queue::Place,
-    table::{Held, Table, chosen, overdue},
+    table::{Held, Table, chosen, lingering, overdue},
 };
 
 /// All tables, by name. Clones share the same tables.

@@ -610,6 +610,28 @@ pub fn chosen(holders: &[Holder]) -> Vec<Overdue> {
     to_end(holders, |_| Some(None))
 }
 
+/// The holders that have ended, and whose slots stay taken.
+pub fn lingering(holders: &[Holder]) -> Vec<Overdue> {
+    let one = |holder: &Holder| {
+        let (pid, _) = holder.pid.zip(holder.lingers_until)?;
+        let elsewhere = holder.host.clone().filter(|_| holder.taken.is_none());
+        let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
+        let (holder, job, with) = (holder.clone(), Ok(pid), Vec::new());
+        Some(Overdue { holder, pid, elsewhere, by: None, slots, job, may_be_signalled: true, with })
+    };
+    let mut all: Vec<Overdue> = Vec::new();
+    for found in holders.iter().filter_map(one) {
+        let is_same = |of: &&mut Overdue| {
+            of.pid == found.pid && of.holder.since == found.holder.since && of.elsewhere == found.elsewhere
+        };
+        match all.iter_mut().find(is_same) {
+            Some(same) => same.slots = same.slots.saturating_add(found.slots),
+            None => all.push(found),
+        }
+    }
+    all
+}
+
 /// The holders to end, each process once, by their age; it determines by how much they are overdue.
 fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>) -> Vec<Overdue> {
     let Some(now) = process::since_boot() else { return Vec::new() };
@@ -617,6 +639,7 @@ fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>)
         let (age, elsewhere) = match (holder.taken, holder.since, &holder.host) {
             // Its program has ended.
             (Some(_), ..) if holder.keeper.is_none() => return None,
+            _ if holder.lingers_until.is_some() => return None,
             (Some(taken), ..) => (now.saturating_sub(taken), None),
             (None, Some(since), Some(host)) => {
                 (SystemTime::now().duration_since(since).unwrap_or_default(), Some(host.clone()))

@@ -146,8 +146,10 @@ impl End<'_> {
             }
         }
         let rows = self.wanted(&repository, rows)?;
+        // Only root knows whether the licence server has the seat back, and frees what it names.
+        let may_be_freed = self.uid() == 0 && !self.arguments.holders.is_empty();
         let (lingering, rows): (Vec<Row<'_>>, Vec<Row<'_>>) =
-            rows.into_iter().partition(|row| row.holder.lingers_until.is_some());
+            rows.into_iter().partition(|row| row.holder.lingers_until.is_some() && !may_be_freed);
         for row in &lingering {
             self.tell_lingering(row);
         }
@@ -187,12 +189,13 @@ impl End<'_> {
         let all = std::iter::once(holder).chain(&holder.others);
         let until = all.filter_map(|holder| holder.lingers_until).max();
         let until = until.map_or_else(|| "later".to_owned(), |until| clock.short(until));
-        let name = visible(&file.name);
         stream::complain(&format!(
             "rungate: {}: {} cannot be ended: the slot lingers until {until} (linger)\n\
-             A launch with the same values can have it before. For shorter times: linger of {name} in the policy",
+             A launch with the same values can have it before. To free it now (as root): rungate end {} slot:{}",
             visible(file.title()),
             shown(holder),
+            word(&file.name),
+            holder.slots.0,
         ));
         if !self.arguments.holders.is_empty() {
             self.status = ExitStatus::System;
@@ -285,7 +288,8 @@ impl End<'_> {
         holders: &[Holder],
     ) -> Result<EvictionPlan<'f>, KeeperError> {
         if file.table().is_some() {
-            let holders = memory::chosen(holders).into_iter().map(|holder| self.permitted(holder)).collect();
+            let all = memory::chosen(holders).into_iter().chain(memory::lingering(holders));
+            let holders = all.map(|holder| self.permitted(holder)).collect();
             return Ok(EvictionPlan::of(file, None, holders));
         }
         for holder in holders.iter().filter(|holder| holder.pid.is_none()) {
@@ -480,6 +484,9 @@ fn shown(holder: &Holder) -> String {
 fn would_end(file: &ListedFile, overdue: &Overdue) -> String {
     let repository = visible(file.title());
     let who = journal::who(overdue);
+    if overdue.holder.lingers_until.is_some() {
+        return format!("{repository}: would free slot {} of {who}\n", overdue.holder.slots.0);
+    }
     match overdue.job {
         Ok(_) if overdue.may_be_signalled => format!("{repository}: would end {who}\n"),
         Ok(_) => format!("{repository}: could not end {who}, which belongs to another user\n"),

@@ -16,7 +16,7 @@ use crate::{
         ledger::holding::Holding,
         log::log,
         service::local::Local,
-        site::{NoticeRecord, Reply, Site},
+        site::{NoticeRecord, Reply, Site, SlotRecord},
     },
     judge::terms::{Expiry, table_of_site},
     keeper::{EvictionOutcome, Holder, memory, table::Table},
@@ -64,6 +64,7 @@ struct Standing {
 impl Site {
     /// Checks the notices of holders of this host.
     pub(in crate::agent::site) fn answer_notices(&mut self, local: &mut Local) {
+        self.free_at_request(local);
         let (mut received, ttl) = (std::mem::take(&mut self.received), self.ttl);
         let standing = self.standing_notices(local);
         // A holder that got its signals does not get them again because another launch requests the same, or
@@ -89,6 +90,34 @@ impl Site {
             self.answer_notice(local, number, &table, of);
         }
         self.received = received;
+    }
+
+    /// Frees slots that linger, at the request of root on another host.
+    fn free_at_request(&mut self, local: &mut Local) {
+        let mut requested = Vec::new();
+        for (table, of) in self.mirror.tables_with_notices() {
+            let notices = of.notices.iter().filter_map(|(slot, at)| Some((slot, at.record.as_ref()?)));
+            for (slot, notice) in notices.filter(|(_, notice)| notice.by == Some(0)) {
+                let held = of.slots.get(slot).and_then(|at| at.record.as_ref());
+                let lingers = |held: &SlotRecord| held.agent == self.agent && held.has_ended();
+                let is_it = |held: &SlotRecord| notice.holder.is_same(held) && notice.holder.has_ended();
+                if held.is_some_and(|held| lingers(held) && is_it(held)) && self.is_there(notice) {
+                    requested.push((table.clone(), *slot, notice.host.clone()));
+                }
+            }
+        }
+        for (table, slot, host) in requested {
+            let free = local.end_lingering_at(&table_of_site(&table), slot);
+            if free.is_empty() {
+                continue;
+            }
+            let (name, host) = (visible(&table), visible(host));
+            let text = format!("{name}: freed slot {slot}, which lingered, at the request of root on {host}");
+            log(Level::Notice, Topic::End, &text);
+            let tables: Vec<memory::Table> = free.iter().map(|held| held.table().clone()).collect();
+            self.give_back(local, free);
+            local.serve(&tables);
+        }
     }
 
     /// Each notice whose holder is that of its slot's record on this host.

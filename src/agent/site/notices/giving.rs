@@ -32,7 +32,8 @@ impl Site {
         let slot = overdue.holder.slots.0;
         let record = self.mirror.holder(name, slot).cloned();
         // Slots that this host itself has released have no holder, and an ended program cannot be ended.
-        let is_there = |record: &SlotRecord| record.agent != self.agent && !record.has_ended;
+        let is_ended = overdue.holder.lingers_until.is_some();
+        let is_there = |record: &SlotRecord| record.agent != self.agent && record.has_ended() == is_ended;
         let Some(holder) = record.filter(is_there) else { return };
         session.notices.push(GivenNotice {
             table: name.to_owned(),
@@ -116,6 +117,10 @@ impl Site {
                     }),
                 )
             }
+            _ if !is_there && notice.holder.has_ended() => {
+                let is_free = self.mirror.holder(&notice.table, notice.slot).is_none();
+                Some(if is_free { EvictionOutcome::Freed } else { EvictionOutcome::HadLeft })
+            }
             _ if !is_there => Some(EvictionOutcome::HadLeft),
             Some(reply) if reply.is_final() => Some(reply.fate()),
             _ if waits => None,
@@ -149,6 +154,7 @@ impl Site {
     }
 
     fn is_held_by(&self, table: &str, slot: u64, holder: &SlotRecord) -> bool {
-        self.mirror.holder(table, slot).is_some_and(|held| held.is_same(holder) && !held.has_ended)
+        let is_it = |held: &SlotRecord| held.is_same(holder) && held.has_ended() == holder.has_ended();
+        self.mirror.holder(table, slot).is_some_and(is_it)
     }
 }
