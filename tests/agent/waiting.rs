@@ -60,6 +60,8 @@ fn who_is_killed_leaves_and_who_is_stopped_keeps_its_place() {
     assert_eq!(stopped.read_line(), "it runs\n");
     stopped.kill();
     assert_eq!(last.read_line(), "it runs\n");
+    let places = || std::fs::read_dir(site.agent_state().join("places")).expect("the places").count();
+    eventually("nobody has a place", || (places() == 0).then_some(()));
 }
 
 /// How often it has gone to sleep: for each beat once until the answer is there, and once until the next
