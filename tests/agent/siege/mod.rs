@@ -83,9 +83,11 @@ for line in sys.stdin:
     elif verb == "until":
         said = open(words[0], "rb").read()
         moment = time.monotonic_ns() + int(words[1]) * 1000000
+        written = (int(words[1]) * 1000000).to_bytes(8, "little")
+        assert said.count(written) == 1
         for c in calls:
             wait = max(0, moment - time.monotonic_ns())
-            say(c, said[:-11] + wait.to_bytes(8, "little") + said[-3:])
+            say(c, said.replace(written, wait.to_bytes(8, "little")))
     elif verb in ("hear", "end"):
         heard = [hear(c) for c in calls]
         while verb == "end" and 3 in heard:
