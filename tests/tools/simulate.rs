@@ -518,6 +518,9 @@ fn use_outside_takes_room_as_it_was_measured() {
     assert!(said.ends_with(assumed), "{said}");
     let swept = simulate(&site, &waits, &["--limit", "seats=1..2"]).outcome().stdout;
     assert!(swept.ends_with(assumed), "{swept}");
+    let check = ["policy", "check", "--from", "$DIR/work/log.jsonl", "$DIR/work/tried.toml"];
+    let checked = site.test().args(check).outcome().stdout;
+    assert!(checked.ends_with(&format!("none is refused that was not before\n{assumed}")), "{checked}");
 }
 
 /// Whose use outside it is, who takes a lingering slot over, and who is in a group depends on the host, if the

@@ -188,6 +188,8 @@ pub(super) struct FromLog {
     started: Vec<Changed>,
     /// Launches whose result depends on ends that the log does not have.
     undecided: u64,
+    /// What the log does not have, and what is assumed of it.
+    assumed: String,
 }
 
 impl FromLog {
@@ -232,6 +234,7 @@ impl FromLog {
             refused,
             started,
             undecided: undecided.len() as u64,
+            assumed: simulate::assumed(policy, &traffic),
         })
     }
 
@@ -258,7 +261,7 @@ impl FromLog {
             );
         }
         text.extend(self.refused.iter().chain(&self.started).map(Changed::to_text));
-        text
+        text + &self.assumed
     }
 
     /// For scripts.

@@ -82,6 +82,20 @@ pub(crate) fn run(arguments: &SimulateArguments, situation: &Situation) -> Resul
     })
 }
 
+fn samples(policy: &Policy, traffic: &Traffic) -> impl Iterator<Item = (String, u64)> {
+    let measured = policy.repositories().iter().filter(|repository| repository.outside.is_some());
+    measured.map(|repository| {
+        let name = repository.shown_name();
+        (name.to_owned(), traffic.samples.get(name).copied().unwrap_or(0))
+    })
+}
+
+/// What is assumed of use outside rungate that the policy takes into account and the log does not have.
+pub(crate) fn assumed(policy: &Policy, traffic: &Traffic) -> String {
+    let missing = samples(policy, traffic).filter(|(_, samples)| *samples == 0);
+    missing.map(|(name, _)| text::unmeasured(&name)).collect()
+}
+
 /// The launches in logs, for a policy.
 pub(crate) fn traffic_of(situation: &Situation, policy: &Policy, logs: &[PathBuf]) -> Result<Traffic, Error> {
     let tables = joiner::Reading { is_by_host: false, single: single_tables(policy) };
@@ -174,11 +188,7 @@ impl Material<'_> {
 
     /// The repositories that take use outside rungate into account, with the number of samples in the log.
     fn samples(&self) -> impl Iterator<Item = (String, u64)> {
-        let measured = self.policy.repositories().iter().filter(|repository| repository.outside.is_some());
-        measured.map(|repository| {
-            let name = repository.shown_name();
-            (name.to_owned(), self.traffic.samples.get(name).copied().unwrap_or(0))
-        })
+        samples(self.policy, self.traffic)
     }
 
     /// The name of a user.

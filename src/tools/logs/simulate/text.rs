@@ -286,14 +286,19 @@ fn cells(name: String, then: &Cell, now: &Cell) -> [String; 7] {
     ]
 }
 
+/// For a repository that takes use outside rungate into account, if the log has no sample of it.
+pub(super) fn unmeasured(repository: &str) -> String {
+    format!(
+        "Use of {} outside rungate is not in the log: the simulation assumes that there was none.\n\
+         To have it logged, set replay = true in [log] and run rungate-measure.service.\n",
+        visible(repository)
+    )
+}
+
 /// Whether the log has the use outside rungate, for each repository that takes it into account.
 pub(super) fn outside(material: &Material<'_>) -> String {
     let sentence = |name: String, samples: u64| match samples {
-        0 => format!(
-            "Use of {} outside rungate is not in the log: the simulation assumes that there was none.\n\
-             To have it logged, set replay = true in [log] and run rungate-measure.service.\n",
-            visible(&name)
-        ),
+        0 => unmeasured(&name),
         samples => format!(
             "Use of {} outside rungate: {} sample{} of the log.\n",
             visible(&name),
