@@ -126,11 +126,8 @@ impl<'c, 'a> Acquisition<'c, 'a> {
             let left = patience.saturating_sub(begun.elapsed());
             let mut tables = Vec::new();
             let locked = self.wants.tables.values().try_for_each(|table| {
-                tables.push(table.lock(if tables.is_empty() {
-                    left
-                } else {
-                    left.min(HEARTBEAT_INTERVAL)
-                })?);
+                let patience = if tables.is_empty() { left } else { left.min(HEARTBEAT_INTERVAL) };
+                tables.push(table.lock(patience)?);
                 Ok::<(), KeeperError>(())
             });
             match locked {

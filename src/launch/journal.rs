@@ -63,7 +63,7 @@ impl<'a> Journal<'a> {
     }
 
     /// What follows is about a script.
-    pub(crate) fn is_of(&self, script: i32) {
+    pub(crate) fn continue_for(&self, script: i32) {
         self.script.set(Some(script));
     }
 

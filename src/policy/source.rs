@@ -446,14 +446,14 @@ pub(crate) fn files_of(path: &Path, judged: &JudgedDirectories) -> Result<Vec<Pa
     };
     let main = path.join("policy.toml");
     let main = regular_file::status_of_path(&main).is_ok().then_some(main);
-    match (drop_ins(&path.join("policy.d"))?, main) {
-        (Some(beside), main) => Ok(main.into_iter().chain(beside).collect()),
-        (None, Some(main)) => Ok(vec![main]),
-        (None, None) => {
-            let alone = drop_ins(path)?.filter(|alone| !alone.is_empty());
-            Ok(alone.unwrap_or_else(|| vec![path.join("policy.toml")]))
-        }
+    let mut files: Vec<PathBuf> = match (drop_ins(&path.join("policy.d"))?, main) {
+        (None, None) => drop_ins(path)?.unwrap_or_default(),
+        (beside, main) => main.into_iter().chain(beside.into_iter().flatten()).collect(),
+    };
+    if files.is_empty() {
+        files.push(path.join("policy.toml"));
     }
+    Ok(files)
 }
 
 // Files that the caller named, instead of those in force.

@@ -316,7 +316,7 @@ fn a_user_gets_few_fifos_and_no_others_use_them() {
     let all: Vec<_> = fs::read_dir(&folder).expect("its folder").map(|one| one.expect("a file")).collect();
     let is_fifo = |one: &fs::DirEntry| one.file_type().expect("a type").is_fifo();
     let mode = |one: &fs::DirEntry| one.metadata().expect("it is there").permissions().mode() & 0o777;
-    assert!(all.iter().all(|one| is_fifo(one) && mode(one) == 0o444), "nobody but root can write into them");
+    assert!(all.iter().all(|one| is_fifo(one) && mode(one) == 0o444), "only root can write into them");
     assert_eq!(all.len(), 64 + 2, "those that are unused, and those of the two scripts");
     for directory in [&open, &folder] {
         assert_eq!(fs::metadata(directory).expect("it is there").permissions().mode() & 0o777, 0o711);
@@ -390,7 +390,7 @@ fn a_script_can_be_ended() {
     script.signal(Signal::SIGKILL);
 }
 
-/// What a script opens waits for nobody, however many FIFOs this user and others have, and also after the agent has
+/// The open of a script never waits, however many FIFOs this user and others have, and also after the agent has
 /// failed.
 #[test]
 fn a_script_opens_its_fifo_at_once() {

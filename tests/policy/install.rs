@@ -191,6 +191,21 @@ fn what_has_faults_is_not_put_in_place() {
     install(&site, ["--yes", "nowhere.toml"]).stderr("rungate: there is no file nowhere.toml\n").status(78);
 }
 
+/// A directory without a policy is not a policy without rules.
+#[test]
+fn a_directory_without_a_policy_is_refused() {
+    needs_root!();
+    let site = site();
+    fs::create_dir_all(site.path("work/empty/policy.d")).expect("a directory");
+    for directory in ["work/empty", "work/empty/policy.d"] {
+        set_mode(&site.path(directory), 0o755);
+    }
+    install(&site, ["--yes", "empty"])
+        .stderr("rungate: empty has neither policy.toml nor a drop-in\nName the files to install, [..]\n")
+        .status(64);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+}
+
 /// "In an order in which the policy has no fault after any step": what uses a repository comes after it.
 #[test]
 fn several_files_never_make_a_fault_in_between() {

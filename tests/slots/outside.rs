@@ -217,7 +217,7 @@ pub(crate) fn a_launch_below_a_holder_waits_for_use_outside() {
     assert!(both.answers(), "it has started");
 }
 
-/// What is used outside is taken off the slots that are reserved for nobody.
+/// What is used outside is taken off the slots that no reservation has.
 #[test]
 pub(crate) fn use_outside_fills_what_is_not_reserved() {
     needs_root!();

@@ -123,7 +123,7 @@ impl Ledger {
         }
         for (uid, opened) in all_opened() {
             if ledger.kept_by(uid, opened).is_none() {
-                ledger.is_unused_again(uid, opened);
+                ledger.keep_unused(uid, opened);
             }
         }
         Ok((ledger, last + 1))
@@ -223,14 +223,14 @@ impl Ledger {
         let fifo =
             fifo.map_err(|(_, errno)| format!("it cannot open the FIFO of the script: {}", errno.desc()))?;
         if fifo.is_none() {
-            self.is_unused_again(saved.uid, opened);
+            self.keep_unused(saved.uid, opened);
             return Err("no process has the FIFO of the script open".to_owned());
         }
         Ok(fifo)
     }
 
     /// The FIFO of a script keeps no slots, and may be used once more.
-    fn is_unused_again(&mut self, uid: u32, opened: u64) {
+    fn keep_unused(&mut self, uid: u32, opened: u64) {
         // Without its ends it can still be opened by other processes of the script that have it open.
         if let Ok(unused) = unused_again(uid, opened) {
             self.unused.entry(uid).or_default().push_back(unused);
@@ -360,7 +360,7 @@ impl Ledger {
         } else if let Some(opened) = holding.saved.opened {
             // A script that got nothing may ask again with the same FIFO.
             holding.fifo = None;
-            self.is_unused_again(holding.saved.uid, opened);
+            self.keep_unused(holding.saved.uid, opened);
         }
         if let Some(lingering) = lingering {
             self.state.write_end(number, holding.saved.hold, &lingering.saved);

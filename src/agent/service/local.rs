@@ -106,6 +106,12 @@ impl Local {
         self.work.are_dirty(tables);
     }
 
+    /// Slots of these tables are free: their waiters check again, and launches that end holders.
+    pub(in crate::agent) fn have_room(&mut self, tables: &[memory::Table]) {
+        self.serve(tables);
+        self.look_again(self.sessions.evicting());
+    }
+
     /// These sessions check again.
     pub(in crate::agent) fn look_again(&mut self, sessions: Vec<u64>) {
         self.work.look_again(sessions);

@@ -549,12 +549,7 @@ impl Service {
         while let Some((_, number)) = self.local.ledger.next_lingering().filter(is_due) {
             let now = process::since_boot().unwrap_or(Duration::MAX);
             let over = self.local.ledger.end_lingering(number, now);
-            let tables: Vec<memory::Table> = over.iter().map(|held| held.table().clone()).collect();
-            if let Some(site) = &mut self.site {
-                site.give_back(&mut self.local, over);
-            }
-            self.local.serve(&tables);
-            self.local.look_again(self.local.sessions.evicting());
+            self.free_lingering(over);
         }
         while let Some((_, number)) = self.local.sessions.next_timer().filter(is_due) {
             self.local.continue_evictions(number);
@@ -650,7 +645,7 @@ impl Service {
                         site.give_notice(&mut self.local, number, eviction, overdue);
                     }
                 } else if overdue.holder.lingers_until.is_some() {
-                    self.free_lingering(number, &eviction.table, overdue);
+                    self.end_lingering(number, &eviction.table, overdue);
                 } else {
                     self.local.evict(number, eviction, overdue);
                 }
@@ -662,17 +657,23 @@ impl Service {
         }
     }
 
-    /// Frees slots whose programs have ended, at the request of root.
-    fn free_lingering(&mut self, number: u64, table: &str, overdue: &Overdue) {
+    /// Frees slots whose programs have ended, here and at the site.
+    fn free_lingering(&mut self, free: Vec<memory::Held>) {
+        let tables: Vec<memory::Table> = free.iter().map(|held| held.table().clone()).collect();
+        match &mut self.site {
+            Some(site) => site.give_back(&mut self.local, free),
+            None => drop(free),
+        }
+        self.local.have_room(&tables);
+    }
+
+    /// The same at the request of root.
+    fn end_lingering(&mut self, number: u64, table: &str, overdue: &Overdue) {
         let (first, last) = overdue.holder.slots;
         let slots = (first..=last).flat_map(|slot| self.local.end_lingering_at(table, slot));
         let free: Vec<memory::Held> = slots.collect();
         let fate = if free.is_empty() { EvictionOutcome::HadLeft } else { EvictionOutcome::Freed };
-        let tables: Vec<memory::Table> = free.iter().map(|held| held.table().clone()).collect();
-        if let Some(site) = &mut self.site {
-            site.give_back(&mut self.local, free);
-        }
-        self.local.serve(&tables);
+        self.free_lingering(free);
         if let Some(session) = self.local.sessions.get_mut(&number) {
             session.tell(table, overdue, fate);
         }

@@ -102,11 +102,16 @@ impl Overdue {
         std::iter::once(self).chain(with)
     }
 
+    /// Whether its process lives here: no other has its number.
+    fn is_of_living(&self) -> bool {
+        self.elsewhere.is_none() && self.holder.lingers_until.is_none()
+    }
+
     /// Whether both are the same process.
     pub fn is_same(&self, other: &Overdue) -> bool {
         other.process() == self.process()
             && other.elsewhere == self.elsewhere
-            && (self.elsewhere.is_none() || other.holder.since == self.holder.since)
+            && (self.is_of_living() || other.holder.since == self.holder.since)
     }
 }
 

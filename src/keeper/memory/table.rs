@@ -619,17 +619,7 @@ pub fn lingering(holders: &[Holder]) -> Vec<Overdue> {
         let (holder, job, with) = (holder.clone(), Ok(pid), Vec::new());
         Some(Overdue { holder, pid, elsewhere, by: None, slots, job, may_be_signalled: true, with })
     };
-    let mut all: Vec<Overdue> = Vec::new();
-    for found in holders.iter().filter_map(one) {
-        let is_same = |of: &&mut Overdue| {
-            of.pid == found.pid && of.holder.since == found.holder.since && of.elsewhere == found.elsewhere
-        };
-        match all.iter_mut().find(is_same) {
-            Some(same) => same.slots = same.slots.saturating_add(found.slots),
-            None => all.push(found),
-        }
-    }
-    all
+    each_once(holders.iter().filter_map(one))
 }
 
 /// The holders to end, each process once, by their age; it determines by how much they are overdue.
@@ -652,17 +642,24 @@ fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>)
         let holder = holder.clone();
         Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled: true, with: Vec::new() })
     };
-    let mut overdue: Vec<Overdue> = Vec::new();
-    for holder in holders {
+    each_once(holders.iter().filter_map(|holder| {
         // All members of a group are ended, or none: a remaining one keeps the slot.
         let with: Option<Vec<Overdue>> = holder.others.iter().map(one).collect();
-        let Some((found, with)) = one(holder).zip(with) else { continue };
-        match overdue.iter_mut().find(|other| other.all().any(|other| other.is_same(&found))) {
+        let (found, with) = one(holder).zip(with)?;
+        Some(Overdue { with, ..found })
+    }))
+}
+
+/// Each process once, with all its slots.
+fn each_once(found: impl Iterator<Item = Overdue>) -> Vec<Overdue> {
+    let mut all: Vec<Overdue> = Vec::new();
+    for found in found {
+        match all.iter_mut().find(|other| other.all().any(|other| other.is_same(&found))) {
             Some(same) => same.slots = same.slots.saturating_add(found.slots),
-            None => overdue.push(Overdue { with, ..found }),
+            None => all.push(found),
         }
     }
-    overdue
+    all
 }
 
 // Slots of a table in memory, held until dropped.

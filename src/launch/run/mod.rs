@@ -247,7 +247,7 @@ impl<'a> Session<'a> {
             Outcome::Interrupted => Ok(Attempt::Again),
             Outcome::Granted(grant) => {
                 if let Some(script) = self.inherited.keeper_of_carriers() {
-                    journal.is_of(script);
+                    journal.continue_for(script);
                 }
                 if let Some(waited) = turn.waited() {
                     journal.waited(&grant, waited, turn.since());

@@ -157,7 +157,9 @@ fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
     match files.as_slice() {
         [main] if main != path && regular_file::status_of_path(main).is_err() => {
             let text = format!("{} has neither policy.toml nor a drop-in", visible(path));
-            Err(Error::new(ExitStatus::Usage, text))
+            let advice =
+                "Name the files to install, or a directory with policy.toml, policy.d, or drop-ins alone";
+            Err(Error::new(ExitStatus::Usage, text).advise(Some(advice.to_owned())))
         }
         _ => Ok(files),
     }

@@ -116,7 +116,7 @@ impl Site {
             log(Level::Notice, Topic::End, &text);
             let tables: Vec<memory::Table> = free.iter().map(|held| held.table().clone()).collect();
             self.give_back(local, free);
-            local.serve(&tables);
+            local.have_room(&tables);
         }
     }
 

@@ -94,7 +94,7 @@ enum Without {
     /// Whoever joins does not ask whether the last member has ended: the key may be on its way out
     /// (`reconciler.rs`).
     Members,
-    /// The key is deleted while somebody joins (`pending.rs`).
+    /// The key is deleted while a program joins (`pending.rs`).
     Alone,
     /// An answer counts although the host's key was written again since it was asked for: meanwhile others
     /// may have deleted the slot (`admission.rs`).

@@ -12,7 +12,7 @@ use crate::{
     sys::Listener,
 };
 
-/// A host of a site whose etcd nobody can reach: what there is to report comes from the test.
+/// A host of a site whose etcd cannot be reached: what there is to report comes from the test.
 fn settings() -> SiteSettings {
     SiteSettings {
         endpoints: vec!["http://127.0.0.1:1".to_owned()],
@@ -32,7 +32,7 @@ fn settings() -> SiteSettings {
 #[test]
 fn an_etcd_that_was_not_read_confirms_nothing() {
     let [state, run] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
-    let listener = Listener::at(&run.path().join("socket")).expect("nobody listens there");
+    let listener = Listener::at(&run.path().join("socket")).expect("a free path");
     let settings = AgentFile { site: Some(settings()), ..AgentFile::default() };
     let service = Service::new(listener, state.path(), &settings, &SystemNames);
     let (mut local, site) = service.expect("an agent").into_parts();

@@ -400,7 +400,7 @@ fn repositories(place: Place) -> Result<Vec<String>, Error> {
 /// Three commands to try, and what they do.
 fn tries(place: Place, is_root: bool) -> [(String, &'static str); 3] {
     let shims = if is_root { "/etc/rungate/shims" } else { "~/.local/lib/rungate/shims" };
-    let shim = format!("mkdir -p {shims} && rungate shim install {shims}");
+    let shim = format!("rungate shim install {shims}");
     let of_command = |command: &str| {
         [
             (format!("rungate explain -- {command}"), "what would happen, and why"),
