@@ -16,7 +16,7 @@ use crate::{
     },
     policy::{Faults, Policy, SYSTEM_POLICY, Sources},
     sys::{Account, Credentials, Errno, LookupFailure, accounts, regular_file},
-    text::{Error, ExitStatus, stream, visible},
+    text::{Error, ExitStatus, stream, visible, word},
 };
 
 /// The environment variable with the effect of `--policy`.
@@ -135,6 +135,28 @@ impl Situation {
         own_policy(self.credentials.uid)
     }
 
+    /// The same for a command that writes it; what is wrong with the environment if it has no place.
+    pub(crate) fn own_policy_to_write(&self) -> Result<PathBuf, Error> {
+        self.own_policy().ok_or_else(|| {
+            let named =
+                ["XDG_CONFIG_HOME", "HOME"].into_iter().find_map(|name| Some((name, absolute(name)?)));
+            let Some((name, directory)) = named else {
+                return no_place("neither XDG_CONFIG_HOME nor HOME names a directory")
+                    .advise("Set HOME to your home directory.".to_owned());
+            };
+            let shown = visible(&directory);
+            let set = format!("Set {name} to a directory that is yours.");
+            let (what, advice) = match regular_file::status_of_target(&directory) {
+                Err(Errno::ENOENT) => {
+                    ("does not exist".to_owned(), format!("To create it: mkdir -m 700 {}", word(&directory)))
+                }
+                Err(errno) => (format!("cannot be read: {}", errno.desc()), set),
+                Ok(_) => ("belongs to another user".to_owned(), set),
+            };
+            no_place(&format!("{shown}, which {name} names, {what}")).advise(advice)
+        })
+    }
+
     /// The sources of the policy in force for the caller.
     pub(crate) fn sources(&self) -> Sources {
         Sources {
@@ -148,6 +170,10 @@ impl Situation {
             caller: self.credentials.uid,
         }
     }
+}
+
+fn no_place(why: &str) -> Error {
+    Error::new(ExitStatus::System, format!("there is no place for your own policy: {why}"))
 }
 
 /// The caller's own policy, if the environment names a directory of the caller. After `su` or `sudo` it may

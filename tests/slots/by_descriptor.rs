@@ -184,6 +184,12 @@ const HELD: &str = r#"
     name     = "free"
     commands = ["free"]
     action   = "exempt"
+
+    [[rule]]
+    name     = "of others"
+    commands = ["theirs"]
+    users    = ["daemon"]
+    acquire  = ["a"]
     "#;
 
 /// It changes nothing if the descriptors keep what the command needs, even if some of them keep nothing.
@@ -227,14 +233,17 @@ fn variables_that_cannot_be_printed_begin_no_pause() {
     assert_eq!(outcome(&site, &format!("{open} rungate acquire --fd 9 pause")).ending, Ending::Status(69));
 }
 
-/// The script of rungate-acquire(1) continues for an exempt user, whose command needs no slots.
+/// The script of rungate-acquire(1) continues for a user who is exempt, or whom no rule for the command limits:
+/// the command needs no slots.
 #[test]
-fn a_script_of_an_exempt_user_continues() {
+fn a_script_that_needs_no_slots_continues() {
     let site = site(HELD);
-    let script =
-        "exec 9<\"$(rungate acquire --path free)\" || exit; rungate acquire --fd 9 free || exit; echo on";
-    let Outcome { stdout, stderr, ending } = outcome(&site, script);
-    assert_eq!((stdout.as_str(), stderr.as_str(), ending), ("on\n", "", Ending::Status(0)));
+    for command in ["free", "theirs"] {
+        let script = "exec 9<\"$(rungate acquire --path COMMAND)\" || exit
+                      rungate acquire --fd 9 COMMAND || exit; echo on";
+        let Outcome { stdout, stderr, ending } = outcome(&site, &script.replace("COMMAND", command));
+        assert_eq!((stdout.as_str(), stderr.as_str(), ending), ("on\n", "", Ending::Status(0)), "{command}");
+    }
 }
 
 /// The script of rungate-acquire(1) for any number of paths: two, one, that of an exempt user, none.

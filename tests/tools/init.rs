@@ -194,13 +194,24 @@ fn a_user_gets_a_policy_of_his_own() {
             "
         ))
         .status(0);
+    ann.clone()
+        .env("XDG_CONFIG_HOME", format!("{home}/none"))
+        .env("HOME", &home)
+        .args(["init"])
+        .stderr(&format!(
+            "
+            rungate: there is no place for your own policy: {home}/none, which XDG_CONFIG_HOME names, does not exist
+            To create it: mkdir -m 700 {home}/none
+            "
+        ))
+        .status(71);
     ann.env_remove("XDG_CONFIG_HOME")
         .env("HOME", "/")
         .args(["init"])
         .stderr(
             "
-            rungate: there is no place for your own policy
-            It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.
+            rungate: there is no place for your own policy: /, which HOME names, belongs to another user
+            Set HOME to a directory that is yours.
             ",
         )
         .status(71);

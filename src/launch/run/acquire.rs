@@ -97,7 +97,7 @@ fn lock_files<'w>(
         }
     }
     if places.is_empty() && !needs_agent {
-        let text = format!("{command}: nothing to acquire: no rule asks for slots of a repository");
+        let text = format!("{command}: nothing to acquire: no rule of the policy is for this command");
         let advice = format!("To see the rules: rungate explain -- {}", word(&options.command));
         return Err(Error::new(ExitStatus::Policy, text).advise(Some(advice)));
     }
@@ -117,9 +117,9 @@ impl Purpose for Paths {
         &self,
         session: &Session<'_>,
         wanted: &LaunchSpec<'_>,
-        is_exempt: bool,
+        needs_nothing: bool,
     ) -> Result<Option<u8>, Error> {
-        if is_exempt {
+        if needs_nothing {
             // A script opens it, and continues.
             return print("/dev/null\n").map(Some);
         }
@@ -172,10 +172,10 @@ impl Purpose for ByDescriptor {
         &self,
         session: &Session<'_>,
         wanted: &LaunchSpec<'_>,
-        is_exempt: bool,
+        needs_nothing: bool,
     ) -> Result<Option<u8>, Error> {
         let Session { options, inherited, .. } = session;
-        if is_exempt {
+        if needs_nothing {
             return Ok(Some(ExitStatus::Success as u8));
         }
         let (places, needs_agent) = lock_files(wanted, options)?;

@@ -234,12 +234,7 @@ impl Location {
         if situation.credentials.uid == 0 {
             return Self::of_path(Path::new(SYSTEM_POLICY), situation);
         }
-        let own = situation.own_policy().ok_or_else(|| {
-            Error::new(ExitStatus::System, "there is no place for your own policy").advise(
-                "It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.".to_owned(),
-            )
-        })?;
-        Self::of_path(&own, situation)
+        Self::of_path(&situation.own_policy_to_write()?, situation)
     }
 
     /// The location of a file that is read and written: a link stays, and points to the new text.

@@ -37,11 +37,7 @@ pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8
         not_there_yet(&path)?;
         (path, for_the_system(&policy)?)
     } else {
-        let path = situation.own_policy().ok_or_else(|| {
-            Error::new(ExitStatus::System, "there is no place for your own policy").advise(
-                "It would be below XDG_CONFIG_HOME, or below HOME, in a directory that is yours.".to_owned(),
-            )
-        })?;
+        let path = situation.own_policy_to_write()?;
         not_there_yet(&path)?;
         let plan = for_the_caller(&policy, &path)?;
         (path, plan)
