@@ -157,7 +157,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         for line in &blocked.lines {
             if let Some(liveness) = position.liveness {
                 let generation = self.wants.generation_on(line.table, position.generation);
-                let class = Class { generation, reach: line.reach };
+                let class = Class { generation, capacity: line.capacity };
                 is_any_alive |= liveness.look_ahead(self.wants.table(line.table), position.number, class)?;
             }
         }
@@ -171,7 +171,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         position: QueuePosition<'_>,
     ) -> Result<Option<Waiter>, KeeperError> {
         let generation = self.wants.generation_on(line.table, position.generation);
-        QueuePosition { generation, ..position }.nearest_ahead(self.wants.table(line.table), line.reach)
+        QueuePosition { generation, ..position }.nearest_ahead(self.wants.table(line.table), line.capacity)
     }
 
     fn replaced(&self) -> Option<Table> {

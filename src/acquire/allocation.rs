@@ -185,18 +185,18 @@ impl<'c> Wants<'c> {
     ) -> Result<Vec<Refused<'c>>, KeeperError> {
         let mut refused = Vec::new();
         for choice in choices {
-            let (room, reach) = match self.room_beside(choices, choice, views, now)? {
-                Some((Room::Free(_), reach)) if choices_too => (Room::Full, reach),
+            let (room, capacity) = match self.room_beside(choices, choice, views, now)? {
+                Some((Room::Free(_), capacity)) if choices_too => (Room::Full, capacity),
                 None | Some((Room::Free(_), _)) => continue,
                 Some(_) if choice.claim.amount.admit == Admit::Unenforced => continue,
                 Some(found) => found,
             };
-            refused.push(self.refused(choice, &room, reach, views)?);
+            refused.push(self.refused(choice, &room, capacity, views)?);
         }
         Ok(refused)
     }
 
-    /// The room for one claim beside everything that has no alternative, and its reach there; none if its
+    /// The room for one claim beside everything that has no alternative, and its capacity there; none if its
     /// table is shared with an ancestor.
     pub fn room_for(
         &self,
@@ -219,14 +219,14 @@ impl<'c> Wants<'c> {
         let mut together: Vec<ClaimOnTable<'c>> = self.single().collect();
         together.extend(beside);
         let terms = terms_on(choice.table, &together);
-        Ok(Some((room(choice.claim, &terms, seen, now)?, terms.reach())))
+        Ok(Some((room(choice.claim, &terms, seen, now)?, terms.usable_slots())))
     }
 
     fn refused(
         &self,
         choice: &ClaimOnTable<'c>,
         room: &Room,
-        reach: u64,
+        capacity: u64,
         views: &mut TableViews<'_>,
     ) -> Result<Refused<'c>, KeeperError> {
         let table = self.table(choice.table);
@@ -243,7 +243,7 @@ impl<'c> Wants<'c> {
             }
         };
         let is_behind = *room == Room::Behind;
-        let line = (!room.is_final()).then_some(Line { table: choice.table, reach, is_behind });
+        let line = (!room.is_final()).then_some(Line { table: choice.table, capacity, is_behind });
         Ok(Refused { claim: choice.claim, table: choice.table, reason, line, unwaited: None })
     }
 }

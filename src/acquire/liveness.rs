@@ -145,9 +145,9 @@ impl<'a> QueuePosition<'a> {
         Self { number: None, generation, liveness }
     }
 
-    /// The youngest launch that a launch with this reach may not overtake.
-    pub fn nearest_ahead(&self, table: &Table, reach: u64) -> Result<Option<Waiter>, KeeperError> {
-        let class = Class { generation: self.generation, reach };
+    /// The youngest launch that a launch with this capacity may not overtake.
+    pub fn nearest_ahead(&self, table: &Table, capacity: u64) -> Result<Option<Waiter>, KeeperError> {
+        let class = Class { generation: self.generation, capacity };
         let mut stopped = Stopped::default();
         let mut before = self.number;
         for _ in 0..MOST_ASKED_FOR {
@@ -168,14 +168,14 @@ impl<'a> QueuePosition<'a> {
         Ok(None)
     }
 
-    /// The waiters of a queue that a launch with this reach may not overtake.
+    /// The waiters of a queue that a launch with this capacity may not overtake.
     pub(super) fn all_ahead<'w>(
         &self,
         table: &Table,
-        reach: u64,
+        capacity: u64,
         line: &'w [Waiter],
     ) -> Result<Vec<&'w Waiter>, KeeperError> {
-        let class = Class { generation: self.generation, reach };
+        let class = Class { generation: self.generation, capacity };
         let mut stopped = Stopped::default();
         let mut ahead = Vec::new();
         for waiter in line {
@@ -241,17 +241,17 @@ pub(super) struct Watched {
 impl Watched {
     /// Watches the holders of these tables, and no others. Returns whether any is new: it may have ended
     /// before it was watched, so everything must be checked again.
-    pub(super) fn are_new(&mut self, blocked: &Blocked<'_>, tables: &[TableId]) -> bool {
+    pub(super) fn watch(&mut self, blocked: &Blocked<'_>, tables: &[TableId]) -> bool {
         let keepers = keepers(blocked, tables);
         self.processes.retain(|(pid, _)| keepers.contains(pid));
-        let mut are_new = false;
+        let mut is_any_new = false;
         for pid in keepers {
             if self.processes.iter().all(|(watched, _)| *watched != pid) {
                 self.processes.push((pid, PidFd::open(pid).ok()));
-                are_new = true;
+                is_any_new = true;
             }
         }
-        are_new
+        is_any_new
     }
 
     /// Sleeps until one of them, or one that is being ended, has ended.

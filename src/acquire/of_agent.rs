@@ -57,8 +57,8 @@ pub(super) fn refusal<'c>(
         if let Reason::Full(full) = &mut reason {
             full.outside = obstacle.outside.unwrap_or(0);
         }
-        let reach = claim.amount.reach();
-        let line = matches!(reason, Reason::Full(_)).then(|| Line { table: table.id(), reach, is_behind });
+        let capacity = claim.amount.usable_slots();
+        let line = matches!(reason, Reason::Full(_)).then(|| Line { table: table.id(), capacity, is_behind });
         let unwaited = obstacle.unwaited.as_ref().map(Into::into);
         Some(Refused { claim, table: table.id(), reason, line, unwaited })
     };

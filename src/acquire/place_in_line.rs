@@ -133,7 +133,7 @@ impl PlaceInLine {
         self.clocks.run(&blocked.lines.iter().map(|line| line.table).collect::<Vec<_>>());
         let class = |line: &Line| {
             let generation = wants.generation_on(line.table, generation);
-            (line.table, Class { generation, reach: line.reach })
+            (line.table, Class { generation, capacity: line.capacity })
         };
         let blocking: Vec<(TableId, Class)> = blocked.lines.iter().map(class).collect();
         let standing = self.standing(wants);

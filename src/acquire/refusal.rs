@@ -336,7 +336,7 @@ struct Counted {
 pub struct Line {
     pub table: TableId,
     /// How many slots there are for the launch there.
-    pub reach: u64,
+    pub capacity: u64,
     /// Whether the room was not checked, because older launches wait.
     pub is_behind: bool,
 }

@@ -128,11 +128,11 @@ impl<'t> TableView<'t> {
             return Ok(Ok(Vec::new()));
         }
         if terms.admit != Admit::Always {
-            if terms.slots > terms.reach() {
+            if terms.slots > terms.usable_slots() {
                 return Ok(Err(Room::Never));
             }
             if !self.view.is_quiet(terms)?
-                && self.position.nearest_ahead(self.table, terms.reach())?.is_some()
+                && self.position.nearest_ahead(self.table, terms.usable_slots())?.is_some()
             {
                 return Ok(Err(Room::Behind));
             }

@@ -81,7 +81,7 @@ impl WaitCheck<'_> {
         // A launch that begins to wait does so behind all others, whenever it came.
         let number = self.position.number.filter(|_| !self.is_new);
         let position = QueuePosition { number, generation, ..self.position };
-        position.all_ahead(wants.table(line.table), line.reach, waiters)
+        position.all_ahead(wants.table(line.table), line.capacity, waiters)
     }
 
     /// Checks the waiters of a full queue, and returns whether enough of them are alive.

@@ -177,7 +177,11 @@ fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
         claim: choice.claim,
         table: choice.table,
         reason: Reason::Full(Full::of(wants.table(choice.table), None, true)),
-        line: Some(Line { table: choice.table, reach: choice.claim.amount.reach(), is_behind: true }),
+        line: Some(Line {
+            table: choice.table,
+            capacity: choice.claim.amount.usable_slots(),
+            is_behind: true,
+        }),
         unwaited: clocks.unwaited(choice.claim, choice.table).filter(|_| clocks.is_running(choice.table)),
     };
     for options in &wants.demands {
@@ -265,7 +269,7 @@ impl<'c> Rest<'c> {
             return Ok(ControlFlow::Break(()));
         }
         // The attempt already waited for a table that is locked for long.
-        let is_awake = is_stuck || has_left || !heads.is_empty() && self.watched.are_new(blocked, &heads);
+        let is_awake = is_stuck || has_left || !heads.is_empty() && self.watched.watch(blocked, &heads);
         loop {
             let longest = self.longest(deadline);
             let is_over = if is_awake || is_over(deadline) {
@@ -328,7 +332,7 @@ fn tell_watcher(
     else {
         return ControlFlow::Continue(());
     };
-    let class = Class { generation: wants.generation_on(line.table, generation), reach: line.reach };
+    let class = Class { generation: wants.generation_on(line.table, generation), capacity: line.capacity };
     let (table, unmet) = (wants.table(line.table), &blocked.unmet);
     let line = LineSeen::Here { table, class, number: place.number };
     watch(&Waiting { unmet, claim, line })

@@ -18,7 +18,7 @@ use super::ledger::holding::{Alive, Holding};
 use crate::{
     acquire,
     judge::terms::{ExpireKill, Expiry, Hold, Location},
-    keeper::{EvictionOutcome, Overdue, Reach, SIGNALS, TableId, UnverifiedTarget, Whom},
+    keeper::{Delivery, EvictionOutcome, Overdue, SIGNALS, TableId, UnverifiedTarget, Whom},
     sys::{Bell, Errno, Failure, Fifo, FileId, PidFd, Process, Signal, process},
 };
 
@@ -50,7 +50,7 @@ pub(super) struct RunningEviction {
     pub(super) overdue: Overdue,
     next: usize,
     pub(super) due: Instant,
-    sent: Option<(Signal, Reach)>,
+    sent: Option<(Signal, Delivery)>,
     /// The signal that is being sent, and how.
     attempt: Option<(Option<Signal>, Attempt)>,
     /// Whether nothing was found below a supervisor, so that it gets the signals itself.
@@ -90,11 +90,12 @@ impl RunningEviction {
     /// The outcome, now that its slots are free.
     pub(super) fn when_free(&mut self) -> EvictionOutcome {
         if let Some((Some(signal), attempt)) = self.attempt.take()
-            && let Some(Sent::To(reach)) = attempt.cancel()
+            && let Some(Sent::To(delivery)) = attempt.cancel()
         {
-            self.sent = Some((signal, reach));
+            self.sent = Some((signal, delivery));
         }
-        self.sent.map_or(EvictionOutcome::HadLeft, |(signal, reach)| EvictionOutcome::Ended(signal, reach))
+        self.sent
+            .map_or(EvictionOutcome::HadLeft, |(signal, delivery)| EvictionOutcome::Ended(signal, delivery))
     }
 
     /// When to check it next; none while a signal is being sent.
@@ -108,7 +109,7 @@ impl RunningEviction {
         if let Some((signal, attempt)) = &self.attempt {
             let (signal, sent) = (*signal, attempt.answer()?);
             self.attempt = None;
-            if let Some(fate) = self.is_sent(signal, sent, holding) {
+            if let Some(fate) = self.on_sent(signal, sent, holding) {
                 return Some(fate);
             }
         }
@@ -145,11 +146,11 @@ impl RunningEviction {
     }
 
     /// The result of a signal, or of a check whether any process exists.
-    fn is_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<EvictionOutcome> {
+    fn on_sent(&mut self, signal: Option<Signal>, sent: Sent, holding: &Holding) -> Option<EvictionOutcome> {
         match (signal, sent) {
             (_, Sent::Doubted(doubt)) => Some(EvictionOutcome::NotProved(doubt)),
-            (Some(signal), Sent::To(reach)) => {
-                self.sent = Some((signal, reach));
+            (Some(signal), Sent::To(delivery)) => {
+                self.sent = Some((signal, delivery));
                 self.wait_for_grace()
             }
             (Some(_), Sent::Denied) => Some(self.not_reached()),
@@ -161,7 +162,7 @@ impl RunningEviction {
             }
             (None, Sent::Nobody) => Some(EvictionOutcome::NotProved(UnverifiedTarget::InTransit)),
             (None, Sent::To(_) | Sent::Denied) => Some(match self.sent {
-                Some((_, Reach::Partly)) | None => EvictionOutcome::NotPermitted,
+                Some((_, Delivery::Partly)) | None => EvictionOutcome::NotPermitted,
                 Some(_) => EvictionOutcome::Survived,
             }),
         }
@@ -210,7 +211,7 @@ pub(super) struct Target {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Sent {
     /// It was sent to these.
-    To(Reach),
+    To(Delivery),
     /// There is nothing to send it to: neither the process nor another that keeps the slots for it.
     Nobody,
     /// It may not be sent.
@@ -325,12 +326,12 @@ impl Job {
         };
         let mut sent = Sent::Nobody;
         for signal in &self.signals {
-            let reach = match process {
+            let delivery = match process {
                 Some(process) => whom.signal(process, *signal),
                 None => whom.signal_each(&of_fifo, *signal),
             };
-            sent = match reach {
-                Ok(reach) => Sent::To(reach),
+            sent = match delivery {
+                Ok(delivery) => Sent::To(delivery),
                 Err(Errno::ESRCH) => Sent::Nobody,
                 Err(_) => Sent::Denied,
             };

@@ -151,12 +151,12 @@ impl Judges {
         let (mut is_at_rest, mut judgement) = (self.questions.judged.is_empty(), None);
         while let Some((uid, session)) = self.questions.next() {
             let Some(case) = case_of(session) else {
-                self.questions.is_judged(uid);
+                self.questions.on_judged(uid);
                 continue;
             };
             match mem::take(&mut is_at_rest).then(|| self.judge.judge_at_once(&case)).flatten() {
                 Some(outcome) => {
-                    self.questions.is_judged(uid);
+                    self.questions.on_judged(uid);
                     judgement = Some(Judgement { uid, session, question: case.question, outcome });
                 }
                 None => self.ask(Question::Launch(case)),
@@ -168,7 +168,7 @@ impl Judges {
     pub(super) fn answer(&mut self) -> Option<Answered> {
         let answer = self.answers.try_recv().ok()?;
         if let Answered::Launch(judgement) = &answer {
-            self.questions.is_judged(judgement.uid);
+            self.questions.on_judged(judgement.uid);
         }
         Some(answer)
     }
@@ -184,7 +184,7 @@ struct Questions {
 
 impl Questions {
     /// One request of this user was judged.
-    fn is_judged(&mut self, uid: u32) {
+    fn on_judged(&mut self, uid: u32) {
         if let Some(count) = self.judged.get_mut(&uid) {
             *count = count.saturating_sub(1);
             if *count == 0 {
@@ -454,7 +454,7 @@ mod tests {
         turns.turns.wait(6, 300);
         turns.turns.give_up(6, 300);
         let mut next = |judged| {
-            turns.is_judged(judged);
+            turns.on_judged(judged);
             turns.next()
         };
         let order: Vec<_> = [0, 7, 7, 0].into_iter().map(&mut next).collect();

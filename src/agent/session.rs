@@ -213,9 +213,9 @@ impl Session {
                 if let Some(number) = served_as {
                     self.place.line.come_as(number);
                 }
-                self.is_judged_again()
+                self.judge_again()
             }
-            (Event::Stale, _) | (Event::Turn, Stage::Shut) => self.is_judged_again(),
+            (Event::Stale, _) | (Event::Turn, Stage::Shut) => self.judge_again(),
             (Event::Declined(answer), _) => {
                 self.release_unused();
                 self.take = None;
@@ -239,7 +239,7 @@ impl Session {
                 self.place.line.set_away(false);
                 match stage {
                     Stage::Queued(request) | Stage::Ending(request) => self.decide(request, true),
-                    Stage::Shut => self.is_judged_again(),
+                    Stage::Shut => self.judge_again(),
                     stage => stage,
                 }
             }
@@ -341,7 +341,7 @@ impl Session {
         self.effects.extend(mem::take(&mut self.unused).into_iter().map(Effect::ReleaseUnused));
     }
 
-    fn is_judged_again(&mut self) -> Stage {
+    fn judge_again(&mut self) -> Stage {
         self.question += 1;
         self.fifos = None;
         self.effects.push_back(Effect::Judge);

@@ -1,13 +1,13 @@
 //! The outcome of an overdue holder, for every keeper.
 
-use super::{Reach, UnverifiedTarget};
+use super::{Delivery, UnverifiedTarget};
 use crate::sys::Signal;
 
 /// The outcome of an overdue holder.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum EvictionOutcome {
     /// It ended, or released the slot, after this signal was sent.
-    Ended(Signal, Reach),
+    Ended(Signal, Delivery),
     /// The same, and a process that it left behind keeps the slot.
     LeftOthers(Signal),
     /// It had already exited, or released the slot, before any signal was sent.

@@ -29,17 +29,17 @@ pub struct Class {
     /// Which policy gave the limit: 12 bits that differ where policies do.
     pub generation: u16,
     /// How many slots there are for it at all.
-    pub reach: u64,
+    pub capacity: u64,
 }
 
 impl Class {
     /// No class precedes it.
-    pub const LOWEST: Self = Self { generation: 0, reach: 0 };
+    pub const LOWEST: Self = Self { generation: 0, capacity: 0 };
 
     /// Whether it need not wait behind an older launch of another class: a waiter below a low ceiling must
     /// not block launches with a higher limit. Limits that different policies gave are not compared.
     pub fn passes(self, older: Self) -> bool {
-        self.generation == older.generation && older.reach < self.reach
+        self.generation == older.generation && older.capacity < self.capacity
     }
 }
 

@@ -31,7 +31,7 @@ pub use self::{
     memory::{Store, VerifiedAncestry},
     occupancy::{Occupancy, Span, Vacancy},
     outside::{Line, NoSample, Sample, Used, Vouched},
-    signalling::{Reach, SIGNAL_COUNT, SIGNALS, Whom, open_unchanged},
+    signalling::{Delivery, SIGNAL_COUNT, SIGNALS, Whom, open_unchanged},
     table::{Keepers, TableGuard, TableId},
     view::{Entry, View},
 };

@@ -271,7 +271,7 @@ impl Used {
         let within = |zone: &RangeInclusive<u64>| held.held_among(zone.clone());
         let is_kept = terms.zones.as_ref().is_some_and(|zones| {
             let held: u64 = zones.iter().map(within).sum();
-            held.saturating_add(terms.slots).saturating_add(self.count) > terms.reach()
+            held.saturating_add(terms.slots).saturating_add(self.count) > terms.usable_slots()
         });
         match held.free_for(&beside, 1) {
             Some(slots) if !is_kept => Vacancy::Slots(slots),

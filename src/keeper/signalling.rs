@@ -15,7 +15,7 @@ const _: () = assert!(SIGNALS.len() == SIGNAL_COUNT as usize);
 
 /// The processes that got a signal.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Reach {
+pub enum Delivery {
     /// All intended ones.
     Full,
     /// Only the processes instead of their groups: they lead no group, or it is our own.
@@ -40,7 +40,7 @@ pub struct Whom<'w> {
 
 impl Whom<'_> {
     /// Sends a signal to all of a job.
-    pub fn signal(&self, job: &PidFd, signal: Signal) -> Result<Reach, Errno> {
+    pub fn signal(&self, job: &PidFd, signal: Signal) -> Result<Delivery, Errno> {
         let group = self.kill == ExpireKill::Group;
         let branches = self.branches(job);
         let is_own = |process: &PidFd| Some(process.pid()) == self.own_group;
@@ -69,13 +69,13 @@ impl Whom<'_> {
             }
         }
         let is_whole = !group || self.hold == Hold::Tree || targets.iter().all(|(_, leads)| *leads);
-        reach(&answers, is_whole)
+        delivery(&answers, is_whole)
     }
 
     /// Sends a signal to these, and to no other process.
-    pub fn signal_each(&self, processes: &[PidFd], signal: Signal) -> Result<Reach, Errno> {
+    pub fn signal_each(&self, processes: &[PidFd], signal: Signal) -> Result<Delivery, Errno> {
         let answers: Vec<_> = processes.iter().map(|process| self.signal_one(process, signal)).collect();
-        reach(&answers, true)
+        delivery(&answers, true)
     }
 
     fn signal_one(&self, process: &PidFd, signal: Signal) -> Result<(), Errno> {
@@ -110,15 +110,15 @@ impl Whom<'_> {
     }
 }
 
-fn reach(answers: &[Result<(), Errno>], is_whole: bool) -> Result<Reach, Errno> {
+fn delivery(answers: &[Result<(), Errno>], is_whole: bool) -> Result<Delivery, Errno> {
     let denied = answers.iter().filter_map(|sent| sent.err()).find(|errno| *errno != Errno::ESRCH);
     if !answers.iter().any(Result::is_ok) {
         return Err(denied.unwrap_or(Errno::ESRCH));
     }
     Ok(match denied {
-        Some(_) => Reach::Partly,
-        None if is_whole => Reach::Full,
-        None => Reach::NoGroup,
+        Some(_) => Delivery::Partly,
+        None if is_whole => Delivery::Full,
+        None => Delivery::NoGroup,
     })
 }
 

@@ -23,7 +23,7 @@ use crate::{
         Unenforced,
         terms::{Claim, Member, Runs},
     },
-    keeper::{EvictionOutcome, Occupancy, Overdue, Reach, UnverifiedTarget},
+    keeper::{Delivery, EvictionOutcome, Occupancy, Overdue, UnverifiedTarget},
     policy::{LayerKind, Log, LogTarget, Policy, Rule},
     sys::{Ending, errno_of, signals},
     text::{Show, age, stream, visible},
@@ -314,10 +314,10 @@ pub(crate) fn describe(
         EvictionOutcome::Noticed if lingers => {
             format!("rungate: {name}: slot {slot} of {who} still lingers: its host was asked to free it")
         }
-        EvictionOutcome::Ended(signal, Reach::Full | Reach::Partly) => {
+        EvictionOutcome::Ended(signal, Delivery::Full | Delivery::Partly) => {
             format!("rungate: {name}: ended {who}, with {}", signal.as_str())
         }
-        EvictionOutcome::Ended(signal, Reach::NoGroup) => format!(
+        EvictionOutcome::Ended(signal, Delivery::NoGroup) => format!(
             "rungate: {name}: ended {who}, with {} to the process alone: it leads no group of its own",
             signal.as_str()
         ),

@@ -46,7 +46,7 @@ impl ServiceManager {
     }
 
     /// The process works. Returns when the next message is due, if the manager watches.
-    pub(crate) fn is_alive(&mut self) -> Option<Instant> {
+    pub(crate) fn report_alive(&mut self) -> Option<Instant> {
         let (every, due) = self.watchdog?;
         let now = Instant::now();
         if now < due {

@@ -30,7 +30,7 @@ pub(super) const STEPS: &[Step] = &[
     step("pass one who does not beat", "src/acquire/liveness.rs", &["is_silent"]),
     step("beat, and look who else does", "src/acquire/liveness.rs", &["look_ahead"]),
     step("look around", "src/acquire/waiting.rs", &["may_go_on"]),
-    step("watch who was not watched yet", "src/acquire/liveness.rs", &["are_new", "keepers"]),
+    step("watch who was not watched yet", "src/acquire/liveness.rs", &["watch", "keepers"]),
     step("wake when a holder ends", "src/sys/process.rs", &["wait_for_any"]),
     step("see nobody alive in the way", "src/acquire/blocked.rs", &["is_by_others_alone"]),
     step("see somebody alive in the way", "src/acquire/acquisition.rs", &["look_ahead"]),

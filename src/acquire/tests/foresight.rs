@@ -74,7 +74,7 @@ fn stage(others: Vec<Others>) -> Tables {
     NAMES.into_iter().zip(others).fold(tables(), |tables, (name, (held, line, started, ended))| {
         let tables = held.into_iter().fold(tables, |tables, slot| tables.held(name, slot..=slot));
         let tables = match line {
-            Some((number, reach)) => tables.waiting(name, number, 0, reach),
+            Some((number, capacity)) => tables.waiting(name, number, 0, capacity),
             None => tables,
         };
         let tables = started.into_iter().fold(tables, |tables, ago| tables.started(name, ago));

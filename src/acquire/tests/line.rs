@@ -123,7 +123,7 @@ fn whoever_waits_has_a_place_in_all_its_tables_and_stands_where_it_is_blocked() 
     assert_eq!([table("free"), table("full")].map(|table| table.highest_place()), [Some(Number(5)); 2]);
     assert!(table("free").waiters().is_empty());
     let last = table("full").waiters().pop().expect("a line");
-    assert_eq!((last.number, last.class), (Number(5), Class { generation: 0, reach: 1 }));
+    assert_eq!((last.number, last.class), (Number(5), Class { generation: 0, capacity: 1 }));
     assert_eq!((tables.used("free"), tables.used("full")), (0, 1), "nobody holds a slot while waiting");
     drop(place);
     assert_eq!([table("free"), table("full")].map(|table| table.highest_place()), [None, Some(Number(4))]);

@@ -51,18 +51,18 @@ impl Tables {
         self
     }
 
-    /// A launch with this number and reach waits, by the policy of this generation.
-    pub(super) fn waiting(mut self, name: &str, number: u64, generation: u16, reach: u64) -> Self {
+    /// A launch with this number and capacity waits, by the policy of this generation.
+    pub(super) fn waiting(mut self, name: &str, number: u64, generation: u16, capacity: u64) -> Self {
         let mut place = self.store.table(name).take_place(Number(number)).expect("a number of its own");
-        place.stand(&[Class { generation, reach }]);
+        place.stand(&[Class { generation, capacity }]);
         self.line.push(place);
         self
     }
 
     /// The last of them also waits as another class.
-    pub(super) fn also(mut self, generation: u16, reach: u64) -> Self {
+    pub(super) fn also(mut self, generation: u16, capacity: u64) -> Self {
         let place = self.line.last_mut().expect("a launch that waits");
-        let classes = [place.classes(), &[Class { generation, reach }]].concat();
+        let classes = [place.classes(), &[Class { generation, capacity }]].concat();
         place.stand(&classes);
         self
     }

@@ -192,7 +192,7 @@ fn a_line_ends_for_newcomers_and_not_for_whoever_comes_from_another() {
 fn who_comes_back_to_a_line_has_stood_in_it_before() {
     let store = Store::default();
     let hour = Duration::from_secs(3600);
-    let class = Class { generation: 0, reach: 1 };
+    let class = Class { generation: 0, capacity: 1 };
     let stood = |longest, classes| Stood { table: store.table("seats"), classes, longest, wants: None };
     let times = |place: &PlaceInLine| place.stood().iter().map(|stood| stood.longest).collect::<Vec<_>>();
     let place = PlaceInLine::again(Number(1), None, &[stood(hour, vec![class])]);

@@ -559,7 +559,7 @@ pub(in crate::agent) struct SavedPlace {
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(in crate::agent) struct SavedLine {
     pub(in crate::agent) table: String,
-    /// Generation and reach of each.
+    /// Generation and capacity of each.
     pub(in crate::agent) classes: Vec<(u16, u64)>,
     /// When it began to wait, in milliseconds since boot.
     pub(in crate::agent) begun: u64,
@@ -641,14 +641,15 @@ impl SavedLine {
         let begun = now.saturating_sub(stood.longest);
         Self {
             table: stood.table.name().to_owned(),
-            classes: stood.classes.iter().map(|class| (class.generation, class.reach)).collect(),
+            classes: stood.classes.iter().map(|class| (class.generation, class.capacity)).collect(),
             begun: u64::try_from(begun.as_millis()).unwrap_or(u64::MAX),
             wants: stood.wants,
         }
     }
 
     pub(super) fn stood(&self, table: memory::Table) -> Stood {
-        let class = |(generation, reach): &(u16, u64)| Class { generation: *generation, reach: *reach };
+        let class =
+            |(generation, capacity): &(u16, u64)| Class { generation: *generation, capacity: *capacity };
         let now = process::since_boot().unwrap_or_default();
         let longest = now.saturating_sub(Duration::from_millis(self.begun));
         Stood { table, classes: self.classes.iter().map(class).collect(), longest, wants: self.wants }

@@ -160,7 +160,7 @@ impl Connections {
     }
 
     /// A client has sent something, or has unread input.
-    pub(super) fn has_to_be_heard(&mut self, number: u64) {
+    pub(super) fn on_input(&mut self, number: u64) {
         if let Some(connection) = self.all.get_mut(&number)
             && !mem::replace(&mut connection.has_to_be_heard, true)
         {
@@ -172,7 +172,7 @@ impl Connections {
     pub(super) fn hear_again(&mut self) -> Option<Instant> {
         let later = self.pauses.split_off(&(Instant::now(), u64::MAX));
         for (_, number) in mem::replace(&mut self.pauses, later) {
-            self.has_to_be_heard(number);
+            self.on_input(number);
         }
         self.pauses.first().map(|(until, _)| *until)
     }
@@ -241,7 +241,7 @@ impl Connections {
     }
 
     /// A launch asks for slots: the time to the first answer is measured.
-    pub(super) fn is_asked(&mut self, number: u64) {
+    pub(super) fn note_request(&mut self, number: u64) {
         if let Some(connection) = self.all.get_mut(&number) {
             connection.asked = Some(Instant::now());
         }
@@ -316,7 +316,7 @@ impl Connections {
             let has_more_to_say = interest == Interest::Read && connection.has_more_to_say();
             let _ = self.recount(number);
             if has_more_to_say {
-                self.has_to_be_heard(number);
+                self.on_input(number);
             }
             if written.is_err() || changed.is_err() {
                 over.push(number);

@@ -103,7 +103,7 @@ impl Local {
 
     /// These tables have changed: their waiters check again soon, in the order of the queue.
     pub(in crate::agent) fn serve(&mut self, tables: &[memory::Table]) {
-        self.work.are_dirty(tables);
+        self.work.mark_dirty(tables);
     }
 
     /// Slots of these tables are free: their waiters check again, and launches that end holders.
@@ -169,13 +169,13 @@ impl Local {
         let mut found = false;
         for number in tables.flat_map(|table| table.sessions()).collect::<Vec<_>>() {
             let was_away = self.sessions.get(&number).is_none_or(|session| session.place.was_away);
-            found |= !was_away && self.is_away(number);
+            found |= !was_away && self.update_away(number);
         }
         found
     }
 
     /// Checks whether a waiting launch responds.
-    pub(super) fn is_away(&mut self, number: u64) -> bool {
+    pub(super) fn update_away(&mut self, number: u64) -> bool {
         let Some(session) = self.sessions.get_mut(&number) else { return false };
         session.see_whether_away(|| self.connections.is_unheard(number))
     }
@@ -217,7 +217,7 @@ impl Local {
     pub(in crate::agent) fn forget_recovered(&mut self, number: u64) -> bool {
         let Some(waiter) = self.ledger.take_recovered(number) else { return false };
         self.ledger.forget_place(number);
-        self.work.are_dirty(&waiter.line.tables());
+        self.work.mark_dirty(&waiter.line.tables());
         true
     }
 }
@@ -247,12 +247,12 @@ impl Worklist {
     }
 
     /// These tables have changed.
-    pub(super) fn are_dirty(&mut self, tables: &[memory::Table]) {
+    pub(super) fn mark_dirty(&mut self, tables: &[memory::Table]) {
         self.dirty.extend(tables.iter().map(|table| table.name().to_owned()));
     }
 
     /// The same for a table whose queue was not served to its end.
-    pub(super) fn is_still_dirty(&mut self, table: &str) {
+    pub(super) fn keep_dirty(&mut self, table: &str) {
         self.dirty.insert(table.to_owned());
     }
 
@@ -269,7 +269,7 @@ impl Worklist {
     }
 
     /// A connection cannot continue.
-    pub(super) fn is_over(&mut self, session: u64) {
+    pub(super) fn hang_up_later(&mut self, session: u64) {
         self.over.insert(session);
     }
 }

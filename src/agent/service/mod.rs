@@ -121,15 +121,15 @@ impl Service {
         loop {
             let longest = self.longest_wait();
             let happened = self.poller.wait(longest).map_err(Failure::of("epoll_wait"))?;
-            if stalls.has_stalled(longest) {
+            if stalls.check_stall(longest) {
                 self.on_stall();
             }
             for number in happened {
                 match (number, number / KINDS, number % KINDS) {
                     (LISTENER, ..) => self.on_accept(),
                     (BELL, ..) => self.on_bell(),
-                    (_, session, SESSION) => self.local.connections.has_to_be_heard(session),
-                    (_, waiter, RECOVERED) => self.is_gone(waiter),
+                    (_, session, SESSION) => self.local.connections.on_input(session),
+                    (_, waiter, RECOVERED) => self.on_gone(waiter),
                     (_, holding, kind) => {
                         if self.local.ledger.on_end(holding, kind == FIFO) {
                             self.release(holding, true);
@@ -155,7 +155,7 @@ impl Service {
     /// How long it may wait for something to happen.
     fn longest_wait(&mut self) -> Option<Duration> {
         let pause = self.local.connections.hear_again();
-        let watched = self.manager.as_mut().and_then(ServiceManager::is_alive);
+        let watched = self.manager.as_mut().and_then(ServiceManager::report_alive);
         if self.local.connections.speaking_users() > 0 || !self.local.work.is_empty() {
             return Some(Duration::ZERO);
         }
@@ -234,7 +234,7 @@ impl Service {
         }
         if let Err(over) = over {
             self.local.connections.say_why(number, &over);
-            self.local.work.is_over(number);
+            self.local.work.hang_up_later(number);
         }
         self.run_effects();
     }
@@ -324,7 +324,7 @@ impl Service {
     /// A launch requests slots. Earlier unused ones are released, but not to another launch before this one
     /// was judged.
     fn on_take(&mut self, number: u64, take: Take) {
-        self.local.connections.is_asked(number);
+        self.local.connections.note_request(number);
         let (unused, served_as) = self.take_up_unused(number, &take);
         self.local.on(number, Event::Asks(take, unused));
         self.come_back(number);
@@ -383,7 +383,7 @@ impl Service {
             }
         }
         for number in self.local.connections.flush() {
-            self.local.work.is_over(number);
+            self.local.work.hang_up_later(number);
         }
     }
 
@@ -481,9 +481,9 @@ impl Service {
         let released = self.local.with_fifos_of(uid, |local| local.ledger.release(number, has_run));
         let Some(holding) = released else { return };
         self.local.connections.count(holding.saved.uid, Share::of(&holding), Share::default());
-        self.local.has_released(number);
+        self.local.on_released(number);
         if let Some(site) = &mut self.site {
-            site.has_ended_by_notice(number, &holding);
+            site.on_ended_by_notice(number, &holding);
         }
         self.local.serve(&tables);
         self.free(holding, has_run);
@@ -520,7 +520,7 @@ impl Service {
         let file = *file;
         // A position in the queue is invalid for another launch.
         if session.take.as_ref().is_none_or(|take| !waiter.saved.number.is_for(take)) {
-            return self.is_gone(file);
+            return self.on_gone(file);
         }
         if let Some(waiter) = self.local.ledger.take_recovered(file) {
             if let Some(site) = &mut self.site {
@@ -531,7 +531,7 @@ impl Service {
     }
 
     /// A launch that waited when the agent failed is gone, or will not reconnect.
-    fn is_gone(&mut self, number: u64) {
+    fn on_gone(&mut self, number: u64) {
         if self.local.forget_recovered(number) {
             self.write_tickets(number);
         }
@@ -543,7 +543,7 @@ impl Service {
         while let Some((_, number)) = self.local.ledger.next_recovered().filter(is_due) {
             match self.local.ledger.pass_over(number) {
                 Some(tables) => self.local.serve(&tables),
-                None => self.is_gone(number),
+                None => self.on_gone(number),
             }
         }
         while let Some((_, number)) = self.local.ledger.next_lingering().filter(is_due) {
@@ -578,13 +578,13 @@ impl Service {
         let Some(table) = self.local.ledger.store().known(name) else { return };
         // A stopped one may run again by now. If there are many, the others return with their next heartbeat.
         for number in table.first_away(MOST_AWAY) {
-            self.local.is_away(number);
+            self.local.update_away(number);
         }
         let mut blocked: Vec<Class> = Vec::new();
         let mut last: Option<Number> = None;
         while let Some(number) = table.next_to_look(last, &blocked) {
             if begun.elapsed() > LONGEST_ROUND {
-                self.local.work.is_still_dirty(name);
+                self.local.work.keep_dirty(name);
                 return;
             }
             last = Some(number);
@@ -592,7 +592,7 @@ impl Service {
                 && self.local.sessions.get(&session).is_some_and(Session::is_queued)
             {
                 // One that does not respond is passed over.
-                if self.local.is_away(session) {
+                if self.local.update_away(session) {
                     continue;
                 }
                 self.local.on(session, Event::Turn);
@@ -625,7 +625,7 @@ struct StallDetector(Instant);
 
 impl StallDetector {
     /// Checks whether it was suspended, after it wanted to wait at most this long.
-    fn has_stalled(&mut self, longest: Option<Duration>) -> bool {
+    fn check_stall(&mut self, longest: Option<Duration>) -> bool {
         let now = Instant::now();
         let passed = now.saturating_duration_since(mem::replace(&mut self.0, now));
         longest.is_some_and(|longest| passed > longest + LONGEST_WAIT)
@@ -785,13 +785,13 @@ impl Local {
         if session.evictions.is_empty() {
             self.look_again(vec![number]);
         }
-        if falls_silent && self.is_away(number) {
+        if falls_silent && self.update_away(number) {
             self.serve(&tables);
         }
     }
 
     /// The slots of a holding are free: the caller that ended it is notified.
-    fn has_released(&mut self, holding: u64) {
+    fn on_released(&mut self, holding: u64) {
         for number in self.sessions.evicting() {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
             let gone = session.evictions.extract_if(.., |eviction| eviction.holding == holding);

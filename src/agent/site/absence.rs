@@ -58,7 +58,7 @@ impl Absences {
     }
 
     /// The keys of these hosts are there, written by these agents. Returns the hosts for which this is new.
-    fn are_reachable(&mut self, reachable: BTreeMap<String, AgentId>) -> BTreeSet<String> {
+    fn set_reachable(&mut self, reachable: BTreeMap<String, AgentId>) -> BTreeSet<String> {
         let before = std::mem::replace(&mut self.reachable, reachable);
         let hosts = before.keys().chain(self.reachable.keys());
         hosts.filter(|host| before.get(*host) != self.reachable.get(*host)).cloned().collect()
@@ -91,7 +91,7 @@ impl Site {
     /// Notes which hosts can be reached, and which tables must change: launches on a host without a key keep
     /// their positions, and are passed over.
     pub(super) fn look_who_is_reachable(&mut self) {
-        let changed = self.absences.are_reachable(self.mirror.agents());
+        let changed = self.absences.set_reachable(self.mirror.agents());
         let is_concerned = |of: &TableOfSite| {
             of.tickets.values().any(|at| at.record.as_ref().is_some_and(|of| changed.contains(&of.host)))
         };
@@ -197,7 +197,7 @@ impl Site {
 
     /// Whether the etcd that answers is known to have everything that this host holds. After a change of
     /// etcd, the host's key is written again once, to protect these slots.
-    pub(super) fn is_complete(&mut self, local: &Local) -> bool {
+    pub(super) fn check_complete(&mut self, local: &Local) -> bool {
         if !self.origin.is_incomplete {
             return true;
         }

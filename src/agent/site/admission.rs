@@ -119,7 +119,7 @@ impl Site {
                 self.admitted(local, admission, done.revision);
             }
             // The answer is so late that other hosts may have deleted the slots meanwhile.
-            Ok(done) if done.holds => self.pending.is_unclear(admission),
+            Ok(done) if done.holds => self.pending.add_unclear(admission),
             Ok(_) => self.conflict(local, admission),
             Err(trouble) => {
                 let is_definite = trouble.is_definite();
@@ -127,7 +127,7 @@ impl Site {
                 if is_definite {
                     return self.conflict(local, admission);
                 }
-                self.pending.is_unclear(admission);
+                self.pending.add_unclear(admission);
                 self.presence.register_anew();
             }
         }
@@ -165,7 +165,7 @@ impl Site {
             }
         }
         self.own.has_written(revision, writes);
-        self.presence.is_well();
+        self.presence.clear_trouble();
         self.resting.remove(&session);
         let is_open = self.is_open() && is_of_now;
         let is_there = local.session(session).is_some_and(Session::is_proving);

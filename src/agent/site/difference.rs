@@ -399,7 +399,7 @@ mod tests {
                 3 | 4 => self.mirror = (self.mirror + 1).min(self.etcd.len() - 1),
                 5 => self.send(),
                 // The answer arrives, or it is lost; then the transaction may be committed later.
-                6 => self.is_answered()?,
+                6 => self.on_answer()?,
                 7 | 8 => {
                     if let Some((fence, changes)) = self.sent.take() {
                         self.registration = None;
@@ -450,7 +450,7 @@ mod tests {
             self.sent = self.registration.map(|registration| (registration, changes));
         }
 
-        fn is_answered(&mut self) -> Result<(), String> {
+        fn on_answer(&mut self) -> Result<(), String> {
             if let Some((fence, changes)) = self.sent.take() {
                 let revision = self.revision();
                 if self.commit(fence, &changes)? {
@@ -463,7 +463,7 @@ mod tests {
 
         fn comes_to_rest(&mut self) -> Result<(), String> {
             for _ in 0..5 {
-                self.is_answered()?;
+                self.on_answer()?;
                 if self.registration.is_none() {
                     self.register();
                 }

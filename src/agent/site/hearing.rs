@@ -64,8 +64,8 @@ impl Site {
     fn heard(&mut self, local: &mut Local, report: Report) -> Heard {
         match report {
             Report::Registered { revision, generation, sent } => {
-                self.presence.is_registered(revision, sent);
-                if self.is_found(local, sent, generation) {
+                self.presence.on_registered(revision, sent);
+                if self.on_found(local, sent, generation) {
                     return Heard::All;
                 }
             }
@@ -73,7 +73,7 @@ impl Site {
                 if revision < self.mirror.revision() {
                     self.doubt();
                 }
-                self.is_found(local, sent, generation);
+                self.on_found(local, sent, generation);
             }
             Report::Unreached(trouble) | Report::Deaf(trouble) => self.presence.note(trouble),
             Report::LeaseLost => {
@@ -96,9 +96,9 @@ impl Site {
                     visible(&self.host),
                     visible(agent.map_or_else(|| "unknown".to_owned(), |agent| agent.to_string()))
                 );
-                self.presence.has_twin(text, self.mirror.ttl_of(&self.host, self.ttl));
+                self.presence.on_twin(text, self.mirror.ttl_of(&self.host, self.ttl));
                 // Whichever agent wrote the key: no host is considered dead while its key exists.
-                self.is_found(local, sent, generation);
+                self.on_found(local, sent, generation);
             }
             Report::Fresh(snapshot) => {
                 let changed = self.refresh(snapshot);
@@ -122,8 +122,8 @@ impl Site {
 
     /// A read that was sent then found the host's key. That protects its slots, if all of these exist too.
     /// Returns whether it was found in the etcd of the mirror.
-    fn is_found(&mut self, local: &Local, sent: Duration, generation: u64) -> bool {
-        let is_complete = self.is_complete(local);
+    fn on_found(&mut self, local: &Local, sent: Duration, generation: u64) -> bool {
+        let is_complete = self.check_complete(local);
         if generation != self.origin.generation() {
             self.doubt();
             return false;
@@ -179,7 +179,7 @@ impl Site {
     /// Retries everything that may succeed now.
     fn put_right(&mut self, local: &mut Local) {
         self.settle(local);
-        self.is_complete(local);
+        self.check_complete(local);
         self.see_notices(local);
         self.answer_notices(local);
         self.see_restored_tickets(local);

@@ -528,9 +528,9 @@ impl Site {
 
 /// No launch may overtake an unreadable ticket.
 fn classes(record: Option<&TicketRecord>) -> Vec<Class> {
-    let of = |(generation, reach): &(u16, u64)| Class { generation: *generation, reach: *reach };
+    let of = |(generation, capacity): &(u16, u64)| Class { generation: *generation, capacity: *capacity };
     record.map_or_else(
-        || vec![Class { generation: 0, reach: u64::MAX }],
+        || vec![Class { generation: 0, capacity: u64::MAX }],
         |record| record.classes.iter().map(of).collect(),
     )
 }

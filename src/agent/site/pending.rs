@@ -113,7 +113,7 @@ impl Pending {
 
     /// The transaction may have been committed, or may still be. Until that is impossible, reading proves
     /// nothing.
-    pub(super) fn is_unclear(&mut self, admission: Admission) {
+    pub(super) fn add_unclear(&mut self, admission: Admission) {
         self.unclear.push(admission);
     }
 

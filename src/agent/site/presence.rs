@@ -68,7 +68,7 @@ impl Presence {
     }
 
     /// The host's key was written with this revision; requested then.
-    pub(super) fn is_registered(&mut self, revision: i64, sent: Duration) {
+    pub(super) fn on_registered(&mut self, revision: i64, sent: Duration) {
         (self.registration, self.registered) = (Some(revision), sent);
     }
 
@@ -93,7 +93,7 @@ impl Presence {
 
     /// The agent of another host has written this host's key, and may do so again within its ttl. Two hosts
     /// of one name write in turns. One of them is gone if it was not seen for a whole ttl.
-    pub(super) fn has_twin(&mut self, text: String, ttl: Duration) {
+    pub(super) fn on_twin(&mut self, text: String, ttl: Duration) {
         self.registration = None;
         let is_new = !self.is_disputed();
         let until = process::since_boot().unwrap_or_default().saturating_add(ttl);
@@ -179,7 +179,7 @@ impl Presence {
     }
 
     /// Nothing is wrong: etcd works.
-    pub(super) fn is_well(&mut self) {
+    pub(super) fn clear_trouble(&mut self) {
         self.trouble = None;
     }
 

@@ -76,7 +76,7 @@ impl Site {
     /// Makes all hosts forget when a table was last used, if it is the site's.
     pub(in crate::agent) fn reset(&mut self, table: &str) {
         if let Some(name) = name_on_site(table) {
-            self.own.is_use_written(name);
+            self.own.forget_use(name);
             let key = Key::Stamps(name.to_owned());
             let stamps = Operation::Delete(self.keys.name(&key));
             self.send(Work::Aside(key), Transaction { compares: Vec::new(), operations: vec![stamps] });
@@ -138,7 +138,7 @@ impl Site {
         self.release();
         let notices = self.wanted_notices(local);
         let proved = self.pending.keys_in_proof();
-        self.own.are_dirty(notices.keys().cloned());
+        self.own.mark_dirty(notices.keys().cloned());
         let now = self.own.take_dirty(self.mirror.revision(), &proved);
         let wanted = |key: &Key| match key {
             Key::Notice(..) => notices.get(key).cloned(),
@@ -146,12 +146,12 @@ impl Site {
         };
         let Difference { mut changes, taken } = diff(&now, wanted, |key| self.present(key));
         let more = changes.split_off(changes.len().min(AT_ONCE));
-        self.own.are_dirty(more.into_iter().map(|change| change.key));
+        self.own.mark_dirty(more.into_iter().map(|change| change.key));
         if !changes.is_empty() {
             self.send_changes(changes);
         }
         for key in taken {
-            self.is_taken(local, key);
+            self.on_taken(local, key);
         }
     }
 
@@ -166,7 +166,7 @@ impl Site {
             Ok(done) if done.holds => {
                 for Change { key, value, .. } in &changes {
                     match (key, value) {
-                        (Key::Stamps(table), _) => self.own.is_use_written(table),
+                        (Key::Stamps(table), _) => self.own.forget_use(table),
                         (Key::Slot(table, slot), Some(_)) => {
                             let here = table_of_site(table);
                             let has = |holding: &&Holding| holding.has(&here, *slot);
@@ -203,7 +203,7 @@ impl Site {
 
     /// A wanted key belongs to another host. A waiting launch gets another number. A holder gets another
     /// slot, even beyond the limit; its program is ended first if the policy says so.
-    fn is_taken(&mut self, local: &mut Local, key: Key) {
+    fn on_taken(&mut self, local: &mut Local, key: Key) {
         let (table, slot) = match key {
             Key::Slot(table, slot) => (table, slot),
             key => {
@@ -213,7 +213,7 @@ impl Site {
             }
         };
         // For as long as its program keeps it.
-        self.own.are_dirty([Key::Slot(table.clone(), slot)]);
+        self.own.mark_dirty([Key::Slot(table.clone(), slot)]);
         self.move_slot(local, &table, slot);
     }
 }
@@ -369,7 +369,7 @@ impl OwnKeys {
     }
 
     /// These keys may have to change, too.
-    pub(super) fn are_dirty(&mut self, keys: impl IntoIterator<Item = Key>) {
+    pub(super) fn mark_dirty(&mut self, keys: impl IntoIterator<Item = Key>) {
         self.dirty.extend(keys);
     }
 
@@ -441,7 +441,7 @@ impl OwnKeys {
     }
 
     /// It was written, or must be forgotten.
-    pub(super) fn is_use_written(&mut self, table: &str) {
+    pub(super) fn forget_use(&mut self, table: &str) {
         self.used.remove(table);
     }
 

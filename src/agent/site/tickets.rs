@@ -154,7 +154,7 @@ impl Site {
         let since = line.since().map(in_millis);
         let tickets = line.standing_in().filter_map(|place| {
             let key = Key::Ticket(name_on_site(place.table().name())?.to_owned(), number.0);
-            let classes = place.classes().iter().map(|class| (class.generation, class.reach)).collect();
+            let classes = place.classes().iter().map(|class| (class.generation, class.capacity)).collect();
             let (host, agent, command) = (self.host.clone(), self.agent.clone(), command.clone());
             let wants = place.wanted();
             Some((

@@ -15,7 +15,7 @@ use super::{
     location::{FileLocation, Location},
     outside::Outside,
     provenance::{self, Kept, Origin, Provenance},
-    slots_wanted::{Amount, NamedSlots, Unclear, reach},
+    slots_wanted::{Amount, NamedSlots, Unclear, usable_slots},
     span_of_time::Wait,
 };
 
@@ -228,8 +228,8 @@ impl Terms {
 
     /// How many slots there are for this launch at all. It counts in the queue: a launch that may not use
     /// reserved slots must not block launches that may.
-    pub fn reach(&self) -> u64 {
-        self.zones.as_ref().map_or(self.limit, |zones| reach(self.limit, zones))
+    pub fn usable_slots(&self) -> u64 {
+        self.zones.as_ref().map_or(self.limit, |zones| usable_slots(self.limit, zones))
     }
 
     /// Whether this slot may be taken.

@@ -54,13 +54,13 @@ impl Amount {
     }
 
     /// How many slots there are for this launch at all: its limit, or fewer where some are kept for others.
-    pub fn reach(&self) -> u64 {
-        reach(self.effective_limit(), &self.zones)
+    pub fn usable_slots(&self) -> u64 {
+        usable_slots(self.effective_limit(), &self.zones)
     }
 }
 
 /// How many slots a limit and zones leave.
-pub(super) fn reach(limit: u64, zones: &[RangeInclusive<u64>]) -> u64 {
+pub(super) fn usable_slots(limit: u64, zones: &[RangeInclusive<u64>]) -> u64 {
     zones.iter().map(|zone| zone.end() + 1 - zone.start()).sum::<u64>().min(limit)
 }
 

@@ -152,7 +152,7 @@ wire! {
 wire! {
     /// Its outcome; with the number of the last signal.
     enum EvictionOutcome {
-        Ended((i32, Reach)) = 1,
+        Ended((i32, Delivery)) = 1,
         /// It ended, and others that cannot be ended keep the slot.
         LeftOthers(i32) = 2,
         /// It had ended before.
@@ -178,7 +178,7 @@ wire! {
 
 wire! {
     /// The processes that got a signal.
-    enum Reach {
+    enum Delivery {
         /// All that were meant.
         Full = 1,
         /// Processes alone where their groups were meant.
@@ -366,7 +366,7 @@ wire! {
 
 fields!(Waiter { number, class, wants, is_away, process });
 fields!(WaitingProcess { pid, host, user, command, since });
-fields!(Class { generation, reach });
+fields!(Class { generation, capacity });
 
 // The launch of a request for slots: whether two requests are for the same one, and its memory.
 
@@ -483,8 +483,8 @@ impl Expired {
 
 fn sent(fate: keeper::EvictionOutcome) -> EvictionOutcome {
     match fate {
-        keeper::EvictionOutcome::Ended(signal, reach) => {
-            EvictionOutcome::Ended((signal as i32, reach.into()))
+        keeper::EvictionOutcome::Ended(signal, delivery) => {
+            EvictionOutcome::Ended((signal as i32, delivery.into()))
         }
         keeper::EvictionOutcome::LeftOthers(signal) => EvictionOutcome::LeftOthers(signal as i32),
         keeper::EvictionOutcome::HadLeft | keeper::EvictionOutcome::NotProved(UnverifiedTarget::Gone) => {
@@ -506,8 +506,8 @@ fn sent(fate: keeper::EvictionOutcome) -> EvictionOutcome {
 fn told(fate: &EvictionOutcome) -> Option<keeper::EvictionOutcome> {
     let signal = |number: i32| Signal::try_from(number).ok();
     Some(match fate {
-        EvictionOutcome::Ended((number, reach)) => {
-            keeper::EvictionOutcome::Ended(signal(*number)?, reach.into())
+        EvictionOutcome::Ended((number, delivery)) => {
+            keeper::EvictionOutcome::Ended(signal(*number)?, delivery.into())
         }
         EvictionOutcome::LeftOthers(number) => keeper::EvictionOutcome::LeftOthers(signal(*number)?),
         EvictionOutcome::HadLeft => keeper::EvictionOutcome::HadLeft,
@@ -522,22 +522,22 @@ fn told(fate: &EvictionOutcome) -> Option<keeper::EvictionOutcome> {
     })
 }
 
-impl From<keeper::Reach> for Reach {
-    fn from(reach: keeper::Reach) -> Self {
-        match reach {
-            keeper::Reach::Full => Self::Full,
-            keeper::Reach::NoGroup => Self::NoGroup,
-            keeper::Reach::Partly => Self::Partly,
+impl From<keeper::Delivery> for Delivery {
+    fn from(delivery: keeper::Delivery) -> Self {
+        match delivery {
+            keeper::Delivery::Full => Self::Full,
+            keeper::Delivery::NoGroup => Self::NoGroup,
+            keeper::Delivery::Partly => Self::Partly,
         }
     }
 }
 
-impl From<&Reach> for keeper::Reach {
-    fn from(reach: &Reach) -> Self {
-        match reach {
-            Reach::Full => Self::Full,
-            Reach::NoGroup => Self::NoGroup,
-            Reach::Partly => Self::Partly,
+impl From<&Delivery> for keeper::Delivery {
+    fn from(delivery: &Delivery) -> Self {
+        match delivery {
+            Delivery::Full => Self::Full,
+            Delivery::NoGroup => Self::NoGroup,
+            Delivery::Partly => Self::Partly,
         }
     }
 }

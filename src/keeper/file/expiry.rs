@@ -26,7 +26,7 @@ use crate::{
         eviction_outcome::EvictionOutcome,
         occupancy::{Occupancy, Span},
         outside::Vouched,
-        signalling::{Reach, SIGNALS},
+        signalling::{Delivery, SIGNALS},
     },
     sys::{
         accounts,
@@ -419,7 +419,7 @@ pub struct Ending {
     slot: u64,
     is_overdue: bool,
     expiry: Expiry,
-    sent: Option<(Signal, Reach)>,
+    sent: Option<(Signal, Delivery)>,
     next: usize,
     due: Instant,
     was_out_of_sight: bool,
@@ -476,7 +476,7 @@ impl Ending {
                 return Ok(None);
             }
             let Some(signal) = SIGNALS.get(self.next).copied() else {
-                let is_partly = matches!(self.sent, Some((_, Reach::Partly)));
+                let is_partly = matches!(self.sent, Some((_, Delivery::Partly)));
                 return Ok(Some(if is_partly {
                     EvictionOutcome::NotPermitted
                 } else {
@@ -486,15 +486,15 @@ impl Ending {
             if signal != Signal::SIGCONT && self.sent.is_none() {
                 self.tell_user(file);
             }
-            let reach = match self.job.signal(signal, self.expiry.kill) {
-                Ok(reach) => reach,
+            let delivery = match self.job.signal(signal, self.expiry.kill) {
+                Ok(delivery) => delivery,
                 // An ended process may leave a running one: a supervisor that is about to release the slot.
-                Err(Errno::ESRCH) => Reach::Full,
+                Err(Errno::ESRCH) => Delivery::Full,
                 Err(_) => return Ok(Some(EvictionOutcome::NotPermitted)),
             };
             self.next = self.next.saturating_add(1);
             if signal != Signal::SIGCONT {
-                self.sent = Some((signal, reach));
+                self.sent = Some((signal, delivery));
                 self.wait_for_grace();
                 return Ok(None);
             }
@@ -535,7 +535,7 @@ impl Ending {
 
     /// The result once the job is gone.
     fn left_behind(&self, file: &LockFile) -> Result<EvictionOutcome, RepositoryError> {
-        let Some((signal, reach)) = self.sent else { return Ok(EvictionOutcome::HadLeft) };
+        let Some((signal, delivery)) = self.sent else { return Ok(EvictionOutcome::HadLeft) };
         let bytes = slot_bytes(self.slot, self.slot);
         // A lock of the process itself passes to no other process.
         let is_orphaned = self.job.hold() != Hold::Process
@@ -546,7 +546,7 @@ impl Ending {
         Ok(if is_orphaned {
             EvictionOutcome::LeftOthers(signal)
         } else {
-            EvictionOutcome::Ended(signal, reach)
+            EvictionOutcome::Ended(signal, delivery)
         })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::layout::{guardian_at, guardian_byte, slot_byte};
 use crate::{
     judge::terms::{ExpireKill, Hold},
-    keeper::{Reach, Whom},
+    keeper::{Delivery, Whom},
     sys::{Bytes, Errno, FileId, Ownership, PidFd, Process, Signal, accounts, process, record_lock},
 };
 
@@ -118,7 +118,7 @@ impl Job {
 
     /// Sends a signal to all processes that must end. Root does not signal processes that the user of the job
     /// could not signal either, for example a service that the job started through a set-id program.
-    pub(super) fn signal(&self, signal: Signal, kill: ExpireKill) -> Result<Reach, Errno> {
+    pub(super) fn signal(&self, signal: Signal, kill: ExpireKill) -> Result<Delivery, Errno> {
         let spares_others = accounts::is_root() && self.user != 0;
         let may_signal = |_: &PidFd, users: [u32; 2]| !spares_others || users.contains(&self.user);
         let own_group = Process::this().map(|process| process.group);

@@ -108,7 +108,7 @@ impl Drop for Place {
 }
 
 fn byte_of(number: Number, class: Class) -> Bytes {
-    let byte = standing_byte(number.0, class.generation, class.reach);
+    let byte = standing_byte(number.0, class.generation, class.capacity);
     byte..=byte
 }
 
@@ -245,10 +245,10 @@ fn number_of(lock: &Conflict) -> u64 {
 }
 
 fn waiter(lock: &Conflict) -> Option<Waiter> {
-    let (number, generation, reach) = standing_of(&lock.bytes)?;
+    let (number, generation, capacity) = standing_of(&lock.bytes)?;
     Some(Waiter {
         number: Number(number),
-        class: Class { generation, reach },
+        class: Class { generation, capacity },
         wants: None,
         is_away: false,
         process: WaitingProcess { pid: lock.pid, ..WaitingProcess::default() },

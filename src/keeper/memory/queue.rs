@@ -230,7 +230,7 @@ mod tests {
     use crate::keeper::memory::Store;
 
     fn class() -> impl Strategy<Value = Class> {
-        (0..2_u16, 1..4_u64).prop_map(|(generation, reach)| Class { generation, reach })
+        (0..2_u16, 1..4_u64).prop_map(|(generation, capacity)| Class { generation, capacity })
     }
 
     proptest! {
@@ -287,7 +287,7 @@ mod tests {
     fn a_launch_in_two_classes_is_counted_once() {
         let table = Store::default().table("seats");
         let mut place = table.take_place(Number(1)).expect("nobody has it");
-        place.stand(&[Class { generation: 0, reach: 1 }, Class { generation: 0, reach: 2 }]);
+        place.stand(&[Class { generation: 0, capacity: 1 }, Class { generation: 0, capacity: 2 }]);
         assert_eq!((table.count_ahead(None), table.count_ahead(Some(Number(1)))), (1, 0));
     }
 }

@@ -66,7 +66,7 @@ fn why(refusal: &Refusal<'_>) -> String {
     }
     if refusal.is_hopeless() {
         let never = titles(&|reason| matches!(reason, Reason::Never)).join(", ");
-        let is_kept = |refused: &Refused<'_>| refused.claim.amount.reach() == 0;
+        let is_kept = |refused: &Refused<'_>| refused.claim.amount.usable_slots() == 0;
         let mut hopeless = refusal.claims().filter(|refused| matches!(refused.reason, Reason::Never));
         if let Some(unclear) = refusal.claims().find_map(|refused| refused.claim.unclear.as_ref()) {
             return format!("{never}: {}", unclear.why);
@@ -108,8 +108,9 @@ pub(crate) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
         // Waiting launches come first, but this reason is more helpful.
         Some(Room::Behind) if is_full(prospect.claim, found) => format!("FULL: PID {}", pids(found)),
         Some(Room::Behind) => {
-            let reach = prospect.claim.amount.reach();
-            let ahead: Vec<_> = found.waiting.iter().filter(|waiter| waiter.class.reach >= reach).collect();
+            let usable = prospect.claim.amount.usable_slots();
+            let ahead: Vec<_> =
+                found.waiting.iter().filter(|waiter| waiter.class.capacity >= usable).collect();
             let first = ahead.iter().find_map(|waiter| waiter.process.shown_pid());
             let first = first.map_or_else(String::new, |pid| format!(", the first is PID {pid}"));
             let holders = pids(found);
@@ -134,10 +135,10 @@ fn never(claim: &Claim<'_>) -> String {
         return unclear.why.to_string();
     }
     let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
-    match claim.amount.reach() {
-        reach if reach >= limit || kept.is_empty() => "more than there can be".to_owned(),
+    match claim.amount.usable_slots() {
+        usable if usable >= limit || kept.is_empty() => "more than there can be".to_owned(),
         0 => format!("none for you, {kept}"),
-        reach => format!("only {reach} of {limit} for you, {kept}"),
+        usable => format!("only {usable} of {limit} for you, {kept}"),
     }
 }
 

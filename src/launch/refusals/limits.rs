@@ -93,7 +93,7 @@ fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
 /// Whether there is room, and only earlier waiters block the launch.
 fn is_behind_others(refused: &Refused<'_>) -> bool {
     let amount = &refused.claim.amount;
-    let has_room = |full: &Full| full.used() + full.outside + amount.wanted() <= amount.reach();
+    let has_room = |full: &Full| full.used() + full.outside + amount.wanted() <= amount.usable_slots();
     matches!(&refused.reason, Reason::Full(full) if has_room(full) && full.waiting() > 0)
 }
 
@@ -202,10 +202,10 @@ impl Message<'_> {
 
     fn kept(&mut self, claim: &Claim<'_>) {
         let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
-        match claim.amount.reach() {
-            reach if reach >= limit => {}
+        match claim.amount.usable_slots() {
+            usable if usable >= limit => {}
             0 => self.lines.push(format!("      none for you: {kept}")),
-            reach => self.lines.push(format!("      only {reach} of {limit} for you: {kept}")),
+            usable => self.lines.push(format!("      only {usable} of {limit} for you: {kept}")),
         }
     }
 
@@ -335,7 +335,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
     }
     if refusal.is_hopeless() {
         let is_kept = |refused: &Refused<'_>| {
-            matches!(refused.reason, Reason::Never) && refused.claim.amount.reach() == 0
+            matches!(refused.reason, Reason::Never) && refused.claim.amount.usable_slots() == 0
         };
         let explain = hints.explain();
         let has_no_number = |refused: &Refused<'_>| {

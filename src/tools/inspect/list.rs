@@ -286,7 +286,7 @@ impl View {
                     "host": host_of(&waiter.process),
                     "since": waiter.since().and_then(Clock::stamp),
                     "wants": waiter.wants,
-                    "limit": waiter.class.reach,
+                    "limit": waiter.class.capacity,
                     "behind": waits_for.waiter().and_then(|ahead| ahead.pid),
                     "behind_host": waits_for.waiter().map(host_of),
                     "command": waiter.command(),

@@ -573,9 +573,9 @@ impl WaitsFor {
         if let Some(ahead) = ahead {
             return Self::Waiter(ahead.clone());
         }
-        let reach = waiter.class.reach;
-        if limit.is_some_and(|limit| reach < limit) {
-            return Self::UseBelow((reach + 1).saturating_sub(waiter.wants.unwrap_or(1)).max(1));
+        let capacity = waiter.class.capacity;
+        if limit.is_some_and(|limit| capacity < limit) {
+            return Self::UseBelow((capacity + 1).saturating_sub(waiter.wants.unwrap_or(1)).max(1));
         }
         let mut pids: Vec<Option<String>> = survey.holders.iter().map(Holder::shown_pid).collect();
         pids.dedup();

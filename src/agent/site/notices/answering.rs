@@ -218,7 +218,7 @@ impl Site {
     }
 
     /// A holding is over: if it was ended because of a notice, the log says so.
-    pub(in crate::agent) fn has_ended_by_notice(&mut self, number: u64, holding: &Holding) {
+    pub(in crate::agent) fn on_ended_by_notice(&mut self, number: u64, holding: &Holding) {
         let (of_holding, others) =
             std::mem::take(&mut self.received).into_iter().partition(|((other, _), _)| *other == number);
         self.received = others;

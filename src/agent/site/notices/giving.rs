@@ -12,7 +12,7 @@ use crate::{
         site::{Key, NoticeRecord, Reply, Site, SlotRecord, Value},
     },
     judge::terms::{name_on_site, table_of_site},
-    keeper::{EvictionOutcome, Overdue, Reach},
+    keeper::{Delivery, EvictionOutcome, Overdue},
     sys::Signal,
 };
 
@@ -111,11 +111,9 @@ impl Site {
         match notice.reply {
             Some(Reply::Ending(signal)) if !is_there && !has_gone() => {
                 let signal = Signal::try_from(signal).ok();
-                Some(
-                    signal.map_or(EvictionOutcome::HadLeft, |signal| {
-                        EvictionOutcome::Ended(signal, Reach::Full)
-                    }),
-                )
+                Some(signal.map_or(EvictionOutcome::HadLeft, |signal| {
+                    EvictionOutcome::Ended(signal, Delivery::Full)
+                }))
             }
             _ if !is_there && notice.holder.has_ended() => {
                 let is_free = self.mirror.holder(&notice.table, notice.slot).is_none();

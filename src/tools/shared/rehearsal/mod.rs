@@ -520,7 +520,7 @@ impl Others {
     /// Adds this many waiting launches with this claim.
     fn wait(&mut self, claim: &Claim<'_>, table: &str, launches: u32, store: &Store) {
         let table = store.table(table);
-        let class = Class { generation: 0, reach: claim.amount.reach() };
+        let class = Class { generation: 0, capacity: claim.amount.usable_slots() };
         for _ in 0..launches {
             let number = table.highest_number().unwrap_or(Number(0)).next();
             let Some(mut place) = table.take_place(number) else { continue };

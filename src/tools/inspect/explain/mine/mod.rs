@@ -199,7 +199,7 @@ fn limits<'a>(personal: &'a Personal<'_>, tables: &[Table], uid: u32) -> Vec<Lim
             limits.push(Limit { claim, lower: Vec::new(), survey, mine });
             continue;
         };
-        let (before, now) = (known.claim.amount.reach(), claim.amount.reach());
+        let (before, now) = (known.claim.amount.usable_slots(), claim.amount.usable_slots());
         if before != now {
             let less = if now > before { std::mem::replace(&mut known.claim, claim) } else { claim };
             known.lower.extend(less.origins.first().map(|origin| (before.min(now), origin)));
@@ -379,7 +379,7 @@ impl Limit<'_> {
             "repository": self.claim.repository,
             "member": self.claim.member_name(&SystemNames),
             "path": self.claim.location.path().map(visible),
-            "limit": self.claim.amount.reach(),
+            "limit": self.claim.amount.usable_slots(),
             "limit_of_all": self.claim.amount.limit,
             "lower": lower.collect::<Vec<Value>>(),
             "mine": found.ok().map(|_| self.mine),

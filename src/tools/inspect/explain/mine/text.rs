@@ -124,19 +124,19 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
 impl Limit<'_> {
     fn row(&self) -> [String; 6] {
         let unknown = || "?".to_owned();
-        let reach = self.claim.amount.reach();
+        let usable = self.claim.amount.usable_slots();
         let mut notes = lower(self);
         notes.extend(self.claim.reason_of_limit());
-        if reach < self.claim.amount.effective_limit() {
+        if usable < self.claim.amount.effective_limit() {
             notes.push(crate::judge::terms::provenance::list(&self.claim.kept));
         }
-        let is_full = self.survey.as_ref().is_ok_and(|survey| survey.used >= reach);
+        let is_full = self.survey.as_ref().is_ok_and(|survey| survey.used >= usable);
         let used =
             |used: u64| if is_full { Style::Warning.paint(&used.to_string()) } else { used.to_string() };
         let found = self.survey.as_ref().ok();
         [
             Style::Name.paint(&visible(self.claim.title(&SystemNames))),
-            reach.to_string(),
+            usable.to_string(),
             found.map_or_else(unknown, |_| self.mine.to_string()),
             found.map_or_else(unknown, |survey| used(survey.used)),
             found.map_or_else(unknown, |survey| self.claim.queue.show(survey.waiting.len())),
