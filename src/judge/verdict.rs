@@ -93,7 +93,6 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct TraceEntry<'p> {
     pub rule: &'p Rule,
-    /// Its outcome.
     pub outcome: Outcome,
     /// What it captured, if it counts.
     pub captured: Vec<Captured>,

@@ -48,7 +48,6 @@ impl Class {
 pub struct Waiter {
     /// Its place in time.
     pub number: Number,
-    /// Its class.
     pub class: Class,
     /// How many slots it wants, if that was checked.
     pub wants: Option<u64>,
@@ -103,7 +102,6 @@ impl Waiter {
         Some(SystemTime::now().duration_since(self.since()?).unwrap_or_default())
     }
 
-    /// Its user.
     pub fn uid(&self) -> Option<u32> {
         self.process.user.or_else(|| self.pid_here().and_then(process::owner))
     }

@@ -201,7 +201,6 @@ pub enum ProgramError {
     },
     /// It is there and cannot be executed.
     CannotExecute {
-        /// The file.
         path: PathBuf,
         /// Why.
         errno: Errno,

@@ -10,7 +10,6 @@ use crate::judge::terms::{Hold, Keyword, Wait};
 /// One `[[test]]`.
 #[derive(Debug)]
 pub struct Scenario {
-    /// Its name.
     pub name: String,
     /// Where it is.
     pub place: Place,

@@ -36,9 +36,7 @@ pub(crate) struct Attributes {
 /// The attributes of the replaced file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Before {
-    /// Its owner.
     pub(crate) uid: u32,
-    /// Its group.
     pub(crate) gid: u32,
     /// Its access control lists and labels.
     pub(crate) extended: ExtendedAttributes,

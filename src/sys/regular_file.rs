@@ -68,7 +68,6 @@ impl fmt::Display for Kind {
 pub struct Status {
     pub id: FileId,
     pub kind: Kind,
-    /// Its owner.
     pub uid: u32,
     /// How many names it has.
     pub links: u64,

@@ -44,12 +44,10 @@ impl SourceText {
         SourceText { changed: Some(change), ..self }
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its content.
     pub fn text(&self) -> &str {
         &self.text
     }

@@ -107,7 +107,6 @@ impl Place {
     pub(crate) fn new(source: &Arc<SourceText>, offset: usize) -> Self {
         Place { source: Arc::clone(source), offset }
     }
-    /// The file.
     pub fn path(&self) -> &Path {
         self.source.path()
     }

@@ -144,7 +144,6 @@ wire! {
         by: Option<Duration>,
         /// Whether it runs on another host.
         is_elsewhere: bool,
-        /// Its outcome.
         fate: EvictionOutcome,
     }
 }
@@ -217,7 +216,6 @@ wire! {
     /// A holder as a listing showed it, and no later one with the same slot or process id.
     struct Chosen {
         slot: u64,
-        /// The process.
         pid: i32,
         /// Since when it had the slot.
         since: SystemTime,
@@ -344,7 +342,6 @@ wire! {
     struct Holder {
         /// First and last.
         slots: (u64, u64),
-        /// The process.
         pid: i32,
         /// Its real user.
         uid: u32,
@@ -642,7 +639,6 @@ wire! {
     struct UnreadableSlot {
         /// Its table, as its host calls it.
         table: String,
-        /// Its number.
         slot: u64,
         /// Its key in etcd.
         key: String,

@@ -37,10 +37,7 @@ pub enum RepositoryError {
         path: PathBuf,
     },
     /// A directory that must be the caller's own belongs to another user, or is open to others.
-    NotPrivate {
-        /// The directory.
-        path: PathBuf,
-    },
+    NotPrivate { path: PathBuf },
     /// The path to the file has a directory or a link of an untrusted user.
     Distrusted {
         path: PathBuf,

@@ -34,7 +34,6 @@ pub struct Holder {
     pub pid: Option<i32>,
     /// The process whose end frees the slot: the supervisor, if there is one.
     pub keeper: Option<i32>,
-    /// Its user.
     pub uid: Option<u32>,
     /// The node name that it recorded.
     pub host: Option<String>,

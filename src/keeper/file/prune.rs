@@ -120,7 +120,6 @@ pub enum Before {
     Missing,
     /// It belonged to this user, or had this mode.
     Other {
-        /// Its owner.
         uid: u32,
         /// Its permission bits.
         mode: u32,

@@ -34,7 +34,6 @@ pub struct Store {
 pub struct VerifiedAncestry {
     /// The slots, each with the number of its table.
     pub slots: Vec<(usize, u64)>,
-    /// The process.
     pub pid: Option<i32>,
     /// Its user, for whom new tables count.
     pub uid: Option<u32>,

@@ -242,7 +242,6 @@ fn print_repository(repository: &Repository) -> Table {
 /// The kinds of tables, in the order in which they are printed.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum PartKind {
-    /// The default.
     Defaults,
     /// The delegation of a drop-in.
     Delegation,

@@ -186,7 +186,6 @@ impl EditedCopy {
         &self.path
     }
 
-    /// Its content.
     fn text(&self) -> Result<String, Error> {
         let bytes = fs::read(&self.path).map_err(|error| {
             let why = errno_of(&error).desc();

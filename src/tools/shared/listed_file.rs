@@ -146,7 +146,6 @@ impl ListedFile {
         }
     }
 
-    /// Its state.
     pub(crate) fn survey(&self) -> Result<TableSnapshot, KeeperError> {
         match &self.kept_at {
             KeptAt::File(path, way) => Ok(TableSnapshot::of(&way.place(path))?),

@@ -39,7 +39,6 @@ pub(in crate::agent::site) struct ReceivedNotice {
     ending: Option<RunningEviction>,
     /// Since when there is no notice of it any more.
     withdrawn: Option<Instant>,
-    /// The reply.
     reply: Option<Reply>,
 }
 

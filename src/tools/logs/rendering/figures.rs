@@ -554,7 +554,6 @@ pub struct Figure {
 /// A column of a table.
 #[derive(Clone, Copy, Debug)]
 pub struct Column {
-    /// Its heading.
     pub title: &'static str,
     /// Whether it has numbers, which are aligned by their last digit.
     pub is_number: bool,

@@ -48,7 +48,6 @@ impl Launch {
         self.arrived >> ARRIVED
     }
 
-    /// Its outcome.
     pub fn fate(self) -> LaunchOutcome {
         LaunchOutcome::ALL[usize::try_from((self.arrived >> FATE) & 3).unwrap_or(0)]
     }

@@ -67,7 +67,6 @@ pub struct Launched<'a> {
     pub at: u64,
     /// When it came.
     pub arrived: u64,
-    /// Its outcome.
     pub fate: LaunchOutcome,
     /// The tables in which it has slots of its own.
     pub taken: &'a [Taken<'a>],
