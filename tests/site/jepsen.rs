@@ -81,7 +81,7 @@ const HISTORY: &str = r#"
         {"t": 14, "what": "alive", "launches": []}
         {"t": 14, "what": "over", "launch": 3, "status": 0, "said": ""}
         {"t": 14, "what": "calm"}
-        {"t": 15, "what": "end", "unserved": [], "keys": []}
+        {"t": 15, "what": "end", "unserved": {}, "keys": []}
     "#;
 
 fn judged_as(history: &str, more: &str, without: &[&str]) -> (bool, String) {
@@ -121,8 +121,12 @@ fn the_judge_sees_what_is_broken() {
             &[r#""launches": [3]"#, r#""over", "launch": 3"#],
             "launch 3 on h2 was refused",
         ),
-        (r#"{"t": 15, "what": "end", "unserved": [2], "keys": []}"#, &[], "launch 2 on h1 was not served"),
-        (r#"{"t": 15, "what": "end", "unserved": [], "keys": ["/s/1"]}"#, &[], "left in etcd: /s/1"),
+        (
+            r#"{"t": 15, "what": "end", "unserved": {"2": ["77 S work"]}, "keys": []}"#,
+            &[],
+            "its processes: 77 S work",
+        ),
+        (r#"{"t": 15, "what": "end", "unserved": {}, "keys": ["/s/1"]}"#, &[], "left in etcd: /s/1"),
         ("", &["unserved"], "did not come to its end"),
     ];
     for (more, without, expected) in broken {
