@@ -200,6 +200,12 @@ impl Policy {
         EvalContext::new(request, self.layers.iter().map(|layer| layer.zone.as_ref()))
     }
 
+    /// Whether any rule is for the command of this request, whoever starts it.
+    pub(crate) fn has_rule_for(&self, request: &Request<'_>) -> bool {
+        let facts = EvalContext::new(request, []);
+        self.rules.iter().any(|rule| rule.selectors.are_for_command(&facts))
+    }
+
     /// The delegations of the system's policy.
     pub fn delegations(&self) -> &[Arc<Delegation>] {
         &self.delegations

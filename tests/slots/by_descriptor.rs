@@ -187,7 +187,7 @@ const HELD: &str = r#"
 
     [[rule]]
     name     = "of others"
-    commands = ["theirs"]
+    commands = ["theirs", "*-of-theirs"]
     users    = ["daemon"]
     acquire  = ["a"]
     "#;
@@ -234,7 +234,7 @@ fn variables_that_cannot_be_printed_begin_no_pause() {
 }
 
 /// The script of rungate-acquire(1) continues for a user who is exempt, or whom no rule for the command limits:
-/// the command needs no slots.
+/// the command needs no slots. A name that no rule has is refused, even where rules have patterns.
 #[test]
 fn a_script_that_needs_no_slots_continues() {
     let site = site(HELD);
@@ -244,6 +244,15 @@ fn a_script_that_needs_no_slots_continues() {
         let Outcome { stdout, stderr, ending } = outcome(&site, &script.replace("COMMAND", command));
         assert_eq!((stdout.as_str(), stderr.as_str(), ending), ("on\n", "", Ending::Status(0)), "{command}");
     }
+    for open in ["--path", "--fd 9 9</dev/null"] {
+        let Outcome { stdout, stderr, ending } =
+            outcome(&site, &format!("rungate acquire {open} misspelled"));
+        assert_eq!((stdout.as_str(), ending), ("", Ending::Status(78)), "{open}: {stderr}");
+        assert!(stderr.contains("misspelled: nothing to acquire"), "{open}: {stderr}");
+    }
+    // A limit of one's own applies whatever the policy exempts from, as with rungate run.
+    let Outcome { stdout, .. } = outcome(&site, "rungate acquire --path --limit 1 free");
+    assert!(stdout.ends_with("free.lock\n"), "{stdout}");
 }
 
 /// The script of rungate-acquire(1) for any number of paths: two, one, that of an exempt user, none.

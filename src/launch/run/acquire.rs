@@ -12,7 +12,10 @@ use super::{
 use crate::{
     acquire::Grant,
     cli::AcquireArguments,
-    judge::terms::{Admit, Claim, Hold, Keyword, Location},
+    judge::{
+        Request,
+        terms::{Admit, Claim, Hold, Keyword, Location},
+    },
     keeper::{
         AgentError, BaseDirectories, Client, LAST_SLOT, LockPath, RepositoryError,
         agent::number_of_opened,
@@ -22,7 +25,7 @@ use crate::{
         },
     },
     launch::{Journal, Program, environment},
-    policy::LazyPolicy,
+    policy::{LazyPolicy, Policy},
     sys::{FileId, Inherited, Unfit, descriptor, process, regular_file},
     text::{Error, ExitStatus, print, visible, word},
 };
@@ -81,12 +84,14 @@ fn supposed(session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, E
     }))
 }
 
-/// The lock files of a launch, each once, and whether the agent keeps slots for it; a fault if it needs none.
+/// The lock files of a launch, each once, and whether the agent keeps slots for it. None if the rules for its
+/// command ask nothing of this launch; a fault if no rule is for the command.
 fn lock_files<'w>(
     wanted: &'w LaunchSpec<'_>,
     options: &LaunchOptions,
-) -> Result<(Vec<LockPath<'w>>, bool), Error> {
-    let command = visible(&options.command);
+    policy: &Policy,
+    request: &Request<'_>,
+) -> Result<Option<(Vec<LockPath<'w>>, bool)>, Error> {
     let (mut places, mut needs_agent): (Vec<LockPath<'w>>, bool) = (Vec::new(), false);
     for claim in wanted.claims() {
         match &claim.location {
@@ -96,12 +101,16 @@ fn lock_files<'w>(
             Location::Memory(_) => {}
         }
     }
-    if places.is_empty() && !needs_agent {
+    if !places.is_empty() || needs_agent {
+        return Ok(Some((places, needs_agent)));
+    }
+    if !policy.has_rule_for(request) {
+        let command = visible(&options.command);
         let text = format!("{command}: nothing to acquire: no rule of the policy is for this command");
         let advice = format!("To see the rules: rungate explain -- {}", word(&options.command));
         return Err(Error::new(ExitStatus::Policy, text).advise(Some(advice)));
     }
-    Ok((places, needs_agent))
+    Ok(None)
 }
 
 fn of_agent(error: &AgentError, command: &str) -> Error {
@@ -117,16 +126,16 @@ impl Purpose for Paths {
         &self,
         session: &Session<'_>,
         wanted: &LaunchSpec<'_>,
-        needs_nothing: bool,
+        policy: &Policy,
+        request: &Request<'_>,
     ) -> Result<Option<u8>, Error> {
-        if needs_nothing {
-            // A script opens it, and continues.
-            return print("/dev/null\n").map(Some);
-        }
         let command = &session.options.command;
         let bases = BaseDirectories::default();
         let mut text = String::new();
-        let (places, needs_agent) = lock_files(wanted, session.options)?;
+        let Some((places, needs_agent)) = lock_files(wanted, session.options, policy, request)? else {
+            // A script opens it, and continues.
+            return print("/dev/null\n").map(Some);
+        };
         for claim in wanted.claims() {
             let Location::File(file) = &claim.location else { continue };
             let opening = Opening { inherited: &session.inherited, hold: Hold::Process, bases: &bases };
@@ -172,13 +181,13 @@ impl Purpose for ByDescriptor {
         &self,
         session: &Session<'_>,
         wanted: &LaunchSpec<'_>,
-        needs_nothing: bool,
+        policy: &Policy,
+        request: &Request<'_>,
     ) -> Result<Option<u8>, Error> {
         let Session { options, inherited, .. } = session;
-        if needs_nothing {
+        let Some((places, needs_agent)) = lock_files(wanted, options, policy, request)? else {
             return Ok(Some(ExitStatus::Success as u8));
-        }
-        let (places, needs_agent) = lock_files(wanted, options)?;
+        };
         if let Some((number, unfit)) = self.unfit {
             return Err(unusable(number, unfit, options));
         }

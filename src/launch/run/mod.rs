@@ -65,7 +65,8 @@ trait Purpose {
         &self,
         session: &Session<'_>,
         wanted: &LaunchSpec<'_>,
-        needs_nothing: bool,
+        policy: &Policy,
+        request: &Request<'_>,
     ) -> Result<Option<u8>, Error>;
 
     /// Uses the slots.
@@ -88,7 +89,13 @@ impl Purpose for Execute {
         locate(session.options, opened, &session.situation, &session.depth)
     }
 
-    fn consider(&self, _: &Session<'_>, _: &LaunchSpec<'_>, _: bool) -> Result<Option<u8>, Error> {
+    fn consider(
+        &self,
+        _: &Session<'_>,
+        _: &LaunchSpec<'_>,
+        _: &Policy,
+        _: &Request<'_>,
+    ) -> Result<Option<u8>, Error> {
         Ok(None)
     }
 
@@ -187,16 +194,14 @@ impl<'a> Session<'a> {
             }
             Judged::Refused(refused) => return Err(refused),
         };
-        let (would_refuse, is_exempt) = (start.would_refuse.clone(), start.exempt.is_some());
+        let would_refuse = start.would_refuse.clone();
         if is_verbose {
             for unclear in &start.unclear {
                 stream::complain(&format!("rungate: {}: {unclear}", visible(typed)));
             }
         }
         let wanted = LaunchSpec::of(start, options, situation);
-        // Rules for this command ask nothing of this user. That no rule has its name is another matter.
-        let needs_nothing = is_exempt || wanted.demands.is_empty() && !policy.rules().is_empty();
-        if let Some(status) = purpose.consider(self, &wanted, needs_nothing)? {
+        if let Some(status) = purpose.consider(self, &wanted, &policy, &request)? {
             return Ok(Attempt::Ended(status));
         }
         let is_quiet = options.voice == Voice::Quiet;

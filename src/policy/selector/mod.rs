@@ -173,6 +173,11 @@ impl Selectors {
         self.commands.as_ref().is_none_or(|commands| commands.iter().any(|entry| entry.may_be(command)))
     }
 
+    /// Whether they match the command of a request.
+    pub(super) fn are_for_command(&self, facts: &EvalContext<'_>) -> bool {
+        self.commands.as_ref().is_none_or(|commands| commands.iter().any(|entry| entry.is_of(facts)))
+    }
+
     /// The first selector that does not match, of those that need the identity of the caller.
     pub(crate) fn mismatch_with_lookup(
         &self,
