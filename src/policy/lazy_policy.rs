@@ -2,7 +2,7 @@
 //! determined, and then the rules that apply to it.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     ffi::OsStr,
     path::{Path, PathBuf},
     sync::Arc,
@@ -187,6 +187,14 @@ impl ParsedFiles {
             LayerFile { source: Arc::clone(&files[index]), layer, section, written }
         });
         let layer_files: Vec<LayerFile<'_>> = layer_files.collect();
+        // Before validation reads zones: one that is replaced at that moment is seen to have changed.
+        let zones = layer_files.iter().filter_map(|file| {
+            let named = file.written.defaults.as_ref().and_then(|defaults| defaults.time_zone);
+            (named.is_some() || file.written.asks_for_the_time()).then(|| named.map(|name| name.value))
+        });
+        for zone in zones.collect::<BTreeSet<Option<&str>>>() {
+            stamps.see_zone(file_of_zone(zone));
+        }
         let policy =
             validation::validate(&kinds, caller_is_root, &layer_files, &findings, checking, only_for);
         drop(layer_files);
@@ -196,9 +204,6 @@ impl ParsedFiles {
             Err(faults) => (Vec::new(), Some(faults)),
         };
         files.truncate(nodes.len());
-        for layer in policy.layers.iter().filter(|layer| layer.zone.is_some()) {
-            stamps.see_zone(file_of_zone(layer.zone_name.as_deref()));
-        }
         (Policy { files, warnings, stamps, ..policy }, faults)
     }
 }

@@ -61,6 +61,21 @@ fn calls(site: &Site) -> Vec<TracedCall> {
     report.calls.into_iter().skip(loaded + 1).filter(|call| call.name != "fcntl(F_GETFD)").collect()
 }
 
+/// A zone that is replaced while it is read is seen to have changed: its state is older than what is read of it.
+#[test]
+fn a_time_zone_is_looked_at_before_it_is_read() {
+    needs_root!();
+    let site = site();
+    site.system_policy(
+        "version = 1\n[repository.first]\nlimit = 5\npath = \"$DIR/first.lock\"\n[[rule]]\n\
+         commands = [\"quick\"]\nwhen = [\"00:00-24:00\"]\nacquire = [\"first\"]\n",
+    );
+    let calls = calls(&site);
+    let of_zone = calls.iter().filter(|call| call.about.ends_with("localtime"));
+    let names: Vec<&str> = of_zone.map(|call| call.name.as_str()).collect();
+    assert_eq!(names[..2], ["newfstatat", "openat"], "{names:?}");
+}
+
 #[test]
 fn each_directory_is_judged_once_and_nothing_is_asked_twice() {
     needs_root!();
