@@ -24,6 +24,9 @@ use std::ptr;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc;
+use nix::sys::signal::{self, Signal};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::Pid;
 
 #[path = "../support/lock_range.rs"]
 mod lock_range;
@@ -93,7 +96,9 @@ fn share(path: &str, ranges: &[&str], command: &[&str]) -> Result<(), Box<dyn Er
         return Err("the child could not lock".into());
     }
     let [program, arguments @ ..] = command else { return Err("no command".into()) };
-    let mut heir = heir_of(child, || Command::new(program).args(arguments).spawn())?;
+    // Until it has its number it does nothing that others see.
+    let stopped = ["-c", "kill -STOP $$; exec \"$@\"", "heir", program];
+    let mut heir = heir_of(child, || Command::new("sh").args(stopped).args(arguments).spawn())?;
     heir.wait()?;
     // Until now the locks are held.
     drop(file);
@@ -105,7 +110,10 @@ fn heir_of(number: i32, spawn: impl Fn() -> io::Result<Child>) -> Result<Child, 
     for _ in 0..1000 {
         fs::write("/proc/sys/kernel/ns_last_pid", (number - 1).to_string())?;
         let mut heir = spawn()?;
-        if i32::try_from(heir.id())? == number {
+        let process = Pid::from_raw(heir.id().try_into()?);
+        waitpid(process, Some(WaitPidFlag::WUNTRACED))?;
+        if process.as_raw() == number {
+            signal::kill(process, Signal::SIGCONT)?;
             return Ok(heir);
         }
         heir.kill()?;

@@ -127,7 +127,8 @@ fn a_flood_of_scattered_locks_costs_a_bounded_number_of_questions() {
     let report = traced(&site, &test);
     assert_eq!(report.ending, Ending::Status(74), "{}", report.stderr);
     let asked = count(&report.calls, "GETLK", "");
-    assert!(asked <= 4200, "{asked} questions, however many gaps there are");
+    // While others take and free locks the listing misses some, and the fewer it has, the cheaper is a question.
+    assert!(asked < count_of_locks, "{asked} questions, however many gaps there are");
     launch(&site, &[], count_of_locks + 10)
         .stderr(
             "rungate: matlab: not started: $DIR/repositories/seats has too many scattered locks to tell whether there is room\n\
