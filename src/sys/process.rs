@@ -265,6 +265,17 @@ pub fn all() -> Vec<Process> {
     entries.filter_map(|entry| Process::find(entry.ok()?.file_name().to_str()?.parse().ok()?)).collect()
 }
 
+/// The children of a process by the kernel's own lists, which are read much faster than all of `/proc`. Some
+/// can be missing while others end; all are, if the kernel keeps no such lists.
+pub fn children(pid: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let children = |list: String| -> Vec<i32> {
+        list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
+    };
+    lists.flat_map(children).collect()
+}
+
 /// The id of this boot, 32 hexadecimal digits and 4 hyphens, read once. A process start time means nothing in
 /// another boot.
 pub fn boot_id() -> Option<&'static str> {
