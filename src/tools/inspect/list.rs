@@ -293,11 +293,7 @@ impl View {
                 })
             })
             .collect();
-        let mut value = file.to_json();
-        value["used"] = json!(survey.used);
-        value["kept"] = json!(file.kept_idle(survey));
-        value["kept_for"] = json!(file.kept_note(survey));
-        value["kept_for_queue"] = json!(file.free(survey, self.generation).map(|free| free.for_queue));
+        let mut value = file.read_to_json(survey, file.free(survey, self.generation));
         value["holders"] = json!(holders);
         value["waiting"] = json!(waiting);
         value["unknown"] = json!(self.unknown(survey));

@@ -223,21 +223,22 @@ fn to_json(repositories: &[Surveyed]) -> String {
         .iter()
         .flat_map(|repository| &repository.files)
         .map(|Seen { file, survey, free }| {
-            let mut value = file.to_json();
-            match survey {
+            let mut value = match survey {
                 Ok(survey) => {
-                    value["used"] = json!(survey.used);
+                    let mut value = file.read_to_json(survey, *free);
                     value["free"] = json!(free.map(|free| free.now));
-                    value["kept_for_queue"] = json!(free.map(|free| free.for_queue));
-                    value["kept"] = json!(file.kept_idle(survey));
-                    value["kept_for"] = json!(file.kept_note(survey));
                     value["waiting"] = json!(survey.waiting.len());
                     value["oldest"] =
                         json!(survey.oldest().and_then(|holder| holder.since).and_then(Clock::stamp));
                     value["last_start"] = json!(survey.last_start.and_then(Clock::stamp));
+                    value
                 }
-                Err(error) => value["error"] = json!(error.to_string()),
-            }
+                Err(error) => {
+                    let mut value = file.to_json();
+                    value["error"] = json!(error.to_string());
+                    value
+                }
+            };
             if let Some(failure) = file.failure() {
                 value["error"] = json!(failure.to_string());
             }

@@ -348,7 +348,17 @@ impl ListedFile {
         }
     }
 
-    /// The common columns of every listing.
+    /// The columns of every listing of a table that could be read.
+    pub(crate) fn read_to_json(&self, survey: &TableSnapshot, free: Option<Free>) -> Value {
+        let mut value = self.to_json();
+        value["used"] = json!(survey.used);
+        value["kept"] = json!(self.kept_idle(survey));
+        value["kept_for"] = json!(self.kept_note(survey));
+        value["kept_for_queue"] = json!(free.map(|free| free.for_queue));
+        value
+    }
+
+    /// The columns that need no table.
     pub(crate) fn to_json(&self) -> Value {
         json!({
             "repository": self.name,

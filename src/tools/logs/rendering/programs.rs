@@ -2,6 +2,8 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
+use serde::Serialize;
+
 use crate::{
     policy::show_duration,
     text::{age, count, percent, share, wait, word},
@@ -186,7 +188,7 @@ const ENOUGH: u64 = 20;
 const MINUTE: u64 = 60_000_000;
 
 /// A setting of a repository.
-#[derive(Clone, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq, Serialize)]
 pub struct Suggestion {
     /// As a policy has it: `expire_after = "2h"`.
     pub setting: String,

@@ -12,7 +12,7 @@ use crate::{
             figures::Called,
             programs::{Outcome, Program},
         },
-        statistics::{Bounded, Bounds, Cell, Counts, Distribution, Ends, Party, Reason, Rule},
+        statistics::{Bounded, Cell, Counts, Distribution, Party, Reason, Rule},
     },
 };
 
@@ -33,7 +33,7 @@ pub(super) fn all(
         "unreadable_files": covered.unreadable.len(),
         "all": whole(counts),
         "programs": named(programs.iter().map(|program| (program.name.to_owned(), of_program(program)))),
-        "rules": named(counts.rules.iter().filter(|(_, rule)| is_used(rule)).take(MOST).map(|(name, of)| (name.clone(), rule(of)))),
+        "rules": counts.rules.iter().filter(|(_, rule)| is_used(rule)).take(MOST).collect::<BTreeMap<_, _>>(),
         "users": parties(&counts.users, |uid| (called.user)(*uid)),
         "groups": parties(&counts.groups, |gid| (called.group)(*gid)),
         "commands": parties(&counts.commands, String::clone),
@@ -50,7 +50,7 @@ fn whole(counts: &Counts) -> Value {
     value["refusals"] = refusals(&counts.refusals);
     value["waits"] = lengths(&counts.waits);
     value["runs"] = lengths(&counts.runs);
-    value["ends"] = ends(counts.ends);
+    value["ends"] = json!(counts.ends);
     value
 }
 
@@ -59,8 +59,8 @@ fn of_program(program: &Program<'_>) -> Value {
     let mut value = cell(&of.cell);
     value["seats"] = json!(program.seats);
     value["seats_are_of_each_member"] = json!(of.usage.has_members);
-    value["most"] = bounds(program.most);
-    value["average"] = json!(program.average.map(bounds));
+    value["most"] = json!(program.most);
+    value["average"] = json!(program.average);
     value["full_share_at_most"] = json!(program.full);
     value["would_be_refused"] = json!(of.would_refuse());
     value["too_soon"] = json!(of.too_soon());
@@ -68,9 +68,8 @@ fn of_program(program: &Program<'_>) -> Value {
     value["refusals"] = refusals(&of.refusals);
     value["waits"] = lengths(&of.waits);
     value["runs"] = lengths(&of.runs);
-    value["ends"] = ends(of.usage.ends);
-    let suggestion = |one: &crate::tools::logs::rendering::programs::Suggestion| json!({ "setting": one.setting, "evidence": one.evidence });
-    value["suggestions"] = program.suggestions.iter().map(suggestion).collect();
+    value["ends"] = json!(of.usage.ends);
+    value["suggestions"] = json!(program.suggestions);
     value["enough_seats"] = match &program.outcome {
         Some(Outcome::Enough(seats)) => json!(seats),
         Some(Outcome::NotEnough(..) | Outcome::Unknown) | None => Value::Null,
@@ -87,11 +86,6 @@ fn cell(cell: &Cell) -> Value {
         "waited": cell.waited,
         "refused": cell.refused,
     })
-}
-
-fn rule(rule: &Rule) -> Value {
-    let Rule { started, refused, denied, would_refuse } = rule;
-    json!({ "started": started, "refused": refused, "denied": denied, "would_be_refused": would_refuse })
 }
 
 fn is_used(rule: &Rule) -> bool {
@@ -118,27 +112,8 @@ fn refusals(refusals: &BTreeMap<Reason, u64>) -> Value {
     named(enforced.map(|((reason, _), count)| ((*reason).to_owned(), json!(count))))
 }
 
-fn bounds<T: Copy + serde::Serialize>(bounds: Bounds<T>) -> Value {
-    json!({ "at_least": bounds.low, "at_most": bounds.high })
-}
-
-fn ends(ends: Ends) -> Value {
-    let Ends { exact, bounded, missed, running } = ends;
-    json!({ "exact": exact, "bounded": bounded, "missed": missed, "running": running })
-}
-
 fn lengths(lengths: &Distribution) -> Value {
-    let part = |percent: f64| seconds(lengths.percentile(percent));
-    json!({
-        "count": lengths.count,
-        "p50": part(50.0),
-        "p95": part(95.0),
-        "p99": part(99.0),
-        "longest": seconds(lengths.longest),
-    })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "times")]
-fn seconds(micros: u64) -> f64 {
-    micros as f64 / 1e6
+    let mut value = json!(lengths.percentiles());
+    value["count"] = json!(lengths.count);
+    value
 }

@@ -13,10 +13,10 @@ use crate::{
     text::{Clock, Error, Show, count, percent, table::Table, visible, wait},
     tools::logs::{
         simulation::{
-            OfRepository, Row, Tally, Traffic, Trial,
+            OfRepository, Row, Tally, Trial,
             sweep::{in_parallel, seats_for},
         },
-        statistics::{Cell, Distribution, Ends},
+        statistics::{Cell, seconds},
     },
 };
 use serde_json::{Map, Value, json};
@@ -162,10 +162,10 @@ impl Swept {
                 count(row.limit.into()),
                 percent(row.at_once),
                 percent(row.refused),
-                wait(row.waits[0]),
-                wait(row.waits[1]),
-                wait(row.waits[2]),
-                wait(row.waits[3]),
+                wait(row.waits.p50),
+                wait(row.waits.p95),
+                wait(row.waits.p99),
+                wait(row.waits.longest),
                 percent_of(row.used, row.limit),
                 count(row.most),
                 rate(row.long_waits),
@@ -228,12 +228,7 @@ impl Swept {
                 "launches": row.launches,
                 "at_once": row.at_once,
                 "refused": row.refused,
-                "wait_seconds": {
-                    "p50": seconds(row.waits[0]),
-                    "p95": seconds(row.waits[1]),
-                    "p99": seconds(row.waits[2]),
-                    "longest": seconds(row.waits[3]),
-                },
+                "wait_seconds": row.waits,
                 "used": row.used,
                 "most": row.most,
                 "waits_over_5_minutes_a_day": row.long_waits,
@@ -289,7 +284,7 @@ pub(super) fn all(material: &Material<'_>, draws: &[Tally]) -> Value {
         "groups": lines(material, By::Group, now),
         "commands": lines(material, By::Command, now),
         "draws": draws.iter().map(draw).collect::<Vec<_>>(),
-        "ends": ends(traffic),
+        "ends": traffic.ends,
         "untold": traffic.untold,
         "outside": material.samples().collect::<BTreeMap<_, _>>(),
         "of_each_host": traffic.of_each_host,
@@ -306,17 +301,12 @@ pub(super) fn unknown(material: &Material<'_>, undecided: &[usize]) -> Value {
         "now": null,
         "unknown": reason(material),
         "undecided": undecided.len(),
-        "ends": ends(traffic),
+        "ends": traffic.ends,
     })
 }
 
-fn ends(traffic: &Traffic) -> Value {
-    let Ends { exact, bounded, missed, running } = traffic.ends;
-    json!({ "exact": exact, "bounded": bounded, "missed": missed, "running": running })
-}
-
 fn draw(tally: &Tally) -> Value {
-    json!({ "drawn": tally.drawn, "all": cell(&tally.all), "waits": waits(&tally.waits) })
+    json!({ "drawn": tally.drawn, "all": cell(&tally.all), "waits": tally.waits.percentiles() })
 }
 
 fn tally(material: &Material<'_>, tally: &Tally) -> Value {
@@ -324,7 +314,7 @@ fn tally(material: &Material<'_>, tally: &Tally) -> Value {
         tally.repositories.iter().map(|(name, of)| (name.clone(), repository(material, of))).collect();
     json!({
         "all": cell(&tally.all),
-        "waits": waits(&tally.waits),
+        "waits": tally.waits.percentiles(),
         "repositories": repositories,
         "rules": tally.rules,
         "hours": tally.hours.iter().map(cell).collect::<Vec<_>>(),
@@ -335,7 +325,7 @@ fn repository(material: &Material<'_>, of: &OfRepository) -> Value {
     let mut value = cell(&of.cell);
     value["limit"] = json!(of.limit);
     value["most"] = json!(of.most);
-    value["waits"] = waits(&of.waits);
+    value["waits"] = json!(of.waits.percentiles());
     if of.slot_time > 0 {
         value["used"] = json!(used(material, of.slot_time));
     }
@@ -361,19 +351,4 @@ fn cell(cell: &Cell) -> Value {
         "newly_refused": cell.newly_refused,
         "newly_started": cell.newly_started,
     })
-}
-
-fn waits(waits: &Distribution) -> Value {
-    json!({
-        "p50": seconds(waits.percentile(50.0)),
-        "p95": seconds(waits.percentile(95.0)),
-        "p99": seconds(waits.percentile(99.0)),
-        "longest": seconds(waits.longest),
-    })
-}
-
-/// Of microseconds.
-#[expect(clippy::cast_precision_loss, reason = "times")]
-pub(super) fn seconds(micros: u64) -> f64 {
-    micros as f64 / 1e6
 }

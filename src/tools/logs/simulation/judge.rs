@@ -409,12 +409,12 @@ impl<'e> Seen<'e> {
     }
 
     /// The facts in the log that rules of the policy use.
-    fn told(self) -> Option<Told<'e>> {
+    fn told(self) -> Option<LoggedFacts<'e>> {
         let Circumstances { groups, program, canonical, directory, arguments, environment, wait } =
             self.event.launch.as_deref()?;
         let RelevantInputs { directories, arguments: at_arguments, environment: at_environment, hosts: _ } =
             self.looks;
-        Some(Told {
+        Some(LoggedFacts {
             groups,
             program,
             canonical: canonical.as_deref(),
@@ -438,7 +438,7 @@ impl<'e> Seen<'e> {
         *uid == self.event.uid
             && *command == self.event.command
             && *host == self.host
-            && told.as_deref().map(Told::of) == self.told()
+            && told.as_deref().map(LoggedFacts::of) == self.told()
             && self.shared().eq(shared.iter().map(String::as_str))
     }
 
@@ -455,7 +455,7 @@ impl<'e> Seen<'e> {
 
 /// Facts of another user's launch.
 #[derive(Eq, Hash, PartialEq)]
-struct Told<'e> {
+struct LoggedFacts<'e> {
     groups: &'e [u32],
     program: &'e str,
     canonical: Option<&'e str>,
@@ -465,7 +465,7 @@ struct Told<'e> {
     wait: Option<&'e str>,
 }
 
-impl<'e> Told<'e> {
+impl<'e> LoggedFacts<'e> {
     fn of(circumstances: &'e Circumstances) -> Self {
         let Circumstances { groups, program, canonical, directory, arguments, environment, wait } =
             circumstances;

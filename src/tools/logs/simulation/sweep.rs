@@ -21,7 +21,7 @@ use crate::{
     keeper::{Class, Holder, Keepers, WaitingProcess, held::Held, memory, outside::Sample},
     policy::{Hours, Policy},
     sys::Inherited,
-    tools::logs::statistics::LaunchOutcome,
+    tools::logs::statistics::{LaunchOutcome, Percentiles},
 };
 
 /// How often a log is played where durations have to be sampled.
@@ -118,8 +118,8 @@ pub struct Row {
     pub at_once: f64,
     /// The share of them that is refused.
     pub refused: f64,
-    /// The 50th, 95th and 99th percentile of the waits of started launches, and the longest, in microseconds.
-    pub waits: [u64; 4],
+    /// The waits of started launches.
+    pub waits: Percentiles,
     /// How many slots are in use on average.
     pub used: f64,
     /// How many at most.
@@ -144,7 +144,7 @@ impl Row {
             launches: of.cell.launches,
             at_once: of.cell.at_once as f64 / all,
             refused: of.cell.refused as f64 / all,
-            waits: [50.0, 95.0, 99.0, 100.0].map(|percent| of.waits.percentile(percent)),
+            waits: of.waits.percentiles(),
             used: of.slot_time as f64 / span,
             most: of.most,
             long_waits: of.waits.at_least(LONG_WAIT) as f64 / traffic.days(),

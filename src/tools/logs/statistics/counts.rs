@@ -6,6 +6,8 @@ use std::{
     hash::Hash,
 };
 
+use serde::Serialize;
+
 use super::{
     Closing, Distribution, Ends, Joiner, LaunchOutcome, Launched, MINUTE, Reading, Run, Sink, Usage,
     usage::step_for,
@@ -55,7 +57,7 @@ impl Repository {
     }
 }
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Rule {
     /// Launches that started under it.
     pub started: u64,
@@ -64,6 +66,7 @@ pub struct Rule {
     /// Refusals by the rule itself.
     pub denied: u64,
     /// What it would have refused if it were enforced.
+    #[serde(rename = "would_be_refused")]
     pub would_refuse: u64,
 }
 

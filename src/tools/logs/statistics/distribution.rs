@@ -4,6 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Serialize, Serializer};
+
 /// How many values are kept one by one.
 const KEPT: usize = 4096;
 
@@ -23,6 +25,29 @@ pub struct Distribution {
     pub total: u64,
     pub longest: u64,
     shortest: u64,
+}
+
+/// What is shown of a distribution: in microseconds here, in seconds in documents.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct Percentiles {
+    #[serde(serialize_with = "in_seconds")]
+    pub p50: u64,
+    #[serde(serialize_with = "in_seconds")]
+    pub p95: u64,
+    #[serde(serialize_with = "in_seconds")]
+    pub p99: u64,
+    #[serde(serialize_with = "in_seconds")]
+    pub longest: u64,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "times")]
+pub fn seconds(micros: u64) -> f64 {
+    micros as f64 / 1e6
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn in_seconds<S: Serializer>(micros: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_f64(seconds(*micros))
 }
 
 impl Distribution {
@@ -82,6 +107,11 @@ impl Distribution {
             seen >= rank
         });
         reached.map_or(self.longest, |(class, _)| (*class).min(self.longest))
+    }
+
+    pub fn percentiles(&self) -> Percentiles {
+        let [p50, p95, p99] = [50.0, 95.0, 99.0].map(|percent| self.percentile(percent));
+        Percentiles { p50, p95, p99, longest: self.longest }
     }
 
     /// How many have at least this length, to the precision of the distribution.

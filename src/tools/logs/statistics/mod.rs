@@ -13,7 +13,7 @@ pub mod usage;
 pub(crate) use self::counts::without_member;
 pub use self::{
     counts::{Bounded, Cell, Counts, Party, Reason, Repository, Rule, Statistics},
-    distribution::Distribution,
+    distribution::{Distribution, Percentiles, seconds},
     joiner::{Closing, EXACT, End, Held, Joiner, LaunchOutcome, Launched, Reading, Run, Sink, Taken},
     usage::{Bounds, Ends, MINUTE, Step, Usage},
 };

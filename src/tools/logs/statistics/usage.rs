@@ -2,15 +2,19 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use serde::Serialize;
+
 use super::{EXACT, End, Held, Run, Taken, joiner::Time};
 use crate::launch::log::event::TableSeen;
 
 /// A number of which only this is known.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Bounds<T> {
     /// It is not less.
+    #[serde(rename = "at_least")]
     pub low: T,
     /// It is not more.
+    #[serde(rename = "at_most")]
     pub high: T,
 }
 
@@ -22,7 +26,7 @@ impl<T: PartialEq> Bounds<T> {
 }
 
 /// How well the ends of programs are known.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct Ends {
     /// They were seen within a second.
     pub exact: u64,
