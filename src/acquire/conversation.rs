@@ -15,7 +15,7 @@ use crate::{
         AgentError, Client, EvictionOutcome, Granted, KeeperError, Overdue,
         agent::{
             client,
-            message::{Answer, Expired, Refused, Request, Take, Waits},
+            message::{Answer, Expired, Refused, Request, Take, WaitState},
         },
     },
 };
@@ -102,7 +102,7 @@ impl Conversation {
         loop {
             let asked = self.ask(question, asker, patience, watch, is_again, &mut has_waited);
             let error = match asked {
-                Ok(Asked::Answered(outcome)) => {
+                Ok(QuestionOutcome::Answered(outcome)) => {
                     return Ok(match outcome {
                         Outcome::Refused(refusal) => {
                             // Its time may have been over before the agent checked.
@@ -115,7 +115,7 @@ impl Conversation {
                         outcome => outcome,
                     });
                 }
-                Ok(Asked::Lost(error)) => {
+                Ok(QuestionOutcome::Lost(error)) => {
                     lost_at = None;
                     error
                 }
@@ -148,7 +148,7 @@ impl Conversation {
         watch: &mut Watch<'_>,
         is_again: bool,
         has_waited: &mut bool,
-    ) -> Result<Asked<'c>, AgentError> {
+    ) -> Result<QuestionOutcome<'c>, AgentError> {
         // An answer to an earlier request may still be on its way.
         let mut is_stale = self.client.is_some();
         let client = match &self.client {
@@ -172,9 +172,9 @@ impl Conversation {
                 Ok(Some(answer)) => answer,
                 Ok(None) => match listening.advance(&mut client.borrow_mut(), deadline) {
                     Ok(()) => continue,
-                    Err(error) => return Ok(Asked::Lost(error)),
+                    Err(error) => return Ok(QuestionOutcome::Lost(error)),
                 },
-                Err(error) => return Ok(Asked::Lost(error)),
+                Err(error) => return Ok(QuestionOutcome::Lost(error)),
             };
             match answer {
                 Answer::Anew => is_stale = false,
@@ -186,7 +186,7 @@ impl Conversation {
             if is_stale && !matches!(answer, Answer::Expired(_)) {
                 continue;
             }
-            return Ok(Asked::Answered(match answer {
+            return Ok(QuestionOutcome::Answered(match answer {
                 Answer::Granted(granted) => {
                     let kept = Granted::over(&client, question.take.opened.is_some())?;
                     Outcome::Granted(of_agent::grant(question.demands, &granted, kept))
@@ -194,11 +194,11 @@ impl Conversation {
                 Answer::Refused(refused) => {
                     Outcome::Refused(listening.refusal(question.demands, &refused, asker)?)
                 }
-                Answer::Waits(Waits { refused, ahead }) => {
+                Answer::Waits(WaitState { refused, ahead }) => {
                     *has_waited = true;
                     let seen = of_agent::refusal(question.demands, &refused, asker)?;
                     if of_agent::tell(&seen, ahead, watch).is_break() {
-                        return Ok(Asked::Answered(Outcome::Interrupted));
+                        return Ok(QuestionOutcome::Answered(Outcome::Interrupted));
                     }
                     listening.hear(refused, deadline);
                     continue;
@@ -234,7 +234,7 @@ impl Conversation {
 }
 
 /// How a question ended.
-enum Asked<'c> {
+enum QuestionOutcome<'c> {
     Answered(Outcome<'c>),
     /// The agent received it, and is gone.
     Lost(AgentError),

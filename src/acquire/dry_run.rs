@@ -87,9 +87,9 @@ pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<boo
     Ok(seen.room(terms)? == Room::Behind)
 }
 
-type Looked<'c> = (Vec<Prospect<'c>>, Option<Refusal<'c>>);
+type Prospects<'c> = (Vec<Prospect<'c>>, Option<Refusal<'c>>);
 
-fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Looked<'c>, KeeperError> {
+fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Prospects<'c>, KeeperError> {
     let wants = Wants::open(demands, |claim| asker.keepers.look(claim))?;
     let mut views = TableViews::new();
     for (id, table) in &wants.tables {

@@ -36,7 +36,7 @@ pub use self::{
     dry_run::{DryRun, Found, Prospect, is_for_queue, outlook},
     grant::Grant,
     liveness::{HEARTBEAT_INTERVAL, LivenessTracker, MISSED_HEARTBEATS, QueuePosition, Sign},
-    place_in_line::{PlaceInLine, Stood},
+    place_in_line::{PlaceInLine, PlaceInTable},
     refusal::{Alternative, Full, Line, Reason, Refusal, Refused, Unmet},
     room::{Room, TableView, TableViews},
     too_late::{Endings, Eviction, Known},

@@ -250,7 +250,7 @@ impl PlaceInLine {
 // again from it.
 
 /// One of the tables in which a launch has a place.
-pub struct Stood {
+pub struct PlaceInTable {
     pub table: memory::Table,
     /// The classes in which it waits there; none if it only keeps its number.
     pub classes: Vec<Class>,
@@ -262,25 +262,25 @@ pub struct Stood {
 
 impl PlaceInLine {
     /// Its position in memory, if it has one.
-    pub fn stood(&self) -> Vec<Stood> {
+    pub fn saved(&self) -> Vec<PlaceInTable> {
         let in_memory = self.places.iter().filter_map(|place| match place {
             Place::Memory(place) => Some(place),
             Place::File(_) => None,
         });
-        let stood = in_memory.map(|place| {
+        let saved = in_memory.map(|place| {
             let table = place.table().clone();
             let longest = self.clocks.stood(Table::Memory(table.clone()).id());
-            Stood { table, classes: place.classes().to_vec(), longest, wants: place.wanted() }
+            PlaceInTable { table, classes: place.classes().to_vec(), longest, wants: place.wanted() }
         });
-        stood.collect()
+        saved.collect()
     }
 
     /// The same position as before. The position is lost if another launch has got the number.
-    pub fn again(number: Number, since: Option<SystemTime>, stood: &[Stood]) -> Self {
+    pub fn again(number: Number, since: Option<SystemTime>, saved: &[PlaceInTable]) -> Self {
         let mut place = Self::default();
         place.come_as(number);
         place.since = since;
-        for Stood { table, classes, longest, wants } in stood {
+        for PlaceInTable { table, classes, longest, wants } in saved {
             let Some(mut own) = table.take_place(number) else { continue };
             own.stand(classes);
             if let Some(wants) = wants {

@@ -296,7 +296,7 @@ impl Judge {
     fn judge_at_once(&self, case: &Case) -> Option<Outcome> {
         let groups = case.groups.as_ref().filter(|_| case.take.size() <= SMALL)?;
         let Read { policy, is_local } = self.last.try_lock().ok()?.clone()?;
-        let unasked = Unasked::default();
+        let unasked = NoLookups::default();
         let is_fresh = is_local && policy.is_surely_fresh();
         let judge = || judge_by(&policy, &unasked, &case.take, (case.uid, groups), MOST_EFFORT_AT_ONCE).ok();
         is_fresh.then(judge).flatten().filter(|_| !unasked.was_asked())
@@ -396,11 +396,11 @@ fn groups_of_user(uid: u32) -> Result<Vec<u32>, LookupFailure> {
 /// The databases of users and groups for callers that must not wait for them: nothing is looked up, but it
 /// records whether a look-up was needed.
 #[derive(Debug, Default)]
-struct Unasked {
+struct NoLookups {
     was_asked: Cell<bool>,
 }
 
-impl Unasked {
+impl NoLookups {
     /// Whether a look-up was needed.
     fn was_asked(&self) -> bool {
         self.was_asked.get()
@@ -412,7 +412,7 @@ impl Unasked {
     }
 }
 
-impl Names for Unasked {
+impl Names for NoLookups {
     fn user_name(&self, _uid: u32) -> Result<Option<String>, LookupError> {
         self.ask()
     }

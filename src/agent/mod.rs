@@ -21,7 +21,7 @@ mod site;
 use self::{
     eviction::{Eviction, Evictor, RunningEviction},
     judge::{Answered, Case, Judge, Judgement, Judges, Outcome, Question},
-    ledger::{Ledger, Looked, RecoveredWaiter},
+    ledger::{CheckOutcome, Ledger, RecoveredWaiter},
     log::{Level, Topic},
     request::AcquireRequest,
     server::{Accepted, Caller, Connections, FairQueue, Load, Over},

@@ -17,7 +17,7 @@ use crate::{
 #[derive(Debug)]
 pub(super) struct AcquireRequest {
     /// For each demand its alternatives.
-    pub(super) demands: Vec<Vec<Vec<Wanted>>>,
+    pub(super) demands: Vec<Vec<Vec<SlotRequest>>>,
     /// What keeps the slots.
     pub(super) hold: Hold,
     /// How long the whole launch may wait, where its command line says so.
@@ -39,7 +39,7 @@ pub(super) struct AcquireRequest {
 
 /// Slots of one table.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct SlotRequest {
     repository: String,
     table: String,
     rule: String,
@@ -62,10 +62,10 @@ pub(super) struct Wanted {
 const FRESH: Duration = Duration::from_secs(1);
 
 /// The part of the decision that concerns the agent.
-pub(super) fn demands_of(decided: &[Demand<'_>], longest: Option<Wait>) -> Vec<Vec<Vec<Wanted>>> {
+pub(super) fn demands_of(decided: &[Demand<'_>], longest: Option<Wait>) -> Vec<Vec<Vec<SlotRequest>>> {
     let of_agent = decided.iter().filter(|demand| demand.is_of_agent());
     let wanted =
-        |claims: &[Claim<'_>]| claims.iter().filter_map(|claim| Wanted::of(claim, longest)).collect();
+        |claims: &[Claim<'_>]| claims.iter().filter_map(|claim| SlotRequest::of(claim, longest)).collect();
     of_agent.map(|demand| demand.alternatives().map(wanted).collect()).collect()
 }
 
@@ -101,7 +101,7 @@ impl AcquireRequest {
         self.paced().any(|paced| paced == table)
     }
 
-    fn wanted(&self) -> impl Iterator<Item = &Wanted> {
+    fn wanted(&self) -> impl Iterator<Item = &SlotRequest> {
         self.demands.iter().flatten().flatten()
     }
 
@@ -142,7 +142,7 @@ impl AcquireRequest {
 
     /// The same without the slots of the site, if the policy lets it start without them.
     pub(super) fn without_site(mut self) -> Option<Self> {
-        let is_of_site = |wanted: &Wanted| name_on_site(&wanted.table).is_some();
+        let is_of_site = |wanted: &SlotRequest| name_on_site(&wanted.table).is_some();
         let of_site = || self.wanted().filter(|wanted| is_of_site(wanted));
         if of_site().any(|wanted| wanted.unreachable == Unreachable::Refuse) || of_site().next().is_none() {
             return None;
@@ -180,7 +180,7 @@ pub(super) const NOBODY_EXPIRES: &OnExpired<'_> = &|_, _, _| {};
 
 type OnExpired<'a> = dyn Fn(&Claim<'_>, &Overdue, EvictionOutcome) + 'a;
 
-impl Wanted {
+impl SlotRequest {
     fn of(claim: &Claim<'_>, longest: Option<Wait>) -> Option<Self> {
         let Location::Agent(AgentLocation { table, unreachable, on_lost }) = &claim.location else {
             return None;
@@ -206,7 +206,7 @@ impl Wanted {
     }
 }
 
-fn demand(alternatives: &[Vec<Wanted>]) -> Demand<'_> {
+fn demand(alternatives: &[Vec<SlotRequest>]) -> Demand<'_> {
     if let [only] = alternatives
         && let [only] = only.as_slice()
     {
@@ -215,8 +215,8 @@ fn demand(alternatives: &[Vec<Wanted>]) -> Demand<'_> {
     Demand::AnyOf(alternatives.iter().map(|list| list.iter().map(claim).collect()).collect())
 }
 
-fn claim(wanted: &Wanted) -> Claim<'_> {
-    let Wanted {
+fn claim(wanted: &SlotRequest) -> Claim<'_> {
+    let SlotRequest {
         repository,
         table,
         rule,

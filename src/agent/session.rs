@@ -21,7 +21,7 @@ use crate::{
     acquire::PlaceInLine,
     keeper::{
         EvictionOutcome, Number, Overdue,
-        agent::message::{Answer, Expired, Granted, Refused, Take, Waits},
+        agent::message::{Answer, Expired, Granted, Refused, Take, WaitState},
         memory,
     },
     sys::{FileId, Process, process},
@@ -106,7 +106,7 @@ pub(super) enum Event {
     /// queue.
     Blocked(AcquireRequest, Blocked, bool, bool),
     /// It keeps waiting for this while the state of the site is unknown.
-    WaitsOn(AcquireRequest, Waits),
+    WaitsOn(AcquireRequest, WaitState),
     /// The site is asked, or waited for.
     Proves,
     /// The decision is too old.
@@ -188,7 +188,7 @@ pub(super) struct Begins {
     /// The revision of the check, and of which etcd.
     pub(super) looked: (u64, i64),
     /// The answer for it.
-    pub(super) answer: Option<Waits>,
+    pub(super) answer: Option<WaitState>,
 }
 
 impl Session {
@@ -381,7 +381,7 @@ impl Session {
     ) -> Stage {
         if waits {
             self.place.next = next;
-            let answer = is_asked.then_some(Waits { refused, ahead });
+            let answer = is_asked.then_some(WaitState { refused, ahead });
             self.place.begins.answer = answer.or(self.place.begins.answer.take());
             if has_begun {
                 self.begins_to_wait();
@@ -542,7 +542,7 @@ impl Session {
     pub(super) fn saved_place(&self) -> Option<SavedPlace> {
         let (number, now) = (self.place.line.number()?, process::since_boot()?);
         let lines: Vec<SavedLine> =
-            self.place.line.stood().iter().map(|stood| SavedLine::of(stood, now)).collect();
+            self.place.line.saved().iter().map(|place| SavedLine::of(place, now)).collect();
         let Caller { pid, started, uid, .. } = self.peer;
         let number = SavedNumber::of(number, self.take.as_ref()?);
         let (command, since) = (self.command(), self.place.line.since().map(in_millis));

@@ -10,7 +10,7 @@ use rungate::{
     keeper::agent::{
         frame::{Inbox, LONGEST_REQUEST},
         message::{
-            Answer, EvictionOutcome, Expired, Granted, Holder, Obstacle, Reason, Refused, Request, Waits,
+            Answer, EvictionOutcome, Expired, Granted, Holder, Obstacle, Reason, Refused, Request, WaitState,
         },
     },
 };
@@ -120,7 +120,7 @@ fn what_was_given_for_an_earlier_question_starts_nothing() {
     let refused = Refused { obstacles: vec![obstacle], tables: Vec::new(), has_waited: true };
     let slots = vec![("seats".to_owned(), "1".to_owned())];
     let granted = Granted { slots, without: Vec::new(), hold: Hold::Process, has_waited: true, joined: None };
-    let mut said = Answer::Waits(Waits { refused, ahead: 0 }).frame();
+    let mut said = Answer::Waits(WaitState { refused, ahead: 0 }).frame();
     said.extend(Answer::Granted(granted).frame());
     connection.write_all(&said).expect("it listens");
     assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));

@@ -10,7 +10,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, shown, tables};
 use crate::{
-    acquire::{Grant, Outcome, PlaceInLine, Refusal, Stood, Unwaited, waiting::acquire_in_turn},
+    acquire::{Grant, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, waiting::acquire_in_turn},
     judge::terms::{Claim, Demand, Queue, Wait},
     keeper::{Class, Number, Store},
 };
@@ -193,11 +193,12 @@ fn who_comes_back_to_a_line_has_stood_in_it_before() {
     let store = Store::default();
     let hour = Duration::from_secs(3600);
     let class = Class { generation: 0, capacity: 1 };
-    let stood = |longest, classes| Stood { table: store.table("seats"), classes, longest, wants: None };
-    let times = |place: &PlaceInLine| place.stood().iter().map(|stood| stood.longest).collect::<Vec<_>>();
-    let place = PlaceInLine::again(Number(1), None, &[stood(hour, vec![class])]);
+    let saved =
+        |longest, classes| PlaceInTable { table: store.table("seats"), classes, longest, wants: None };
+    let times = |place: &PlaceInLine| place.saved().iter().map(|saved| saved.longest).collect::<Vec<_>>();
+    let place = PlaceInLine::again(Number(1), None, &[saved(hour, vec![class])]);
     assert!(times(&place)[0] >= hour, "its time goes on");
-    let idle = PlaceInLine::again(Number(2), None, &[stood(hour, Vec::new())]);
+    let idle = PlaceInLine::again(Number(2), None, &[saved(hour, Vec::new())]);
     assert_eq!(times(&idle), [hour], "the time of a line in which it only keeps its number does not");
 }
 

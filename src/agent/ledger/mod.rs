@@ -25,8 +25,8 @@ use super::{
 };
 use crate::{
     acquire::{
-        AtOnce, Grant, Known, LONGEST_ABSENCE, PlaceInLine, Refusal, Standing, Stood, at_once::at_once,
-        refusal,
+        AtOnce, Grant, Known, LONGEST_ABSENCE, PlaceInLine, PlaceInTable, Refusal, Standing,
+        at_once::at_once, refusal,
     },
     judge::terms::{Group, Hold, Location, name_on_site},
     keeper::{
@@ -541,8 +541,9 @@ impl Ledger {
             return Ok(());
         };
         let store = self.store_of(Some(saved.uid));
-        let stood: Vec<Stood> = saved.lines.iter().map(|line| line.stood(store.table(&line.table))).collect();
-        let mut line = PlaceInLine::again(Number(saved.number.number), saved.since(), &stood);
+        let places: Vec<PlaceInTable> =
+            saved.lines.iter().map(|line| line.to_place(store.table(&line.table))).collect();
+        let mut line = PlaceInLine::again(Number(saved.number.number), saved.since(), &places);
         line.belongs_to(&saved.process());
         self.poller.add(&process, number * KINDS + RECOVERED, Interest::Read).map_err(call("epoll_ctl"))?;
         let due = Instant::now() + AWAY;
@@ -598,7 +599,7 @@ impl Ledger {
 const DESCRIBED: usize = 16;
 
 /// The result of a check of the tables.
-pub(in crate::agent) enum Looked {
+pub(in crate::agent) enum CheckOutcome {
     Granted(Box<Holding>),
     Blocked(Blocked),
     /// It would have been granted, but the decision about its claims is too old.
@@ -616,7 +617,7 @@ impl Ledger {
         request: &AcquireRequest,
         is_shared: bool,
         process: impl FnOnce() -> Result<PidFd, Failure>,
-    ) -> Looked {
+    ) -> CheckOutcome {
         let now = Instant::now();
         let begun = *session.place.begun.get_or_insert(now);
         session.place.beaten.get_or_insert(now);
@@ -630,20 +631,20 @@ impl Ledger {
         let looked = match at_once(&demands, &asker, &mut session.place.line, deadline) {
             Ok(AtOnce::Granted(grant)) if !request.is_fresh() => {
                 let _ = grant.withdraw();
-                return Looked::Stale;
+                return CheckOutcome::Stale;
             }
             Ok(AtOnce::Granted(grant)) => script_of(session)
                 .map_or_else(process, Ok)
                 .map(|process| {
-                    Looked::Granted(Box::new(holding(session, request, grant, is_shared, process)))
+                    CheckOutcome::Granted(Box::new(holding(session, request, grant, is_shared, process)))
                 })
                 .map_err(|failure| failure.to_string()),
             Ok(AtOnce::Blocked(standing)) => blocked(number, session, request, &standing)
-                .map(Looked::Blocked)
+                .map(CheckOutcome::Blocked)
                 .map_err(|error| error.to_string()),
             Err(error) => Err(error.to_string()),
         };
-        looked.unwrap_or_else(Looked::Failed)
+        looked.unwrap_or_else(CheckOutcome::Failed)
     }
 
     /// The slots of ancestors that a launch claims to have, if this is proved.

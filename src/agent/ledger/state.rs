@@ -19,7 +19,7 @@ use std::{
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use crate::{
-    acquire::Stood,
+    acquire::PlaceInTable,
     agent::Fatal,
     judge::terms::{Group, Hold, OnLost, name_on_site, table_of_site},
     keeper::{
@@ -637,22 +637,22 @@ impl SavedPlace {
 }
 
 impl SavedLine {
-    pub(in crate::agent) fn of(stood: &Stood, now: Duration) -> Self {
-        let begun = now.saturating_sub(stood.longest);
+    pub(in crate::agent) fn of(place: &PlaceInTable, now: Duration) -> Self {
+        let begun = now.saturating_sub(place.longest);
         Self {
-            table: stood.table.name().to_owned(),
-            classes: stood.classes.iter().map(|class| (class.generation, class.capacity)).collect(),
+            table: place.table.name().to_owned(),
+            classes: place.classes.iter().map(|class| (class.generation, class.capacity)).collect(),
             begun: u64::try_from(begun.as_millis()).unwrap_or(u64::MAX),
-            wants: stood.wants,
+            wants: place.wants,
         }
     }
 
-    pub(super) fn stood(&self, table: memory::Table) -> Stood {
+    pub(super) fn to_place(&self, table: memory::Table) -> PlaceInTable {
         let class =
             |(generation, capacity): &(u16, u64)| Class { generation: *generation, capacity: *capacity };
         let now = process::since_boot().unwrap_or_default();
         let longest = now.saturating_sub(Duration::from_millis(self.begun));
-        Stood { table, classes: self.classes.iter().map(class).collect(), longest, wants: self.wants }
+        PlaceInTable { table, classes: self.classes.iter().map(class).collect(), longest, wants: self.wants }
     }
 }
 

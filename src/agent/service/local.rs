@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, mem, time::Duration};
 
 use crate::{
     agent::{
-        AcquireRequest, Connections, Event, Evictor, Judges, Ledger, Looked, Question, Session, Sessions,
+        AcquireRequest, CheckOutcome, Connections, Event, Evictor, Judges, Ledger, Question, Session,
+        Sessions,
         ledger::holding::Holding,
         server::quota::{Quota, Share},
     },
@@ -146,17 +147,19 @@ impl Local {
         request: &AcquireRequest,
         is_asked: bool,
         has_site: bool,
-    ) -> Looked {
+    ) -> CheckOutcome {
         match self.look(number, request, has_site) {
-            Looked::Blocked(blocked) if is_asked && !blocked.waits && self.finds_absent(&blocked.refused) => {
+            CheckOutcome::Blocked(blocked)
+                if is_asked && !blocked.waits && self.finds_absent(&blocked.refused) =>
+            {
                 self.look(number, request, has_site)
             }
             looked => looked,
         }
     }
 
-    fn look(&mut self, number: u64, request: &AcquireRequest, has_site: bool) -> Looked {
-        let Some(session) = self.sessions.get_mut(&number) else { return Looked::Stale };
+    fn look(&mut self, number: u64, request: &AcquireRequest, has_site: bool) -> CheckOutcome {
+        let Some(session) = self.sessions.get_mut(&number) else { return CheckOutcome::Stale };
         let process = || self.connections.process(number);
         self.ledger.look(number, session, request, has_site, process)
     }

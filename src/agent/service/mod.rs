@@ -18,9 +18,9 @@ use std::{
 
 use self::local::{LONGEST_ROUND, Local, Next, Worklist};
 use super::{
-    AWAY, Accepted, AcquireRequest, Answered, BELL, Change, Connections, Effect, Event, Eviction, Evictor,
-    FIFO, Fatal, Judge, Judgement, Judges, KINDS, LISTENER, LONGEST_WAIT, Ledger, Looked, Over, RECOVERED,
-    RunningEviction, SESSION, Session, Sessions, Site,
+    AWAY, Accepted, AcquireRequest, Answered, BELL, Change, CheckOutcome, Connections, Effect, Event,
+    Eviction, Evictor, FIFO, Fatal, Judge, Judgement, Judges, KINDS, LISTENER, LONGEST_WAIT, Ledger, Over,
+    RECOVERED, RunningEviction, SESSION, Session, Sessions, Site,
     ledger::holding::Holding,
     server::quota::{Quotas, Share},
     site,
@@ -438,7 +438,7 @@ impl Service {
             site.prepare(&mut self.local, number, &request);
         }
         match self.local.look_once_or_twice(number, &request, is_asked, self.site.is_some()) {
-            Looked::Granted(holding) => match &mut self.site {
+            CheckOutcome::Granted(holding) => match &mut self.site {
                 Some(site) if holding.is_of_site() => {
                     site.prove(&mut self.local, number, request, *holding);
                 }
@@ -448,9 +448,9 @@ impl Service {
                     }
                 }
             },
-            Looked::Failed(why) => self.local.fail(number, why),
-            Looked::Stale => self.local.on(number, Event::Stale),
-            Looked::Blocked(mut blocked) => {
+            CheckOutcome::Failed(why) => self.local.fail(number, why),
+            CheckOutcome::Stale => self.local.on(number, Event::Stale),
+            CheckOutcome::Blocked(mut blocked) => {
                 self.begin_evictions(number, &mem::take(&mut blocked.evictions));
                 if let Some(site) =
                     self.site.as_mut().filter(|site| !blocked.waits && site.may_change_soon(&request))

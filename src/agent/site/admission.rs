@@ -19,7 +19,7 @@ use crate::{
     judge::terms::{name_on_site, table_of_site},
     keeper::{
         Number, Occupancy, Span,
-        agent::message::{Obstacle, Reason, Refused, Table, Waits},
+        agent::message::{Obstacle, Reason, Refused, Table, WaitState},
         memory,
     },
     sys::process,
@@ -367,7 +367,7 @@ fn waits_on(local: &mut Local, number: u64, order: AcquireRequest) {
     let behind = |table| Obstacle { table, reason: Reason::Behind, unwaited: None, outside: None };
     let obstacles = names.into_iter().map(behind).collect();
     let refused = Refused { tables, obstacles, has_waited: true };
-    local.on(number, Event::WaitsOn(order, Waits { refused, ahead: 0 }));
+    local.on(number, Event::WaitsOn(order, WaitState { refused, ahead: 0 }));
 }
 
 impl Site {

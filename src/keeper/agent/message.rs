@@ -92,7 +92,7 @@ wire! {
         /// Nothing was taken.
         Refused(Refused) = 2,
         /// Nothing yet: the launch waits in the queue.
-        Waits(Waits) = 3,
+        Waits(WaitState) = 3,
         /// The agent's judgement differs: for example, a rule refuses.
         Differs(String) = 4,
         /// The request was carried out; whether there was anything to do.
@@ -253,7 +253,7 @@ wire! {
 
 wire! {
     /// The same for a launch in the queue.
-    struct Waits {
+    struct WaitState {
         /// What it waits for.
         refused: Refused,
         /// How many come first.

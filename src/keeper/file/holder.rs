@@ -152,7 +152,7 @@ pub fn known_holders(
     let mut records = Records { file, first: 0, bytes: Vec::new() };
     let mut known = Known::default();
     let mut asked =
-        Asked { most: most_asked, count: 0, processes: BTreeMap::new(), left_out: BTreeSet::new() };
+        ProcessQueries { most: most_asked, count: 0, processes: BTreeMap::new(), left_out: BTreeSet::new() };
     for Span { slots, pid } in occupancy.spans() {
         let (first, last) = (*slots.start(), *slots.end());
         let mut of_span = Vec::new();
@@ -192,14 +192,14 @@ pub fn known_holders(
 }
 
 /// The answers of `/proc`, each process once, if the kernel names it and no record does.
-struct Asked {
+struct ProcessQueries {
     most: usize,
     count: usize,
     processes: BTreeMap<i32, Holder>,
     left_out: BTreeSet<i32>,
 }
 
-impl Asked {
+impl ProcessQueries {
     /// The holder, without its slots; none if the maximum number of queries is reached.
     fn about(&mut self, record: Option<Record>, pid: Option<i32>) -> Option<Holder> {
         let nowhere = (0, 0);

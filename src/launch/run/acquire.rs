@@ -37,13 +37,10 @@ pub(crate) fn run(arguments: &AcquireArguments, policy: Option<PathBuf>) -> Resu
     let opened = of_agent.first().copied();
     let options = LaunchOptions { policy, opened, ..LaunchOptions::typed_to_acquire(arguments)? };
     let session = Session::begin(&options)?;
-    if arguments.path {
-        return session.run(&Paths);
-    }
     let mut inherited = Inherited::scan();
     let unfit = arguments.fd.iter().find_map(|number| Some((*number, inherited.carry_by(*number).err()?)));
     let session = Session { inherited, ..session };
-    session.run(&ByDescriptor { is_exported: arguments.export, unfit, of_agent })
+    session.run(&ForCaller { prints_paths: arguments.path, is_exported: arguments.export, unfit, of_agent })
 }
 
 /// The message for a descriptor that can keep nothing.
@@ -58,11 +55,10 @@ fn unusable(number: RawFd, unfit: Unfit, options: &LaunchOptions) -> Error {
         .advise(Some(format!("To open it: exec {number}<\"$(rungate acquire --path {command})\"")))
 }
 
-/// `--path`: the lock files, made if they are missing.
-struct Paths;
-
-/// `--fd`: the slots stay with the caller.
-struct ByDescriptor {
+/// The slots stay with the caller.
+struct ForCaller {
+    /// `--path`: only the lock files are printed, made if they are missing. Nothing is taken.
+    prints_paths: bool,
     /// Whether the variables that a program would find are printed.
     is_exported: bool,
     /// A descriptor that can keep nothing.
@@ -117,62 +113,40 @@ fn of_agent(error: &AgentError, command: &str) -> Error {
     Error::new(ExitStatus::Repository, format!("{command}: {error}")).advise(error.advice())
 }
 
-impl Purpose for Paths {
-    fn locate(&self, session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error> {
-        supposed(session, opened)
+/// Prints the lock files, each made if it is missing.
+fn print_paths(
+    session: &Session<'_>,
+    wanted: &LaunchSpec<'_>,
+    places: Vec<LockPath<'_>>,
+    needs_agent: bool,
+) -> Result<u8, Error> {
+    let command = visible(&session.options.command);
+    let bases = BaseDirectories::default();
+    let mut text = String::new();
+    for claim in wanted.claims() {
+        let Location::File(file) = &claim.location else { continue };
+        let opening = Opening { inherited: &session.inherited, hold: Hold::Process, bases: &bases };
+        let opened = LockFile::open_to_lock(&LockPath::of(file), &file.creation, &opening);
+        opened.map_err(|error| of_file(&error, &command))?;
     }
-
-    fn consider(
-        &self,
-        session: &Session<'_>,
-        wanted: &LaunchSpec<'_>,
-        policy: &Policy,
-        request: &Request<'_>,
-    ) -> Result<Option<u8>, Error> {
-        let command = &session.options.command;
-        let bases = BaseDirectories::default();
-        let mut text = String::new();
-        let Some((places, needs_agent)) = lock_files(wanted, session.options, policy, request)? else {
-            // A script opens it, and continues.
-            return print("/dev/null\n").map(Some);
-        };
-        for claim in wanted.claims() {
-            let Location::File(file) = &claim.location else { continue };
-            let opening = Opening { inherited: &session.inherited, hold: Hold::Process, bases: &bases };
-            let opened = LockFile::open_to_lock(&LockPath::of(file), &file.creation, &opening);
-            opened.map_err(|error| of_file(&error, &visible(command)))?;
-        }
-        for place in places {
-            text.push_str(&visible(place.path));
-            text.push('\n');
-        }
-        if needs_agent {
-            let opened = Client::connect().and_then(|mut client| client.open());
-            let path = opened.map_err(|error| of_agent(&error, &visible(command)))?;
-            text.push_str(&visible(&path));
-            text.push('\n');
-        }
-        print(&text).map(Some)
+    for place in places {
+        text.push_str(&visible(place.path));
+        text.push('\n');
     }
-
-    fn use_slots(
-        &self,
-        _: &Session<'_>,
-        _: Located,
-        _: &LaunchSpec<'_>,
-        _: Grant<'_>,
-        _: &Journal<'_>,
-        _: &LaunchWait,
-    ) -> Result<u8, Error> {
-        unreachable!("it takes nothing")
+    if needs_agent {
+        let opened = Client::connect().and_then(|mut client| client.open());
+        let path = opened.map_err(|error| of_agent(&error, &command))?;
+        text.push_str(&visible(&path));
+        text.push('\n');
     }
+    print(&text)
 }
 
 fn of_file(error: &RepositoryError, command: &str) -> Error {
     Error::new(ExitStatus::Repository, format!("{command}: {error}")).advise(error.advice())
 }
 
-impl Purpose for ByDescriptor {
+impl Purpose for ForCaller {
     fn locate(&self, session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error> {
         supposed(session, opened)
     }
@@ -186,8 +160,13 @@ impl Purpose for ByDescriptor {
     ) -> Result<Option<u8>, Error> {
         let Session { options, inherited, .. } = session;
         let Some((places, needs_agent)) = lock_files(wanted, options, policy, request)? else {
-            return Ok(Some(ExitStatus::Success as u8));
+            // A script opens it, and continues.
+            let text = if self.prints_paths { "/dev/null\n" } else { "" };
+            return print(text).map(Some);
         };
+        if self.prints_paths {
+            return print_paths(session, wanted, places, needs_agent).map(Some);
+        }
         if let Some((number, unfit)) = self.unfit {
             return Err(unusable(number, unfit, options));
         }

@@ -231,22 +231,22 @@ fn longest_holder(full: &Full) -> Option<String> {
 
 /// The variables that rules use, each with its value.
 #[derive(Debug, Default)]
-pub(super) struct Asked(RefCell<Vec<(String, Option<OsString>)>>);
+pub(super) struct UsedVariables(RefCell<Vec<(String, Option<OsString>)>>);
 
-impl Asked {
+impl UsedVariables {
     /// A variable of the environment.
     pub(super) fn variable(&self, name: &str) -> Option<OsString> {
-        let mut asked = self.0.borrow_mut();
-        if let Some((_, value)) = asked.iter().find(|(known, _)| known == name) {
+        let mut variables = self.0.borrow_mut();
+        if let Some((_, value)) = variables.iter().find(|(known, _)| known == name) {
             return value.clone();
         }
         let value = env::var_os(name);
-        asked.push((name.to_owned(), value.clone()));
+        variables.push((name.to_owned(), value.clone()));
         value
     }
 
     /// The set variables that rules use, each with whether its value may be logged.
-    pub(super) fn told(&self, policy: &Policy) -> BTreeMap<String, Option<String>> {
+    pub(super) fn logged(&self, policy: &Policy) -> BTreeMap<String, Option<String>> {
         let of = |(name, value): &(String, Option<OsString>)| {
             let value = value.as_ref()?;
             let told = policy.names_value(name, value).then(|| value.to_string_lossy().into_owned());

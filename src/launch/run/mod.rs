@@ -20,7 +20,7 @@ use std::{
 
 use self::{
     launch_options::Voice,
-    launch_wait::{Asked, LaunchWait, Watch},
+    launch_wait::{LaunchWait, UsedVariables, Watch},
 };
 use super::{
     Command, Depth, HELD, Hints, Journal, Program, Shim, Situation,
@@ -63,11 +63,13 @@ trait Purpose {
     /// Looks at what the launch asks for before it takes anything. If it returns a status, the launch ends.
     fn consider(
         &self,
-        session: &Session<'_>,
-        wanted: &LaunchSpec<'_>,
-        policy: &Policy,
-        request: &Request<'_>,
-    ) -> Result<Option<u8>, Error>;
+        _: &Session<'_>,
+        _: &LaunchSpec<'_>,
+        _: &Policy,
+        _: &Request<'_>,
+    ) -> Result<Option<u8>, Error> {
+        Ok(None)
+    }
 
     /// Uses the slots.
     fn use_slots(
@@ -87,16 +89,6 @@ struct Execute;
 impl Purpose for Execute {
     fn locate(&self, session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, Error> {
         locate(session.options, opened, &session.situation, &session.depth)
-    }
-
-    fn consider(
-        &self,
-        _: &Session<'_>,
-        _: &LaunchSpec<'_>,
-        _: &Policy,
-        _: &Request<'_>,
-    ) -> Result<Option<u8>, Error> {
-        Ok(None)
     }
 
     fn use_slots(
@@ -169,8 +161,8 @@ impl<'a> Session<'a> {
         let typed = options.name_for_rules();
         let Located { program, .. } = &located;
         let invocation = Invocation::new(typed, &program.path, &program.canonical);
-        let asked = Asked::default();
-        let environment = |name: &str| asked.variable(name);
+        let variables = UsedVariables::default();
+        let environment = |name: &str| variables.variable(name);
         let request =
             Request { environment: &environment, ..situation.request(typed, &options.arguments, program) };
         let Some(Some(policy)) = self.unless_edited(opened.policy_for(&invocation, &request), turn)? else {
@@ -181,7 +173,7 @@ impl<'a> Session<'a> {
         let journal = Journal::open(&policy, &name, situation.credentials.uid, &situation.host, is_verbose);
         let told = || Circumstances {
             wait: options.wait.map(|wait| wait.to_string()),
-            environment: asked.told(&policy),
+            environment: variables.logged(&policy),
             ..circumstances(&policy, &request)
         };
         let hints = Hints::of(options);
@@ -228,7 +220,7 @@ impl<'a> Session<'a> {
             },
             clock: Clock::default(),
         };
-        let take = asked.of_agent(&request, &wanted, options.opened);
+        let take = variables.of_agent(&request, &wanted, options.opened);
         let take = take.as_ref();
         let watch = Watch { policy: &policy, decided: request.now, command: typed, is_quiet, take };
         let outcome = match turn.take(&wanted, &asker, &watch) {

@@ -18,10 +18,10 @@ use crate::{
 
 /// Variables and the condition of each.
 #[derive(Debug)]
-pub(crate) struct Environment(Vec<(String, Wanted)>);
+pub(crate) struct Environment(Vec<(String, ValueCondition)>);
 
 #[derive(Debug)]
-enum Wanted {
+enum ValueCondition {
     Unset,
     Set,
     OneOf(Vec<TextEntry>),
@@ -37,8 +37,8 @@ pub(in crate::policy) type WrittenEnvironment<'a> = Vec<(Written<&'a str>, Writt
 impl Environment {
     /// Whether a value of a variable is one that these patterns name.
     pub(in crate::policy) fn names(&self, variable: &str, value: &OsStr) -> bool {
-        let names = |(known, wanted): &(String, Wanted)| match wanted {
-            Wanted::OneOf(patterns) if known == variable => {
+        let names = |(known, wanted): &(String, ValueCondition)| match wanted {
+            ValueCondition::OneOf(patterns) if known == variable => {
                 patterns.iter().any(|one| !one.is_everything() && one.matches(value.as_bytes()))
             }
             _ => false,
@@ -71,13 +71,13 @@ impl Kind for Environment {
                 aliases.findings.fault(name.at, Fault::BadVariable { name: name.value.to_owned() });
             }
             let wanted = match value {
-                WrittenVariable::Set(false) => Wanted::Unset,
-                WrittenVariable::Set(true) => Wanted::Set,
+                WrittenVariable::Set(false) => ValueCondition::Unset,
+                WrittenVariable::Set(true) => ValueCondition::Set,
                 WrittenVariable::OneOf(list) => {
                     let entries = text_entries(aliases.entries(&list.entries), aliases);
                     let captures = entries.iter().map(|entry| entry.captures().into_iter().collect());
                     note(Self::KEY.name, captures, aliases);
-                    Wanted::OneOf(entries)
+                    ValueCondition::OneOf(entries)
                 }
             };
             (name.value.to_owned(), wanted)
@@ -86,12 +86,12 @@ impl Kind for Environment {
     }
 
     fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
-        let matches = |(variable, wanted): &(String, Wanted)| {
+        let matches = |(variable, wanted): &(String, ValueCondition)| {
             let value = (facts.request.environment)(variable);
             match wanted {
-                Wanted::Unset => value.is_none(),
-                Wanted::Set => value.is_some(),
-                Wanted::OneOf(patterns) => {
+                ValueCondition::Unset => value.is_none(),
+                ValueCondition::Set => value.is_some(),
+                ValueCondition::OneOf(patterns) => {
                     value.is_some_and(|value| patterns.iter().any(|one| one.matches(value.as_bytes())))
                 }
             }
@@ -100,15 +100,15 @@ impl Kind for Environment {
     }
 
     fn covers(&self, narrow: &Self) -> bool {
-        let covered = |(variable, wide): &(String, Wanted)| {
+        let covered = |(variable, wide): &(String, ValueCondition)| {
             narrow.0.iter().any(|(other, narrow)| variable == other && wide.covers(narrow))
         };
         self.0.iter().all(covered)
     }
 
     fn captured(&self, facts: &EvalContext<'_>) -> Vec<Captured> {
-        let captured = |(variable, wanted): &(String, Wanted)| {
-            let Wanted::OneOf(entries) = wanted else { return None };
+        let captured = |(variable, wanted): &(String, ValueCondition)| {
+            let ValueCondition::OneOf(entries) = wanted else { return None };
             let value = (facts.request.environment)(variable)?;
             // The first that matches provides the capture.
             entries.iter().find(|entry| entry.matches(value.as_bytes()))?.captured(value.as_bytes())
@@ -123,9 +123,11 @@ impl Kind for Environment {
     fn printed(&self) -> String {
         inline_table(self.0.iter().map(|(variable, wanted)| {
             let wanted = match wanted {
-                Wanted::Unset => "false".into(),
-                Wanted::Set => "true".into(),
-                Wanted::OneOf(patterns) => list(patterns.iter().map(|pattern| string(pattern.text()))),
+                ValueCondition::Unset => "false".into(),
+                ValueCondition::Set => "true".into(),
+                ValueCondition::OneOf(patterns) => {
+                    list(patterns.iter().map(|pattern| string(pattern.text())))
+                }
             };
             (toml_text::key(variable), wanted)
         }))
@@ -143,16 +145,17 @@ fn variable(value: Value<'_>) -> Option<WrittenVariable<'_>> {
     }
 }
 
-impl Wanted {
-    fn covers(&self, narrow: &Wanted) -> bool {
+impl ValueCondition {
+    fn covers(&self, narrow: &ValueCondition) -> bool {
         match (self, narrow) {
-            (Wanted::Unset, Wanted::Unset) | (Wanted::Set, Wanted::Set | Wanted::OneOf(_)) => true,
-            (Wanted::OneOf(wide), Wanted::OneOf(narrow)) => {
+            (ValueCondition::Unset, ValueCondition::Unset)
+            | (ValueCondition::Set, ValueCondition::Set | ValueCondition::OneOf(_)) => true,
+            (ValueCondition::OneOf(wide), ValueCondition::OneOf(narrow)) => {
                 narrow.iter().all(|entry| wide.iter().any(|wide| wide.covers(entry)))
             }
-            (Wanted::Unset, Wanted::Set | Wanted::OneOf(_))
-            | (Wanted::Set, Wanted::Unset)
-            | (Wanted::OneOf(_), Wanted::Unset | Wanted::Set) => false,
+            (ValueCondition::Unset, ValueCondition::Set | ValueCondition::OneOf(_))
+            | (ValueCondition::Set, ValueCondition::Unset)
+            | (ValueCondition::OneOf(_), ValueCondition::Unset | ValueCondition::Set) => false,
         }
     }
 }

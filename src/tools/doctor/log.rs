@@ -25,14 +25,14 @@ use crate::{
 const SYSLOG: &str = "/dev/log";
 
 /// A log, and whether it is the system's, to which all users write.
-struct Wanted {
+struct ConfiguredLog {
     target: Target,
     is_of_system: bool,
     /// Whether the policy has no setting, and the journal is the default.
     is_default: bool,
 }
 
-impl Wanted {
+impl ConfiguredLog {
     /// Whether no log is configured, and there is no journal either.
     fn is_missing(&self) -> bool {
         self.is_default && !Path::new(JOURNAL).exists()
@@ -40,49 +40,53 @@ impl Wanted {
 }
 
 pub(super) fn look(examination: &Context) -> Section {
-    let Some(wanted) = wanted(examination) else {
+    let Some(configured) = configured(examination) else {
         return Section::without_policy(Topic::Log);
     };
-    if wanted.is_empty() {
+    if configured.is_empty() {
         return Section::new(Topic::Log, "no policy requests one", Vec::new());
     }
-    let targets: Vec<String> = wanted
+    let targets: Vec<String> = configured
         .iter()
-        .map(|wanted| if wanted.is_missing() { "none".to_owned() } else { wanted.target.to_string() })
+        .map(
+            |configured| {
+                if configured.is_missing() { "none".to_owned() } else { configured.target.to_string() }
+            },
+        )
         .collect();
-    let findings = wanted.iter().filter_map(|wanted| of(wanted, examination));
-    let readable = wanted.iter().filter(|wanted| !wanted.is_missing());
-    let findings = findings.chain(readable.flat_map(|wanted| experience::look(&wanted.target)));
+    let findings = configured.iter().filter_map(|configured| of(configured, examination));
+    let readable = configured.iter().filter(|configured| !configured.is_missing());
+    let findings = findings.chain(readable.flat_map(|configured| experience::look(&configured.target)));
     Section::new(Topic::Log, targets.join(", "), findings.collect())
 }
 
 /// The logs of the policy, or the default ones; none if unknown.
-fn wanted(examination: &Context) -> Option<Vec<Wanted>> {
+fn configured(examination: &Context) -> Option<Vec<ConfiguredLog>> {
     let policy = examination.policy()?;
     let is_system = |kind: LayerKind| kind == LayerKind::System;
-    let asked = policy.logs().map(|(kind, log)| Wanted {
+    let asked = policy.logs().map(|(kind, log)| ConfiguredLog {
         target: journal::sink(log, &examination.situation.host).target,
         is_of_system: is_system(kind),
         is_default: false,
     });
-    let mut wanted: Vec<Wanted> = asked.collect();
+    let mut configured: Vec<ConfiguredLog> = asked.collect();
     let has_system = policy.layers().iter().any(|layer| is_system(layer.kind()));
-    if has_system && !wanted.iter().any(|wanted| wanted.is_of_system) {
-        wanted.push(Wanted { target: Target::Journal, is_of_system: true, is_default: true });
+    if has_system && !configured.iter().any(|configured| configured.is_of_system) {
+        configured.push(ConfiguredLog { target: Target::Journal, is_of_system: true, is_default: true });
     }
-    Some(wanted)
+    Some(configured)
 }
 
 /// What is wrong with the logs of the policy.
 pub(super) fn unwritable(examination: &Context) -> Vec<Finding> {
-    let wanted = wanted(examination).unwrap_or_default();
-    wanted.iter().filter_map(|wanted| of(wanted, examination)).filter(Finding::is_wrong).collect()
+    let configured = configured(examination).unwrap_or_default();
+    configured.iter().filter_map(|configured| of(configured, examination)).filter(Finding::is_wrong).collect()
 }
 
-fn of(wanted: &Wanted, examination: &Context) -> Option<Finding> {
-    match &wanted.target {
+fn of(configured: &ConfiguredLog, examination: &Context) -> Option<Finding> {
+    match &configured.target {
         Target::Off => None,
-        Target::Journal if wanted.is_missing() => Some(
+        Target::Journal if configured.is_missing() => Some(
             Finding::note(
                 "no-log",
                 "the policy names no log, and there is no journal: refusals are logged nowhere",
@@ -97,7 +101,7 @@ fn of(wanted: &Wanted, examination: &Context) -> Option<Finding> {
         Target::Syslog => {
             Some(listener(SYSLOG, "syslog", "Start the daemon of syslog, or name a file in the policy."))
         }
-        Target::File(path) if wanted.is_of_system && examination.is_root() => Some(of_everybody(path)),
+        Target::File(path) if configured.is_of_system && examination.is_root() => Some(of_everybody(path)),
         Target::File(path) => Some(of_caller(path)),
     }
 }

@@ -526,20 +526,20 @@ struct Known {
 
 /// The state when a request was sent.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct StateAtSend {
     generation: u64,
     revision: i64,
 }
 
 impl Generations {
     /// A request is about to be sent.
-    pub(super) fn ask(&self) -> Asked {
+    pub(super) fn ask(&self) -> StateAtSend {
         let known = self.known();
-        Asked { generation: known.generation, revision: known.revision }
+        StateAtSend { generation: known.generation, revision: known.revision }
     }
 
     /// It was answered linearizably. Returns the generation of the answer.
-    pub(super) fn answered(&self, asked: Asked, header: &Header) -> u64 {
+    pub(super) fn answered(&self, asked: StateAtSend, header: &Header) -> u64 {
         let mut known = self.known();
         let is_another = known.cluster.as_ref().is_some_and(|cluster| *cluster != header.cluster_id);
         // Answers of an earlier generation mean nothing for this one.

@@ -245,14 +245,14 @@ const DAYS: u32 = 30;
 /// The waits of the last days.
 struct Past {
     /// By repository.
-    waits: BTreeMap<String, Waits>,
+    waits: BTreeMap<String, WaitStatistics>,
     /// Why the log cannot be used.
     failure: Option<String>,
 }
 
 /// The waits for one repository.
 #[derive(Default)]
-struct Waits {
+struct WaitStatistics {
     /// For launches that started.
     took: Distribution,
     /// How many gave up.
