@@ -183,9 +183,9 @@ impl Holding {
         found
     }
 
-    /// Kills its children until there are none: its orphans become children too. A program that starts others
-    /// and ends is gone before a look at all processes has found it, and only this is fast enough. Returns how
-    /// many there were at the last look.
+    /// Kills its children until there are none: its orphans become children too. A program that starts
+    /// others and ends is gone before a look at all processes has found it, and only this is fast enough.
+    /// Returns how many there were at the last look.
     fn kill_children(&self) -> usize {
         let pid = self.saved.pid;
         if Process::find(pid).is_none_or(|process| process.started != self.saved.start) {
