@@ -124,8 +124,23 @@ fn policy_check_tells_every_test() {
     answer(&site, &["policy", "check", "--json", "policy.toml"], 0);
 }
 
+/// The fields of a structure, which the text begins with, by the names that documents have.
+fn fields(structure: &str) -> Vec<&str> {
+    let mut renamed = None;
+    let mut fields = Vec::new();
+    for line in structure.split("\n}").next().unwrap_or_default().lines().map(str::trim) {
+        if let Some(name) = line.strip_prefix("#[serde(rename = \"") {
+            renamed = name.split('"').next();
+        } else if let Some((name, _)) = line.strip_prefix("pub ").and_then(|field| field.split_once(':')) {
+            fields.push(renamed.take().unwrap_or(name));
+        }
+    }
+    fields
+}
+
 /// Every key that is printed is in rungate-json(5), and every key of that page is printed: the page has keys as
-/// tags of its lists and within sentences, the sources in the macros that build the values.
+/// tags of its lists and within sentences, the sources in the macros that build the values, and in the
+/// structures that are values themselves.
 #[test]
 fn every_key_is_in_the_manual() {
     let package = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -142,10 +157,17 @@ fn every_key_is_in_the_manual() {
     let mut printed = BTreeSet::new();
     for path in crate::modules::sources() {
         let source = std::fs::read_to_string(package.join(&path)).expect("a source");
-        if !path.starts_with("src/tools") || !source.contains("json!") {
+        if !path.starts_with("src/tools") {
             continue;
         }
         let name = path.display();
+        for key in source.split("Serialize)]\npub struct ").skip(1).flat_map(fields) {
+            assert!(told.contains(key), "{name}: {key} is not in the manual");
+            printed.insert(key.to_owned());
+        }
+        if !source.contains("json!") {
+            continue;
+        }
         for (at, _) in source.match_indices("\": ") {
             let key = source[..at].rsplit('"').next().expect("a first quote");
             if !key.is_empty()
