@@ -124,11 +124,14 @@ fn a_flood_of_scattered_locks_costs_a_bounded_number_of_questions() {
     let count_of_locks = storm_size(8000).max(8000);
     let _crowd = every_second_slot(&site, count_of_locks);
     let test = launch(&site, &["-q"], count_of_locks + 10);
-    let report = traced(&site, &test);
-    assert_eq!(report.ending, Ending::Status(74), "{}", report.stderr);
-    let asked = count(&report.calls, "GETLK", "");
-    // While others take and free locks the listing misses some, and the fewer it has, the cheaper is a question.
-    assert!(asked < count_of_locks, "{asked} questions, however many gaps there are");
+    let is_bounded = |_| {
+        let report = traced(&site, &test);
+        assert_eq!(report.ending, Ending::Status(74), "{}", report.stderr);
+        count(&report.calls, "GETLK", "") <= 4200
+    };
+    // While others on the host take and free locks the listing misses some, and the fewer it has, the cheaper is
+    // each question.
+    assert!((0..5).any(is_bounded), "more questions each time, however many gaps there are");
     launch(&site, &[], count_of_locks + 10)
         .stderr(
             "rungate: matlab: not started: $DIR/repositories/seats has too many scattered locks to tell whether there is room\n\

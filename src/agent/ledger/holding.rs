@@ -4,8 +4,7 @@
 use std::{
     collections::BTreeMap,
     os::fd::OwnedFd,
-    thread,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, SystemTime},
 };
 
 use super::state::{SavedHolding, SavedSlots};
@@ -14,10 +13,6 @@ use crate::{
     keeper::{agent::message::Granted, held::Held, memory, open_unchanged},
     sys::{Errno, Failure, Fifo, FileId, PidFd, Process, Signal, descriptor, process},
 };
-
-/// How long one look goes after the children of a holder, and how long it waits for killed ones to end.
-const CHASE: Duration = Duration::from_millis(50);
-const PAUSE: Duration = Duration::from_millis(1);
 
 /// A process with slots.
 #[derive(Debug)]
@@ -172,40 +167,33 @@ impl Holding {
     /// it.
     pub(in crate::agent) fn kill(&self, alive: &Alive) -> usize {
         let below = self.below(alive);
-        let is_tree = self.saved.hold == Hold::Tree;
         for process in &below {
             let _ = process.signal(Signal::SIGKILL);
         }
-        let found = below.len() + if is_tree { self.kill_children() } else { 0 };
-        if found == 0 || !is_tree {
-            let _ = self.process.as_ref().map(|process| process.signal(Signal::SIGKILL));
+        let found = below.len() + self.kill_children();
+        if (found == 0 || self.saved.hold < Hold::Tree)
+            && let Some(process) = &self.process
+        {
+            let _ = process.signal(Signal::SIGKILL);
         }
         found
     }
 
-    /// Kills its children until there are none: its orphans become children too. A program that starts
-    /// others and ends is gone before a look at all processes has found it, and only this is fast enough.
-    /// Returns how many there were at the last look.
-    fn kill_children(&self) -> usize {
+    /// Kills its children, if all its descendants keep the slots: its orphans are children too. That is much
+    /// quicker than a look at all processes. Returns how many there were.
+    pub(in crate::agent) fn kill_children(&self) -> usize {
         let pid = self.saved.pid;
-        if Process::find(pid).is_none_or(|process| process.started != self.saved.start) {
+        let is_same = |process: Process| process.started == self.saved.start;
+        if self.saved.hold < Hold::Tree || !Process::find(pid).is_some_and(is_same) {
             return 0;
         }
-        let until = Instant::now() + CHASE;
-        loop {
-            let mut found = 0;
-            for child in process::children(pid) {
-                let Ok(open) = PidFd::open(child) else { continue };
-                if Process::find(child).is_some_and(|process| process.parent == pid && !process.is_zombie()) {
-                    found += 1;
-                    let _ = open.signal(Signal::SIGKILL);
-                }
-            }
-            if found == 0 || Instant::now() >= until {
-                return found;
-            }
-            thread::sleep(PAUSE);
+        let is_child = |process: &Process| process.parent == pid && !process.is_zombie();
+        let children = process::children(pid).into_iter().filter_map(Process::find).filter(is_child);
+        let children: Vec<PidFd> = children.filter_map(|child| open_unchanged(&child)).collect();
+        for child in &children {
+            let _ = child.signal(Signal::SIGKILL);
         }
+        children.len()
     }
 
     /// The other processes that keep its slots.

@@ -4,6 +4,7 @@
 
 use std::{
     sync::mpsc::Sender,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -211,6 +212,11 @@ impl Presence {
 /// How often one pass searches for processes to kill.
 const LOOKS: usize = 4;
 
+/// How long it kills the children of all holders after each look, and how long it waits for killed ones to
+/// end: a program that starts another and ends is gone before a look has found it.
+const CHASE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(1);
+
 impl Site {
     /// Ends programs that must be gone before others can get their slots.
     pub(super) fn end_what_is_lost(&mut self, local: &Local) {
@@ -262,6 +268,12 @@ impl Site {
             let found = holdings.iter().map(|holding| holding.kill(&alive)).max();
             if found.unwrap_or(0) == 0 {
                 return;
+            }
+            let until = Instant::now() + CHASE;
+            while holdings.iter().map(|holding| holding.kill_children()).sum::<usize>() > 0
+                && Instant::now() < until
+            {
+                thread::sleep(PAUSE);
             }
         }
     }
