@@ -227,10 +227,15 @@ impl LockFile {
         Ok(())
     }
 
-    /// Lets the locks of slots live on in the program.
+    /// Lets the locks of slots live on in the program. A lock of the process ends with the first of its
+    /// descriptors of the file that is closed, so a reader that an earlier hold needed stays open too.
     pub fn keep_across_exec(&self, hold: Hold) -> Result<(), RepositoryError> {
-        let carrier = if hold == Hold::Process { self.as_fd() } else { self.carrier() };
-        descriptor::keep_across_exec(carrier)
+        let reader = self.reader.get().map(AsFd::as_fd);
+        let writable = (hold == Hold::Process || reader.is_none()).then(|| self.as_fd());
+        reader
+            .into_iter()
+            .chain(writable)
+            .try_for_each(descriptor::keep_across_exec)
             .map_err(|errno| call("keep", &self.path, "fcntl(F_SETFD)", errno))
     }
 
