@@ -4,15 +4,12 @@
 //! slots of another. The agent decides; here its answers are converted to those of this process.
 
 use super::{
-    AcquireContext, Acquisition, Conversation, Decided, Grant, LivenessTracker, Outcome, Patience,
-    PlaceInLine, Question, QueuePosition, Watch,
+    AcquireContext, Acquisition, Conversation, Decided, Grant, Outcome, Patience, PlaceInLine, Question,
+    Waiting, Watch,
     dry_run::outlook,
     waiting::{acquire, acquire_in_turn},
 };
-use crate::{
-    judge::terms::Demand,
-    keeper::{KeeperError, PATIENCE},
-};
+use crate::{judge::terms::Demand, keeper::KeeperError};
 
 /// Acquires the slots of the agent and of lock files, all or nothing, and waits as long as it may.
 pub fn acquire_with_agent<'c>(
@@ -25,7 +22,12 @@ pub fn acquire_with_agent<'c>(
     watch: &mut Watch<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
     loop {
-        let given = match conversation.take(question, asker, patience, watch)? {
+        let mut watch_and_beat = |waiting: &Waiting<'_, '_>| {
+            // It may have a place in the queue of a file. If that cannot be written, its turn there tells.
+            let _ = place.beat();
+            watch(waiting)
+        };
+        let given = match conversation.take(question, asker, patience, &mut watch_and_beat)? {
             Outcome::Granted(given) => given,
             Outcome::Refused(mut refusal) => {
                 // The files were not checked; check whether they would refuse too.
@@ -37,6 +39,8 @@ pub fn acquire_with_agent<'c>(
             Outcome::Interrupted => return Ok(Outcome::Interrupted),
         };
         if others.is_empty() {
+            // It may have waited for a file, under an earlier policy.
+            place.leave();
             return Ok(Outcome::Granted(given));
         }
         if !patience.may_wait {
@@ -48,7 +52,7 @@ pub fn acquire_with_agent<'c>(
                 }
             });
         }
-        if let Some(files) = look_once(others, asker)? {
+        if let Some(files) = look_once(others, asker, place, patience)? {
             return Ok(Outcome::Granted(files.and(given)));
         }
         given.withdraw()?;
@@ -57,23 +61,35 @@ pub fn acquire_with_agent<'c>(
             other => return Ok(other),
         };
         let at_once = Patience { may_wait: false, may_end: false, ..patience };
-        match conversation.take(question, asker, at_once, watch)? {
-            Outcome::Granted(given) => return Ok(Outcome::Granted(files.and(given))),
+        match conversation.take(question, asker, at_once, watch) {
+            Ok(Outcome::Granted(given)) => return Ok(Outcome::Granted(files.and(given))),
             // Now the agent's slots are missing: the launch waits for them first, and holds nothing.
-            Outcome::Refused(_) | Outcome::Interrupted => files.withdraw()?,
+            Ok(Outcome::Refused(_) | Outcome::Interrupted) => files.withdraw()?,
+            Err(error) => {
+                // No program starts, so no pause begins. The agent's error is the one to tell.
+                let _ = files.withdraw();
+                return Err(error);
+            }
         }
     }
 }
 
+/// Takes the slots of the files if they are free. A launch that was judged again while it waited for them is
+/// at its place, in the tables that it has open.
 fn look_once<'c>(
     others: &'c [Demand<'c>],
     asker: &AcquireContext<'_>,
+    place: &mut PlaceInLine,
+    patience: Patience,
 ) -> Result<Option<Grant<'c>>, KeeperError> {
-    let liveness = LivenessTracker::default();
-    let newcomer = QueuePosition::newcomer(asker.generation, Some(&liveness));
-    let (decided, _locked) = Acquisition::open(others, asker, &[])?.attempt(newcomer, PATIENCE)?;
-    Ok(match decided {
-        Decided::Granted(grant) => Some(grant),
-        Decided::Blocked(_) => None,
-    })
+    let mut acquisition = Acquisition::open(others, asker, &place.tables)?;
+    match acquisition.attempt(place.position(asker), place.patience(patience.deadline)) {
+        Ok((Decided::Granted(grant), _locked)) => {
+            place.leave();
+            Ok(Some(grant))
+        }
+        Ok((Decided::Blocked(_), _)) => Ok(None),
+        Err(error) if error.is_busy() && place.is_in_line() => Ok(None),
+        Err(error) => Err(error),
+    }
 }

@@ -1,34 +1,36 @@
 //! One launch may need slots of both keepers, all or none.
 
+use std::fs;
+
 use super::{held, waiting};
 use crate::support::{Running, Site, eventually, needs_root};
 
+const POLICY: &str = "
+    [repository.seats]
+    keeper = \"agent\"
+    limit  = 1
+
+    [repository.files]
+    limit  = 1
+
+    [[rule]]
+    name     = \"both\"
+    commands = [\"matlab\"]
+    acquire  = [\"files\", \"seats\"]
+
+    [[rule]]
+    name     = \"one\"
+    commands = [\"other\"]
+    acquire  = [\"files\"]
+
+    [[rule]]
+    name     = \"another\"
+    commands = [\"third\"]
+    acquire  = [\"seats\"]
+";
+
 fn site() -> (Site, Running) {
-    let (site, agent) = Site::with_agent(
-        "
-        [repository.seats]
-        keeper = \"agent\"
-        limit  = 1
-
-        [repository.files]
-        limit  = 1
-
-        [[rule]]
-        name     = \"both\"
-        commands = [\"matlab\"]
-        acquire  = [\"files\", \"seats\"]
-
-        [[rule]]
-        name     = \"one\"
-        commands = [\"other\"]
-        acquire  = [\"files\"]
-
-        [[rule]]
-        name     = \"another\"
-        commands = [\"third\"]
-        acquire  = [\"seats\"]
-        ",
-    );
+    let (site, agent) = Site::with_agent(POLICY);
     for name in ["matlab", "other", "third"] {
         site.program(name);
     }
@@ -66,4 +68,62 @@ fn whoever_waits_for_a_file_holds_nothing_of_the_agents() {
     third.kill();
     assert_eq!(both.read_line(), "it runs\n");
     assert_eq!(held(&site).len(), 2);
+}
+
+/// A waiter for a file, and whoever has it. It says where it waits each time that it is judged.
+fn behind_a_file(site: &Site) -> (Running, Running) {
+    let other = site.test().args(["run", "--", "other"]).spawn();
+    let said = ["sh", "-c", "exec \"$@\" 2>$DIR/work/said", "sh"];
+    let both = site.test().args(["run", "--wait", "forever", "--", "matlab"]).through(said).background();
+    site.stands_in_line("files.lock", &both);
+    (other, both)
+}
+
+/// Another policy asks the agent again. The place in the queue of the file is where it was.
+#[test]
+fn whoever_waits_for_a_file_keeps_its_place_under_another_policy() {
+    needs_root!();
+    let (site, _agent) = site();
+    let (other, mut both) = behind_a_file(&site);
+    let place = site.line("files.lock");
+    for judged in 1..=2 {
+        eventually("it is judged", || {
+            let said = fs::read_to_string(site.path("work/said")).expect("what it says");
+            (said.lines().count() == judged).then_some(())
+        });
+        assert_eq!(site.line("files.lock"), place);
+        site.system_policy(&format!("# {judged}\n{POLICY}"));
+    }
+    other.kill();
+    both.wait_for_echo();
+    assert_eq!(site.held_numbers("files.lock"), [1]);
+}
+
+/// The slot that it then takes is its own: no place that it leaves takes the lock away.
+#[test]
+fn whoever_waits_for_a_file_keeps_the_slot_that_another_policy_gives() {
+    needs_root!();
+    let (site, _agent) = site();
+    let (_other, mut both) = behind_a_file(&site);
+    site.system_policy(
+        &POLICY.replace("[repository.files]\n    limit  = 1", "[repository.files]\n    limit  = 2"),
+    );
+    both.wait_for_echo();
+    assert_eq!(site.held_numbers("files.lock"), [1, 2]);
+    assert_eq!(site.line("files.lock"), []);
+}
+
+/// The place in a queue that no longer counts is left: a supervisor lives as long as its program.
+#[test]
+fn a_file_that_the_new_policy_does_not_name_is_left() {
+    needs_root!();
+    let (site, _agent) = site();
+    let other = site.test().args(["run", "--", "other"]).spawn();
+    let wait = ["run", "-q", "--hold", "supervisor", "--wait", "forever", "--", "matlab"];
+    let mut both = site.test().args(wait).background();
+    site.stands_in_line("files.lock", &both);
+    site.system_policy(&POLICY.replace("[\"files\", \"seats\"]", "[\"seats\"]"));
+    both.wait_for_echo();
+    assert_eq!(site.line("files.lock"), []);
+    drop(other);
 }
