@@ -219,11 +219,12 @@ impl<'c> Endings<'c> {
     }
 
     /// Checks which holders have released their slots, and stops ending the others: they no longer block the
-    /// launch, or another launch ends them.
+    /// launch, or another launch ends them. If they block it again, it begins anew.
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for running in std::mem::take(&mut self.running) {
-            if let Some(fate) = running.table.has_released(&running.ending)? {
-                self.has_become(running.claim, running.overdue, fate, asker);
+            match running.table.has_released(&running.ending)? {
+                Some(fate) => self.has_become(running.claim, running.overdue, fate, asker),
+                None => self.tried.retain(|pid| *pid != running.overdue.pid),
             }
         }
         Ok(())

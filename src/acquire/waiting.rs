@@ -259,10 +259,10 @@ impl<'c> Rest<'c> {
             }
         }
         // Only a launch that is first in all its queues ends overdue holders: others would end more than they
-        // acquire.
-        if is_stuck || has_left || behind.is_some() {
+        // acquire. While it sees nothing, it goes no further, and keeps what it has begun.
+        if has_left || behind.is_some() {
             self.endings.leave_alone(asker)?;
-        } else {
+        } else if !is_stuck {
             self.endings.begin(blocked, asker)?;
         }
         if tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {

@@ -199,6 +199,25 @@ pub(crate) fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
     }
 }
 
+/// Whoever ends a holder goes on when the repository could not be locked for a while.
+#[test]
+fn a_repository_that_is_locked_meanwhile_does_not_save_an_overdue_holder() {
+    let site = site(1, &overdue("2s"));
+    let mut holder = stubborn(&site, &[]);
+    let mut waiter = site.test().args(["run", "-q", "--wait", "forever", "--", "job"]).background();
+    eventually("it is asked to end", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
+    let stuck = site.holder("seats.lock", ["posix", "write", "0:8"]);
+    // Its attempt takes a second, and then it is not in time for the next signal.
+    let begun = Instant::now();
+    eventually("the time for the next signal is over", || {
+        (begun.elapsed() > Duration::from_secs(3)).then_some(())
+    });
+    drop(stuck);
+    waiter.wait_for_echo();
+    assert_eq!(holder.end().ending, Ending::Signal(9));
+    was_asked(&site);
+}
+
 /// One that is not overdue is left alone, and so is one that nobody has to make room for.
 #[test]
 pub(crate) fn whoever_is_not_overdue_or_not_in_the_way_is_left_alone() {
