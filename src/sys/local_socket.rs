@@ -33,6 +33,7 @@ use rustix::{
 };
 
 use super::{
+    descriptor,
     failure::{Errno, errno_of},
     process::{self, PidFd, Process},
     unsafe_calls,
@@ -112,6 +113,8 @@ impl Connection {
         let address = SocketAddrUnix::new(path).map_err(errno)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(errno)?;
+        // Where the caller has closed standard error, messages must not go to the other end.
+        let socket = descriptor::move_high(socket)?;
         let (mut waits, until) = (false, Instant::now() + longest);
         loop {
             match connect(&socket, &address).map_err(errno) {

@@ -10,7 +10,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::support::{ProcessState, Site, Test, seats};
+use crate::support::{Ending, ProcessState, Site, Test, eventually, listing, needs_root, seats};
 
 /// The descriptors from here on are where rungate keeps what holds a slot (above those that
 /// scripts number themselves).
@@ -145,6 +145,31 @@ fn closed_standard_descriptors_stay_closed() {
             .collect();
         assert_eq!(standard, expected, "{closed}");
         assert_eq!(site.held_numbers("seats.lock"), [1], "{closed}");
+    }
+}
+
+/// What a launch says while it waits goes nowhere then, and not to the agent.
+#[test]
+fn who_waits_for_the_agent_may_have_closed_them() {
+    needs_root!();
+    let policy = seats(1, "keeper = \"agent\"", &["matlab"]);
+    let (site, _agent) = Site::with_agent(&policy);
+    site.program("matlab");
+    for closed in ["2>&-", "0<&- 1>&- 2>&-"] {
+        let holder = site.test().args(["run", "--", "matlab"]).spawn();
+        let pause = format!("exec \"$@\" {closed}");
+        let waits = site.test().args(["run", "--wait", "forever", "--", "matlab"]);
+        let mut waiter = waits.through(["sh", "-c", &pause, "sh"]).background();
+        let waiting = || listing(&site.test())[0]["waiting"].as_array().map_or(0, Vec::len);
+        eventually("it waits", || (waiting() == 1).then_some(()));
+        holder.kill();
+        // Without standard input the program has nothing to wait for.
+        if closed == "2>&-" {
+            waiter.wait_for_echo();
+            waiter.close_stdin();
+        }
+        let ending = waiter.end().ending;
+        assert_ne!(ending, Ending::Status(74), "{closed}");
     }
 }
 
