@@ -5,6 +5,8 @@
 use std::{
     ffi::{OsStr, OsString},
     fmt,
+    fs::File,
+    io::Write,
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix::ffi::OsStringExt,
@@ -14,13 +16,15 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use super::{failure::Failure, stamp::FileId};
+use super::{failure::Failure, stamp::FileId, unsafe_calls};
 use nix::{
     NixPath,
     errno::Errno,
     fcntl::{AT_FDCWD, AtFlags, OFlag, openat},
+    libc::RLIM_INFINITY,
     sys::{
         resource::{Resource, getrlimit},
+        signal::Signal,
         stat::{FileStat, Mode, SFlag, fchmod, fstat, fstatat, lstat, mkdirat, stat, umask},
     },
     unistd::{Gid, Uid, fchown},
@@ -263,6 +267,23 @@ pub(crate) fn write_at(descriptor: BorrowedFd<'_>, bytes: &[u8], offset: u64) ->
         }
     }
     Ok(())
+}
+
+/// Appends a line to a log, in one write, so that those of other processes do not mix with it. Above the size
+/// limit of this process nothing is written. Others can append meanwhile, and the signal for what is too long
+/// would end this process.
+pub(crate) fn append(mut log: &File, length: u64, line: &[u8]) -> std::io::Result<()> {
+    let longest = longest_file()?;
+    if length.saturating_add(line.len() as u64) > longest {
+        return Err(Errno::EFBIG.into());
+    }
+    if longest == RLIM_INFINITY {
+        return log.write_all(line);
+    }
+    let before = unsafe_calls::ignore(Signal::SIGXFSZ)?;
+    let written = log.write_all(line);
+    unsafe_calls::restore(Signal::SIGXFSZ, &before)?;
+    written
 }
 
 // Properties of a file besides owner and permission bits: access control lists, security labels, and other

@@ -84,6 +84,13 @@ pub(super) fn set_default(signal: Signal) -> Result<SigAction, Errno> {
     unsafe { sigaction(signal, &action) }
 }
 
+/// Ignores a signal. Returns the previous setting.
+pub(super) fn ignore(signal: Signal) -> Result<SigAction, Errno> {
+    let action = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: no handler is installed.
+    unsafe { sigaction(signal, &action) }
+}
+
 /// Creates a copy of this process: returns none in the child, its process id in the parent.
 pub(super) fn fork() -> Result<Option<i32>, Errno> {
     // SAFETY: this program has one thread, so that the child may do whatever the parent may.

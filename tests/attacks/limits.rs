@@ -63,6 +63,22 @@ fn no_file_may_grow() {
     told(&site, ":").stdout("seats=1\n").status(0);
 }
 
+/// "A log that cannot be written stops no launch": also where the kernel would rather send SIGXFSZ. What is in
+/// it stays whole.
+#[test]
+fn a_log_that_is_longer_than_files_may_be() {
+    let site = site();
+    let log = "[log]\nto = \"$DIR/work/log.jsonl\"\nreplay = true\n";
+    site.policy(&format!("{log}{}", seats(1, "", &["told"])));
+    told(&site, ":").stdout("seats=1\n").status(0);
+    // Ten bytes less than sixteen blocks.
+    let text = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    let long = format!("{text:\n<0$}", 16 * 1024 - 10);
+    site.write("work/log.jsonl", &long);
+    told(&site, "ulimit -f 16").stdout("seats=1\n").stderr("...\n").status(0);
+    assert_eq!(fs::read_to_string(site.path("work/log.jsonl")).expect("the log"), long);
+}
+
 /// Too little memory ends in the loader, in rungate, or not at all.
 #[test]
 fn little_memory() {

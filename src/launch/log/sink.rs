@@ -3,14 +3,14 @@
 use std::{
     fmt,
     fs::OpenOptions,
-    io::{self, Write},
+    io,
     os::unix::{fs::OpenOptionsExt, net::UnixDatagram},
     path::{Path, PathBuf},
 };
 
 use super::event::Event;
 use crate::{
-    sys::journal,
+    sys::{LOG_GUARDS, journal, regular_file},
     text::{Numbered, Show, json},
 };
 
@@ -65,17 +65,15 @@ impl Sink {
 // A file with one JSON object on each line. Each line is appended by a single write, so that simultaneous
 // launches do not mix their lines.
 
-/// Against a link or a FIFO in the place of the log: `O_NOFOLLOW` and `O_NONBLOCK`.
-const GUARDS: i32 = crate::sys::regular_file::LOG_GUARDS;
-
 pub(super) fn append(path: &Path, event: &Event) -> io::Result<()> {
     let line = json::line(&Numbered::of(event))? + "\n";
-    let mut file =
-        OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(GUARDS).open(path)?;
-    if !file.metadata()?.is_file() {
+    let file =
+        OpenOptions::new().append(true).create(true).mode(0o640).custom_flags(LOG_GUARDS).open(path)?;
+    let status = file.metadata()?;
+    if !status.is_file() {
         return Err(io::Error::other("the log is no regular file"));
     }
-    file.write_all(line.as_bytes())
+    regular_file::append(&file, status.len(), line.as_bytes())
 }
 
 // The system's log daemon, by its socket: one datagram `<PRIORITY>rungate[PID]: text`, facility
