@@ -270,10 +270,11 @@ impl Table {
         // thousands.
         for span in occupancy.spans() {
             let holders = holder::holders(file, &Occupancy::of(vec![span.clone()]))?;
-            // A record stays when its process has closed the descriptor, and a child keeps the slot.
+            // A record stays when its process has closed the descriptor, and a child keeps the slot. Of a
+            // process that cannot be looked at, only the kernel says that the lock is its own.
             let keeps = |keeper: i32, slots: &Bytes| match locks_shown_by(keeper, file.id()) {
                 Ok(shown) => shown.iter().any(|(_, bytes)| bytes.contains(slots.start())),
-                Err(_) => true,
+                Err(_) => span.pid == Some(keeper),
             };
             let is_kin = |Holder { keeper, slots: (first, last), .. }: &Holder| {
                 let slots = slot_bytes(*first, *last);

@@ -42,7 +42,7 @@ fn end(site: &Site, pid: i32) -> Test {
 
 /// Writes into the record of slot 1, which anybody can who may open the file.
 #[track_caller]
-fn forge(site: &Site, lie: impl Fn(&mut Value)) {
+pub(super) fn forge(site: &Site, lie: impl Fn(&mut Value)) {
     let file = OpenOptions::new()
         .read(true)
         .write(true)
@@ -63,7 +63,7 @@ fn field_of_stat(pid: i32, field: usize) -> u64 {
     fields.split(' ').nth(field - 3).expect("the field").parse().expect("a number")
 }
 
-fn start_of(pid: i32) -> u64 {
+pub(super) fn start_of(pid: i32) -> u64 {
     field_of_stat(pid, 22)
 }
 

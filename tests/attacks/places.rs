@@ -8,6 +8,9 @@ use std::{
     sync::PoisonError,
 };
 
+use serde_json::{Value, json};
+
+use super::overdue::{forge, start_of};
 use crate::support::{ALONE_WITH_THE_MACHINE, Account, Ending, Site, needs_root, seats, set_mode, skip};
 
 const PROTECTED_REGULAR: &str = "/proc/sys/fs/protected_regular";
@@ -235,4 +238,26 @@ fn forged_records_admit_and_end_nobody() {
     assert_eq!(site.held("seats.lock").len(), 1);
     drop((holder, innocent));
     set_mode(&site.repository("seats.lock"), 0o666);
+}
+
+/// A record can name an ancestor of each process, which nobody but root may look at. That refuses no launch as
+/// one that would wait for itself.
+#[test]
+fn a_record_of_the_first_process_ends_no_wait() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(&seats(1, "", &["matlab"]));
+    site.program("matlab");
+    let holder = site.test().user("games").args(["run", "--hold", "supervisor", "--", "matlab"]).spawn();
+    forge(&site, |record| {
+        record["pid"] = json!(1);
+        record["start"] = json!(start_of(1));
+        record["hold"] = json!("descriptor");
+        record["supervisor"] = Value::Null;
+    });
+    let mut waiter =
+        site.test().user("backup").args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    site.stands_in_line("seats.lock", &waiter);
+    holder.kill();
+    waiter.wait_for_echo();
 }
