@@ -35,6 +35,9 @@ pub enum Outcome<'c> {
 /// them.
 const ATTEMPTS: usize = 50;
 
+/// How long a launch that has locked a table waits for another one that stays locked by one process.
+const MOMENT: Duration = Duration::from_millis(20);
+
 /// The result of one look at all tables.
 pub(super) enum Decided<'c> {
     Granted(Grant<'c>),
@@ -70,9 +73,9 @@ pub(super) struct Acquisition<'c, 'a> {
 /// All tables, locked. Ctrl-Z does not stop this process meanwhile.
 #[must_use = "the tables are unlocked when this is dropped"]
 pub(super) struct Locked {
-    _tables: Vec<TableGuard>,
+    tables: Vec<TableGuard>,
     // Dropped after the tables: a process that is asked to stop unlocks them first.
-    _stops: Option<SigtstpBlocked>,
+    stops: Option<SigtstpBlocked>,
 }
 
 impl<'c, 'a> Acquisition<'c, 'a> {
@@ -118,29 +121,32 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     }
 
     /// Locks all tables, in their order. A launch that has some of them waits for the next one for a moment
-    /// only. Then it releases them, waits for that one alone, and begins again. So a stopped process with the
-    /// lock of one table does not block other launches on the rest.
+    /// only, or while it is handed on. Then it releases them, waits for that one alone, and begins again. So
+    /// a stopped process with the lock of one table does not block other launches on the rest.
     fn lock(&self, patience: Duration) -> Result<Locked, KeeperError> {
         let begun = Instant::now();
         loop {
-            let left = patience.saturating_sub(begun.elapsed());
-            let mut tables = Vec::new();
-            let locked = self.wants.tables.values().try_for_each(|table| {
-                let patience = if tables.is_empty() { left } else { left.min(HEARTBEAT_INTERVAL) };
-                tables.push(table.lock(patience)?);
+            let mut locked = Locked { tables: Vec::new(), stops: None };
+            let all = self.wants.tables.values().try_for_each(|table| {
+                let left = patience.saturating_sub(begun.elapsed());
+                let guard = match locked.tables.is_empty() {
+                    true => table.lock(left)?,
+                    false => lock_beside_others(table, left.min(HEARTBEAT_INTERVAL))?,
+                };
+                if locked.tables.is_empty() && !self.asker.clock.is_imagined() {
+                    locked.stops = Some(SigtstpBlocked::begin());
+                }
+                locked.tables.push(guard);
                 Ok::<(), KeeperError>(())
             });
-            match locked {
-                Ok(()) => {
-                    let stops = (!self.asker.clock.is_imagined()).then(SigtstpBlocked::begin);
-                    return Ok(Locked { _tables: tables, _stops: stops });
-                }
+            match all {
+                Ok(()) => return Ok(locked),
                 Err(error) if !error.is_busy() => return Err(error),
                 Err(_) if begun.elapsed() < patience => {}
                 Err(error) => return Err(error.after(begun.elapsed())),
             }
-            let busy = self.wants.tables.values().nth(tables.len());
-            drop(tables);
+            let busy = self.wants.tables.values().nth(locked.tables.len());
+            drop(locked);
             let left = patience.saturating_sub(begun.elapsed());
             let waited = busy.map(|table| table.lock(left)).transpose();
             drop(waited.map_err(|error| error.after(begun.elapsed()))?);
@@ -250,15 +256,19 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         }
         let mut entry = self.entry.at(now);
         let mut before = Vec::new();
-        for (id, taken) in &held {
-            if let Some(seen) = views.get_mut(id) {
-                before.push(seen.view.stamps().0);
-                let claim = picked.iter().find(|choice| choice.table == *id).map(|choice| choice.claim);
-                entry.because_of(
-                    claim.and_then(|claim| claim.origins.first()).map_or("", |origin| origin.rule),
-                );
-                seen.view.write_down(taken, &entry)?;
+        let written = held.iter().try_for_each(|(id, taken)| {
+            let Some(seen) = views.get_mut(id) else { return Ok(()) };
+            before.push(seen.view.stamps().0);
+            let claim = picked.iter().find(|choice| choice.table == *id).map(|choice| choice.claim);
+            entry.because_of(claim.and_then(|claim| claim.origins.first()).map_or("", |origin| origin.rule));
+            seen.view.write_down(taken, &entry)
+        });
+        if let Err(error) = written {
+            // No program starts, so no pause begins: not in this table, and not in those before it.
+            for id in held.keys() {
+                let _ = views.get(id).map(|seen| seen.view.withdraw());
             }
+            return Err(error);
         }
         let of = |id: &TableId| held.get(id).or_else(|| joined.get(id));
         let slots = named_slots(of, picked);
@@ -269,6 +279,17 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         let claims = picked.iter().map(|choice| choice.claim).collect();
         let tables = picked.iter().map(|choice| self.wants.table(choice.table).clone()).collect();
         Ok(Ok(Grant { held, slots, claims, unenforced, tables, started: now, before }))
+    }
+}
+
+/// Locks one more table. If a single process has its lock for more than a moment, that one may be stopped.
+fn lock_beside_others(table: &Table, longest: Duration) -> Result<TableGuard, KeeperError> {
+    let begun = Instant::now();
+    loop {
+        match table.lock(MOMENT.min(longest)) {
+            Err(error) if error.is_crowded() && begun.elapsed() < longest => {}
+            locked => return locked,
+        }
     }
 }
 

@@ -73,6 +73,14 @@ impl View<'_> {
         }
     }
 
+    /// Takes back that a launch started now: something could not be written. Nothing fails in memory.
+    pub fn withdraw(&self) -> Result<(), KeeperError> {
+        match self {
+            Self::File(view) => Ok(view.withdraw()?),
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
     /// Records who took these slots, by which rule, and when.
     pub fn write_down(&mut self, held: &Held, entry: &Entry) -> Result<(), KeeperError> {
         match (self, held) {

@@ -6,7 +6,10 @@ use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::support::{Account, Ending, Observer, Outcome, Site, Test, eventually, needs_root, storm_size};
+use crate::support::{
+    Account, Ending, Observer, Outcome, Site, Terminal, Test, eventually, needs_root, needs_tmux, state_of,
+    storm_size,
+};
 
 const BOTH: &str = r#"
     [repository.first]
@@ -91,20 +94,76 @@ fn a_repository_that_stays_locked_blocks_nothing_but_itself() {
     }
     let run = |name: &str| site.test().args(["run", "--", name]);
     run("this").status(0);
-    // They are locked in the order of their inodes.
-    let inode = |file: &str| fs::metadata(site.repository(file)).expect("a repository").ino();
-    let (first, last, other) = if inode("first.lock") < inode("second.lock") {
-        ("first.lock", "second.lock", "one")
-    } else {
-        ("second.lock", "first.lock", "two")
-    };
+    let [(_, other), (last, _)] = in_order(&site);
     let stuck = site.holder(last, ["posix", "write", "0:8"]);
     let mut both = run("this").background();
-    let has_first = || site.lock_between(first, 0, 8).filter(|lock| lock.l_pid == both.pid()).map(drop);
-    eventually("it has the first and waits for the last", has_first);
+    let waits_for_last = || (waits_for_lock(&site, last) == Some(both.pid())).then_some(());
+    eventually("it waits for the last", waits_for_last);
     run(other).status(0);
     drop(stuck);
     both.wait_for_echo();
+}
+
+/// Also by somebody at a terminal who loses patience: who is stopped has no lock.
+#[test]
+fn nobody_is_stopped_with_one_of_two_mutexes() {
+    needs_tmux!();
+    let site = Site::with_policy(BOTH);
+    for name in ["this", "one", "two"] {
+        site.program(name);
+    }
+    let run = |name: &str| site.test().args(["run", "--", name]);
+    run("this").status(0);
+    let [(first, other), (last, _)] = in_order(&site);
+    let _stuck = site.holder(last, ["posix", "write", "0:8"]);
+    let terminal = Terminal::open(&site);
+    terminal.command(&format!("{} run -- this", site.rungate().display()));
+    let pid = eventually("it waits for the last", || waits_for_lock(&site, last));
+    terminal.press("C-z");
+    eventually("it is stopped", || (state_of(pid) == Some('T')).then_some(()));
+    assert_eq!(site.lock_between(first, 0, 8).map(|lock| lock.l_pid), None);
+    run(other).status(0);
+}
+
+/// The repositories as they are locked, in the order of their inodes, each with a command that wants it alone.
+fn in_order(site: &Site) -> [(&'static str, &'static str); 2] {
+    let inode = |file: &str| fs::metadata(site.repository(file)).expect("a repository").ino();
+    let mut both = [("first.lock", "one"), ("second.lock", "two")];
+    both.sort_by_key(|(file, _)| inode(file));
+    both
+}
+
+/// A process that waits for a lock on this repository.
+fn waits_for_lock(site: &Site, repository: &str) -> Option<i32> {
+    let inode = fs::metadata(site.repository(repository)).expect("a repository").ino();
+    let locks = fs::read_to_string("/proc/locks").expect("the kernel's list");
+    locks.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, "->", _, _, _, pid, file, ..] = words[..] else { return None };
+        (file.rsplit(':').next()?.parse() == Ok(inode)).then(|| pid.parse().ok())?
+    })
+}
+
+/// A launch that cannot write all that it has to write starts nothing, so no pause begins: not in the
+/// repository that it wrote first.
+#[test]
+fn a_disk_that_is_full_for_one_repository_begins_no_pause_in_the_other() {
+    needs_root!();
+    let paused = "limit = 4\n    if_elapsed = \"1h\"";
+    let site = Site::with_policy(&BOTH.replace("limit = 4", paused));
+    site.copy_of("/bin/true", "this");
+    // Room for a whole repository, and then for the name of another one alone.
+    let full =
+        "cd $DIR/repositories && mount -t tmpfs -o size=32k none . && cd . && cd $DIR/repositories || exit 9
+        head -c 12288 /dev/zero >first.lock; chmod 666 first.lock; head -c 20480 /dev/zero >filler
+        \"$@\"; test $? = 74 || exit 8
+        rm filler
+        \"$@\"";
+    site.test()
+        .args(["run", "--", "this"])
+        .through(["unshare", "--mount", "sh", "-c", full, "sh"])
+        .stderr("rungate: [..]$DIR/repositories/second.lock[..]No space left on device[..]\n...\n")
+        .status(0);
 }
 
 const CAPS: &str = r#"

@@ -256,6 +256,11 @@ impl<'file> View<'file> {
         Ok(())
     }
 
+    /// Writes the content's moments again as they were seen.
+    pub fn withdraw(&self) -> Result<(), RepositoryError> {
+        self.header.write(self.file)
+    }
+
     /// The slots of the group whose record is of a member that has ended: a living member describes them.
     fn undescribed(&self, taken: &Held) -> Result<Vec<RangeInclusive<u64>>, RepositoryError> {
         let mut undescribed = Vec::new();
