@@ -410,7 +410,7 @@ fn a_refusal_counts_once() {
         &[
             json!({ "event": "refused", "repositories": ["disk", "net"], "rules": ["nightly"] }),
             would(&json!({ "rules": ["denied"] })),
-            would(&json!({ "repositories": ["disk"], "rules": ["nightly"] })),
+            would(&json!({ "repositories": ["disk [ann]", "disk [bob]"], "rules": ["nightly"] })),
             started(7),
             would(&json!({ "rules": ["denied"] })),
         ],

@@ -173,6 +173,39 @@ fn a_sweep_says_how_many_seats_are_enough() {
     assert!(found["limits"].as_array().is_some_and(|limits| limits.len() < 15), "{found}");
     let few = simulate(&site, SEATS, &["--limit", "matlab=2..3"]).outcome().stdout;
     assert!(few.contains("\nNone of these limits starts 99% at once; 3 start "), "{few}");
+    let few = simulate(&site, SEATS, &["--limit", "matlab=2..3", "--seats-for", "29%"]).outcome().stdout;
+    assert!(few.contains("\nNone of these limits starts 29% at once; 3 start "), "{few}");
+}
+
+/// What launches get after the log has ended is counted, with its limit.
+#[test]
+fn who_starts_after_the_end_of_the_log_is_counted() {
+    let site = Site::new();
+    let facts = "\"launch\":{\"groups\":[100],\"program\":\"/opt/x\",\"directory\":\"/tmp\"}".to_owned();
+    let mut text = String::new();
+    for (second, event, command, pid, more) in [
+        (0, "started", "matlab", 1, &facts),
+        (1, "started", "matlab", 2, &facts),
+        (50, "started", "both", 3, &facts),
+        (60, "ended", "both", 3, &"\"seconds\":10".to_owned()),
+        (100, "ended", "matlab", 1, &"\"seconds\":100".to_owned()),
+        (101, "ended", "matlab", 2, &"\"seconds\":100".to_owned()),
+    ] {
+        let time = 1_790_035_200_000_u64 + second * 1000;
+        let who = format!("\"command\":\"{command}\",\"uid\":4000,\"pid\":{pid},\"host\":\"ws1\"");
+        let _ = writeln!(text, "{{\"time\":{time},\"event\":\"{event}\",{who},{more}}}");
+    }
+    site.write("work/log.jsonl", &text);
+    let policy = SEATS.replace("limit = 10", "limit = 1")
+        + "[repository.second]\nlimit = 3\nwait = \"forever\"\n\
+           [[rule]]\nname = \"both\"\ncommands = [\"both\"]\nacquire = [\"matlab\", \"second\"]\n";
+    let found = as_json(&simulate(&site, &policy, &["--json"]));
+    let second = &found["now"]["repositories"]["second"];
+    assert_eq!(
+        (&second["launches"], &second["limit"], &second["most"]),
+        (&json!(1), &json!(3), &json!(0)),
+        "{found:#}"
+    );
 }
 
 #[test]

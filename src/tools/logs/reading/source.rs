@@ -108,8 +108,10 @@ impl Source {
     fn journal(filter: &Filter) -> Self {
         let mut command = Command::new("journalctl");
         command.args(["--identifier=rungate", "--output=json", "--no-pager", "--quiet"]);
-        for (option, time) in [("--since", filter.since()), ("--until", filter.until())] {
-            command.args(time.map(|milliseconds| format!("{option}=@{}", milliseconds.div_ceil(1000))));
+        // In whole seconds, and not one too few: the filter is exact.
+        let (since, until) = (filter.since().map(|since| since / 1000), filter.until());
+        for (option, time) in [("--since", since), ("--until", until.map(|until| until.div_ceil(1000)))] {
+            command.args(time.map(|seconds| format!("{option}=@{seconds}")));
         }
         Self { name: PathBuf::from("journal"), kind: Kind::Journal(command, None), is_rotated: false }
     }

@@ -249,8 +249,8 @@ impl Swept {
 }
 
 fn percent_wanted(share: f64) -> String {
-    let percent = share * 100.0;
-    if percent.fract() < 1e-9 { format!("{percent:.0}%") } else { format!("{percent}%") }
+    // 0.29 * 100 is 28.999999999999996.
+    format!("{}%", (share * 100.0 * 1e6).round() / 1e6)
 }
 
 fn percent_of(used: f64, limit: u32) -> String {

@@ -14,6 +14,8 @@ pub(super) struct Accumulator<'w, 's> {
     names: Vec<String>,
     uses: Vec<Use>,
     tally: Tally,
+    /// Whether the log has ended.
+    is_over: bool,
 }
 
 /// How much of a repository is in use.
@@ -37,7 +39,7 @@ impl<'w, 's> Accumulator<'w, 's> {
     /// Empty, from this moment on.
     pub(super) fn new(names: &[String], begin: u64, hours: Hours, see: &'w mut See<'s>) -> Self {
         let uses = vec![Use { since: begin, ..Use::default() }; names.len()];
-        Self { hours, see, names: names.to_vec(), uses, tally: Tally::default() }
+        Self { hours, see, names: names.to_vec(), uses, tally: Tally::default(), is_over: false }
     }
 
     /// The outcome of the launch with this number, and its wait.
@@ -57,7 +59,9 @@ impl<'w, 's> Accumulator<'w, 's> {
 
     /// This many more, or fewer, of its slots are in use.
     pub(super) fn change(&mut self, repository: usize, now: u64, by: i64) {
-        self.uses[repository].change(now, by);
+        if !self.is_over {
+            self.uses[repository].change(now, by);
+        }
     }
 
     /// The duration of the program was sampled.
@@ -98,31 +102,15 @@ impl<'w, 's> Accumulator<'w, 's> {
     }
 
     /// The log ends: outcomes of launches still count, but the use does not.
-    pub(super) fn end_of_log(&mut self, now: u64) -> EndOfLog {
+    pub(super) fn end_of_log(&mut self, now: u64) {
         self.uses.iter_mut().for_each(|of| of.change(now, 0));
-        EndOfLog(self.uses.clone())
-    }
-
-    /// Use after this moment is not counted.
-    pub(super) fn forget_use(&mut self, now: u64) {
-        self.uses.fill(Use { since: now, ..Use::default() });
-    }
-
-    /// Changes since the use was last reset.
-    pub(super) fn add_to(&self, end: &mut EndOfLog) {
-        for (known, later) in end.0.iter_mut().zip(&self.uses) {
-            known.of.cell.merge(&later.of.cell);
-            known.of.waits.merge(&later.of.waits);
-        }
+        self.is_over = true;
     }
 
     /// The sum of all.
-    pub(super) fn close(mut self, end: EndOfLog) -> Tally {
-        let used = self.names.into_iter().zip(end.0).filter(|(_, of)| of.of.cell.launches > 0);
+    pub(super) fn close(mut self) -> Tally {
+        let used = self.names.into_iter().zip(self.uses).filter(|(_, of)| of.of.cell.launches > 0);
         self.tally.repositories = used.map(|(name, of)| (name, of.of)).collect();
         self.tally
     }
 }
-
-/// How much of each repository was used until the log ended.
-pub(super) struct EndOfLog(Vec<Use>);

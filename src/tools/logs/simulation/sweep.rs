@@ -530,21 +530,19 @@ impl<'p> World<'_, 'p, '_> {
         let end = self.traffic.end.max(self.now);
         self.pass_until(end);
         self.now = end;
-        let mut used = self.books.end_of_log(end);
+        self.books.end_of_log(end);
         while !self.waiting.is_empty() {
             let Some((at, event)) = self.agenda.pop() else { break };
             self.pass_minutes_after(at);
             self.now = at;
-            self.books.forget_use(at);
             self.happen(event);
-            self.books.add_to(&mut used);
         }
         let left: Vec<usize> = self.waiting.drain().map(|(_, waiting)| waiting.launch).collect();
         for launch in left {
             let since = self.traffic.launches[launch].arrived();
             self.came_to(launch, LaunchOutcome::TimedOut, end.saturating_sub(since));
         }
-        self.books.close(used)
+        self.books.close()
     }
 
     fn pass_minutes_after(&mut self, at: u64) {

@@ -250,12 +250,7 @@ impl Counts {
         if event.repositories.is_empty() {
             *self.refusals.entry(reason).or_default() += 1;
         }
-        let mut counted: Vec<&str> = Vec::new();
-        for name in event.names_of_repositories().map(without_member) {
-            if counted.contains(&name) {
-                continue;
-            }
-            counted.push(name);
+        for name in repositories_of(event) {
             let repository = self.repositories.entry(name);
             repository.cell.add(fate, wait, None);
             *repository.refusals.entry(reason).or_default() += 1;
@@ -278,13 +273,24 @@ impl Counts {
         if event.repositories.is_empty() {
             *self.refusals.entry(reason).or_default() += 1;
         }
-        for name in event.names_of_repositories().map(without_member) {
+        for name in repositories_of(event) {
             *self.repositories.entry(name).refusals.entry(reason).or_default() += 1;
         }
         for rule in &event.rules {
             self.rules.entry(rule.as_str()).would_refuse += 1;
         }
     }
+}
+
+/// The repositories of an event, each once, however many of their members it names.
+fn repositories_of(event: &Event) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in event.names_of_repositories().map(without_member) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    names
 }
 
 impl Sink for Counts {

@@ -21,8 +21,6 @@ pub struct Distribution {
     classes: BTreeMap<u64, u64>,
     /// How many there are.
     pub count: u64,
-    /// All of them together.
-    pub total: u64,
     pub longest: u64,
     shortest: u64,
 }
@@ -55,33 +53,12 @@ impl Distribution {
     pub fn add(&mut self, micros: u64) {
         self.shortest = if self.count == 0 { micros } else { self.shortest.min(micros) };
         self.count += 1;
-        self.total = self.total.saturating_add(micros);
         self.longest = self.longest.max(micros);
         if self.is_exact() && self.kept.len() < KEPT {
             return self.kept.push(micros);
         }
         self.classify();
         *self.classes.entry(class_of(micros)).or_default() += 1;
-    }
-
-    /// Adds others.
-    pub fn merge(&mut self, other: &Self) {
-        if other.count == 0 {
-            return;
-        }
-        if self.is_exact() && other.is_exact() && self.kept.len() + other.kept.len() <= KEPT {
-            other.kept.iter().for_each(|micros| self.add(*micros));
-            return;
-        }
-        self.shortest = if self.count == 0 { other.shortest } else { self.shortest.min(other.shortest) };
-        self.count += other.count;
-        self.total = self.total.saturating_add(other.total);
-        self.longest = self.longest.max(other.longest);
-        self.classify();
-        let others = other.kept.iter().map(|micros| (class_of(*micros), 1));
-        for (class, count) in others.chain(other.classes.iter().map(|(class, count)| (*class, *count))) {
-            *self.classes.entry(class).or_default() += count;
-        }
     }
 
     /// The value that this percentage does not exceed (nearest rank); 0 if there is none.
@@ -175,21 +152,6 @@ mod tests {
             assert!((found / exact - 1.0).abs() < 1.0 / 128.0, "{percent}: {found} instead of {exact}");
         }
         assert_eq!((many.percentile(0.0), many.percentile(100.0)), (0, 99_999 * 37));
-    }
-
-    #[test]
-    fn parts_are_the_whole() {
-        for length in [10_u64, 3000, 20_000] {
-            let parts = |part: u64| of((0..length).filter(move |number| number % 3 == part).map(|n| n * n));
-            let mut joined = parts(0);
-            joined.merge(&parts(1));
-            joined.merge(&parts(2));
-            let whole = of((0..length).map(|number| number * number));
-            for percent in [0.0, 10.0, 50.0, 99.0, 100.0] {
-                assert_eq!(joined.percentile(percent), whole.percentile(percent), "{length} {percent}");
-            }
-            assert_eq!((joined.count, joined.total), (whole.count, whole.total));
-        }
     }
 
     #[test]
