@@ -8,7 +8,7 @@ use std::thread;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::{
     Dice, Running, Site, Test, eventually, is_alive, is_over_the_agent, listing, needs_root, storm_size,
@@ -273,15 +273,40 @@ pub(crate) fn an_overdue_group_is_ended_as_a_whole() {
 #[test]
 pub(crate) fn who_is_ended_is_ended_with_the_group() {
     needs_root!();
-    let site = site(2, "");
-    let mut members: Vec<Running> = (0..2).map(|_| launch(&site, "games", "matlab").spawn()).collect();
-    let _backup = launch(&site, "backup", "matlab").spawn();
-    let ended = "rungate: seats: ended PID [..]\nrungate: seats: ended PID [..]\n";
-    site.test().args(["end", "--yes", "seats", "slot:1"]).stderr(ended).status(0);
-    for member in &mut members {
-        member.end();
+    for named in 0..3 {
+        let site = site(2, "");
+        let mut members: Vec<Running> = (0..2).map(|_| launch(&site, "games", "matlab").spawn()).collect();
+        let _backup = launch(&site, "backup", "matlab").spawn();
+        let ended = "rungate: seats: ended PID [..]\nrungate: seats: ended PID [..]\n";
+        let name = members.get(named).map_or("slot:1".to_owned(), |member| member.pid().to_string());
+        site.test().args(["end", "--yes", "seats", &name]).stderr(ended).status(0);
+        for member in &mut members {
+            member.end();
+        }
+        assert_eq!(site.held_numbers("seats.lock"), [2], "{name}");
     }
-    assert_eq!(site.held_numbers("seats.lock"), [2]);
+}
+
+/// A seat that two users share belongs to each of them.
+#[test]
+fn each_user_of_a_shared_seat_finds_it() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(&policy(2, "").replace("[\"user\", \"host\"]", "\"host\""));
+    site.program("matlab");
+    let members = ["games", "backup"].map(|user| (user, launch(&site, user, "matlab").spawn()));
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+    for (number, (user, member)) in members.iter().enumerate() {
+        let (own, other) = (member.pid(), members[1 - number].1.pid());
+        let list = site.test().args(["list", "--user", user]);
+        let text = list.outcome().stdout;
+        assert!(text.contains(&own.to_string()) && !text.contains(&other.to_string()), "{text}");
+        let listed: Value = serde_json::from_str(&list.args(["--json"]).outcome().stdout).expect("JSON");
+        let holder = &listed[0]["holders"][0];
+        assert_eq!((&holder["pid"], &holder["shared_with"]), (&json!(own), &json!([other])), "{listed}");
+        let mine = site.test().user(user).args(["explain"]).outcome().stdout;
+        assert!(mine.contains(&own.to_string()) && !mine.contains(&other.to_string()), "{mine}");
+    }
 }
 
 /// "A launch that finds slots of its group uses them, and does not wait": also one that waits behind others when the

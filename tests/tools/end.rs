@@ -166,6 +166,10 @@ pub(crate) fn who_holds_nothing_is_not_ended() {
             .stderr(&format!("rungate: seats: PID {stranger} holds no slot of it\n{list}"))
             .status(64);
     }
+    let nobody = ["daemon", "nobody"][usize::from(Account::own().name == "daemon")];
+    end(&site, &["--yes", "seats", &pid, nobody])
+        .stderr(&format!("rungate: seats: {nobody} holds no slot of it\n{list}"))
+        .status(64);
     end(&site, &["--yes", "seats", &pid, "slot:2"])
         .stderr(&format!("rungate: seats: slot 2 is not held\n{list}"))
         .status(64);

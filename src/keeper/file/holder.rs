@@ -6,6 +6,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    iter,
     ops::RangeInclusive,
     time::{Duration, SystemTime},
 };
@@ -54,6 +55,11 @@ pub struct Holder {
 }
 
 impl Holder {
+    /// All that share the slot, itself first.
+    pub fn all(&self) -> impl Iterator<Item = &Holder> {
+        iter::once(self).chain(&self.others)
+    }
+
     /// An unknown holder.
     pub fn unknown(slots: RangeInclusive<u64>) -> Self {
         let (pid, keeper, uid, host) = (None, None, None, None);

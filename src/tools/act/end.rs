@@ -186,8 +186,7 @@ impl End<'_> {
     /// The program has ended, and its slot stays taken for some time.
     fn tell_lingering(&mut self, Row { file, holder }: &Row<'_>) {
         let clock = Clock::now();
-        let all = std::iter::once(holder).chain(&holder.others);
-        let until = all.filter_map(|holder| holder.lingers_until).max();
+        let until = holder.all().filter_map(|holder| holder.lingers_until).max();
         let until = until.map_or_else(|| "later".to_owned(), |until| clock.short(until));
         stream::complain(&format!(
             "rungate: {}: {} cannot be ended: the slot lingers until {until} (linger)\n\
@@ -238,6 +237,12 @@ impl End<'_> {
             match target {
                 Target::Pid(pid) if meant.is_empty() => {
                     let text = format!("{title}: PID {pid} holds no slot of it");
+                    return Err(Error::new(ExitStatus::Usage, text).advise(list));
+                }
+                // If nobody holds anything, there is nothing to do.
+                Target::User(uid) if meant.is_empty() && !rows.is_empty() => {
+                    let user = visible(NameCache::new().user(*uid));
+                    let text = format!("{title}: {user} holds no slot of it");
                     return Err(Error::new(ExitStatus::Usage, text).advise(list));
                 }
                 Target::Slot(slot) if meant.is_empty() => {
@@ -461,13 +466,14 @@ impl Target {
 
     fn means(&self, Row { file, holder }: &Row<'_>) -> bool {
         match self {
-            Self::Pid(pid) => holder.pid == Some(*pid),
+            // A group ends as a whole, whichever of it is named.
+            Self::Pid(pid) => holder.all().any(|holder| holder.pid == Some(*pid)),
             Self::Slot(slot) => {
                 let (first, last) = holder.slots;
                 let is_number = slot.parse().is_ok_and(|slot| (first..=last).contains(&slot));
                 is_number || file.names_of(holder.slots).contains(&slot.as_str())
             }
-            Self::User(uid) => holder.uid == Some(*uid),
+            Self::User(uid) => holder.all().any(|holder| holder.uid == Some(*uid)),
         }
     }
 }

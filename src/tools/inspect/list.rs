@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8
 /// Whether it is listed without being named: it has use, a queue, or an error.
 fn is_busy(file: &ListedFile, survey: Option<&TableSnapshot>, user: Option<u32>) -> bool {
     let Some(survey) = survey else { return true };
-    let holders = survey.holders.iter().any(|holder| is_of(user, holder.uid));
+    let holders = survey.holders.iter().flat_map(Holder::all).any(|holder| is_of(user, holder.uid));
     let waiters = survey.waiting.iter().any(|waiter| is_of(user, waiter.uid()));
     holders || waiters || (user.is_none() && (survey.used > 0 || file.failure().is_some()))
 }
@@ -85,13 +85,12 @@ struct View {
 impl View {
     fn to_text(&self, file: &ListedFile, survey: &TableSnapshot) -> String {
         let mut text = answer(&self.title(file, survey));
-        let holders: Vec<&Holder> = self.holders(survey).collect();
+        let holders: Vec<&Holder> = self.holders(survey).flat_map(|(_, shown)| shown).collect();
         if !holders.is_empty() {
             // If slots have no names, there is no column for them.
             let is_shown = |title: &str| title != "NAME" || !file.names().is_empty();
             let mut table = Table::new(&head(&HOLDERS, &is_shown)).in_one_line();
-            for holder in holders.into_iter().flat_map(|holder| std::iter::once(holder).chain(&holder.others))
-            {
+            for holder in holders {
                 table.row(shown(&HOLDERS, cells(file, holder, &self.clock, &self.names), &is_shown));
             }
             text += &table.render();
@@ -150,9 +149,12 @@ impl View {
         text
     }
 
-    fn holders<'s>(&self, survey: &'s TableSnapshot) -> impl Iterator<Item = &'s Holder> {
+    /// The holders, each with those who share its slot and are shown, itself among them.
+    fn holders<'s>(&self, survey: &'s TableSnapshot) -> impl Iterator<Item = (&'s Holder, Vec<&'s Holder>)> {
         let user = self.user;
-        survey.holders.iter().filter(move |holder| is_of(user, holder.uid))
+        let shown = move |holder: &'s Holder| holder.all().filter(|one| is_of(user, one.uid)).collect();
+        let all = survey.holders.iter().map(move |holder| (holder, shown(holder)));
+        all.filter(|(_, shown): &(_, Vec<&Holder>)| !shown.is_empty())
     }
 
     /// The waiters, each with its index in the whole queue.
@@ -255,7 +257,9 @@ impl View {
         };
         let holders: Vec<Value> = self
             .holders(survey)
-            .map(|holder| {
+            .map(|(group, shown)| {
+                let holder = shown.first().copied().unwrap_or(group);
+                let others = group.all().filter(|other| !std::ptr::eq(*other, holder));
                 json!({
                     "slot": holder.slots.0,
                     "last_slot": holder.slots.1,
@@ -270,7 +274,7 @@ impl View {
                     "rule": holder.rule,
                     "unreadable_key": key_of(holder),
                     "lingers_until": holder.lingers_until.and_then(Clock::stamp),
-                    "shared_with": holder.others.iter().map(|other| other.pid).collect::<Vec<_>>(),
+                    "shared_with": others.map(|other| other.pid).collect::<Vec<_>>(),
                 })
             })
             .collect();

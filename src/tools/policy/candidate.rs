@@ -280,9 +280,10 @@ impl<'s> Present<'s> {
         let repositories = repositories::wanted(policy, situation, &[]).unwrap_or_default();
         let surveys = repositories.iter().flat_map(|repository| &repository.files).map(ListedFile::survey);
         let mut running: Vec<Running> = Vec::new();
-        for holder in surveys.filter_map(Result::ok).flat_map(|survey| survey.holders) {
+        let holders: Vec<Holder> = surveys.filter_map(Result::ok).flat_map(|survey| survey.holders).collect();
+        for holder in holders.iter().flat_map(Holder::all) {
             let is_known = running.iter().any(|known| Some(known.pid) == holder.pid);
-            running.extend(Running::of(&holder, policy, situation).filter(|_| !is_known));
+            running.extend(Running::of(holder, policy, situation).filter(|_| !is_known));
         }
         running.sort_by_key(|running| running.since);
         Self { situation, running }

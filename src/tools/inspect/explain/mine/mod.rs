@@ -119,7 +119,8 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
     fn held(&self) -> impl Iterator<Item = (&ListedFile, &Holder)> {
         let uid = self.uid();
         self.seen().flat_map(move |(file, survey)| {
-            let own = survey.holders.iter().filter(move |holder| holder.uid == Some(uid));
+            let is_own = move |holder: &&Holder| holder.uid == Some(uid);
+            let own = survey.holders.iter().filter_map(move |holder| holder.all().find(is_own));
             own.map(move |holder| (file, holder))
         })
     }
@@ -192,7 +193,8 @@ fn limits<'a>(personal: &'a Personal<'_>, tables: &[Table], uid: u32) -> Vec<Lim
         let Some(known) = known else {
             let survey = survey(claim, tables);
             let own = |survey: &TableSnapshot| {
-                let own = survey.holders.iter().filter(|holder| holder.uid == Some(uid));
+                let is_own = |holder: &&Holder| holder.all().any(|holder| holder.uid == Some(uid));
+                let own = survey.holders.iter().filter(is_own);
                 own.map(|holder| holder.slots.1 - holder.slots.0 + 1).sum()
             };
             let mine = survey.as_ref().map_or(0, own);
