@@ -93,17 +93,28 @@ impl LockFile {
             let (known, anew) = (opening.bases, BaseDirectories::default());
             let bases = if attempt == 0 { known } else { &anew };
             let Some(directory) = place.directory(Some(creation), bases)? else { continue };
-            let Some(file) = Self::open_in(&directory, place, creation, opening)? else { continue };
+            let Some(file) = Self::open_in(&directory, place, Some(creation), opening)? else { continue };
             return Ok(file);
         }
         Err(RepositoryError::ReplacedTooOften { path: place.path.to_owned() })
     }
 
-    /// None if another process created or deleted it meanwhile.
+    /// The same if it exists.
+    pub fn open_existing(
+        place: &LockPath<'_>,
+        opening: &Opening<'_>,
+    ) -> Result<Option<Self>, RepositoryError> {
+        match place.directory(None, opening.bases)? {
+            Some(directory) => Self::open_in(&directory, place, None, opening),
+            None => Ok(None),
+        }
+    }
+
+    /// None if it is missing, or another process created or deleted it meanwhile.
     fn open_in(
         directory: &WalkedDirectory,
         place: &LockPath<'_>,
-        creation: &Creation,
+        creation: Option<&Creation>,
         opening: &Opening<'_>,
     ) -> Result<Option<Self>, RepositoryError> {
         let Opening { inherited, hold, bases: _ } = *opening;
@@ -115,9 +126,10 @@ impl LockFile {
         let stays =
             inherited.has_files() && directory.status_of(name).is_ok_and(|status| is_locked(status.id));
         let low = stays.then(descriptor::occupy_low);
-        let (descriptor, is_new) = match open(directory, place, Access::ReadWrite)? {
-            Some(descriptor) => (descriptor, false),
-            None => match directory.create(name, creation.file_mode) {
+        let (descriptor, is_new) = match (open(directory, place, Access::ReadWrite)?, creation) {
+            (Some(descriptor), _) => (descriptor, false),
+            (None, None) => return Ok(None),
+            (None, Some(creation)) => match directory.create(name, creation.file_mode) {
                 Ok(descriptor) => (descriptor, true),
                 Err(Errno::EEXIST) => return Ok(None),
                 Err(errno) => return Err(call("create", path, "open", errno)),
@@ -163,7 +175,7 @@ impl LockFile {
         };
         drop(low);
         let file = Self { path: path.to_owned(), id: status.id, descriptor, reader, is_to_look_at: false };
-        if creation.by_hand && !is_new && !file.looks_like_one()? {
+        if creation.is_some_and(|creation| creation.by_hand) && !is_new && !file.looks_like_one()? {
             return Err(RepositoryError::NoRepository { path: path.to_owned() });
         }
         Ok(Some(file))

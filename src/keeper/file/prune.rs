@@ -41,13 +41,7 @@ pub enum Pruned {
 
 /// Removes the file of one member, unless it is in use or remembers something.
 pub fn prune(place: &LockPath<'_>, pause: Option<Pause>, dry_run: bool) -> Result<Pruned, RepositoryError> {
-    if place.look()?.is_none() {
-        return Ok(Pruned::NotOurs);
-    }
-    let (inherited, bases) = (Inherited::scan(), BaseDirectories::default());
-    let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
-    let creation = Creation { file_mode: 0o600, directory_mode: 0o700, ..Creation::default() };
-    let file = Rc::new(LockFile::open_to_lock(place, &creation, &opening)?);
+    let Some(file) = existing(place)? else { return Ok(Pruned::NotOurs) };
     let _mutex = match MutexGuard::lock(&file, Duration::ZERO) {
         Err(RepositoryError::MutexBusy { .. }) => return Ok(Pruned::InUse),
         locked => locked?,
@@ -78,6 +72,13 @@ pub fn prune(place: &LockPath<'_>, pause: Option<Pause>, dry_run: bool) -> Resul
     Ok(Pruned::Removed)
 }
 
+/// Opens the file, and creates none: another process may remove it just now.
+fn existing(place: &LockPath<'_>) -> Result<Option<Rc<LockFile>>, RepositoryError> {
+    let (inherited, bases) = (Inherited::scan(), BaseDirectories::default());
+    let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
+    Ok(LockFile::open_existing(place, &opening)?.map(Rc::new))
+}
+
 fn remove(file: &LockFile, place: &LockPath<'_>) -> Result<(), RepositoryError> {
     let failed = |name| move |errno| call("remove", place.path, name, errno);
     let Some(directory) = place.directory(None, &BaseDirectories::default())? else { return Ok(()) };
@@ -92,14 +93,7 @@ fn remove(file: &LockFile, place: &LockPath<'_>) -> Result<(), RepositoryError> 
 
 /// Forgets the last start and the last end. Returns whether there was anything to forget.
 pub fn reset(place: &LockPath<'_>) -> Result<bool, RepositoryError> {
-    if place.look()?.is_none() {
-        return Ok(false);
-    }
-    let inherited = Inherited::scan();
-    let bases = BaseDirectories::default();
-    let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
-    let creation = Creation { file_mode: 0o600, directory_mode: 0o700, ..Creation::default() };
-    let file = Rc::new(LockFile::open_to_lock(place, &creation, &opening)?);
+    let Some(file) = existing(place)? else { return Ok(false) };
     let _mutex = MutexGuard::lock(&file, PATIENCE)?;
     let header = Header::read(&file)?;
     if header.last_start.is_none() && header.last_end.is_none() {
