@@ -36,6 +36,21 @@ pub(crate) fn join_tells_the_program_the_slot_it_uses() {
     site.test().args(["run", "--", "matlab"]).stdout("seats=1\n").status(0);
 }
 
+/// Its end is not the end of the program whose slot it is, so no pause begins.
+#[test]
+pub(crate) fn the_end_of_who_joined_begins_no_pause() {
+    for hold in ["supervisor", "tree"] {
+        let keys = format!("if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"{hold}\"");
+        let site = Site::with_policy(&seats(2, &keys, &["matlab"]));
+        let wrapper =
+            "#!/bin/sh\n[ \"$1\" = inner ] && exit\nLAUNCHER run -- matlab inner\necho $?\nexec cat\n";
+        site.script("matlab", &wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path")));
+        let mut running = site.test().args(["run", "--", "matlab"]).background();
+        assert_eq!(running.read_line(), "0\n", "{hold}");
+        site.test().args(["run", "--", "matlab", "inner"]).status(0);
+    }
+}
+
 /// `explain` below a holder says that the launch would start, with the holder's slot.
 #[test]
 pub(crate) fn explain_knows_that_a_launch_would_join() {
