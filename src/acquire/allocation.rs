@@ -239,6 +239,7 @@ impl<'c> Wants<'c> {
                 let look = seen.and_then(|seen| seen.view.look());
                 let mut full = Full::of(table, look.cloned(), false);
                 full.outside = seen.map_or(0, |seen| seen.outside);
+                full.is_outside_unknown = seen.is_some_and(|seen| seen.is_outside_unknown);
                 Reason::Full(full)
             }
         };

@@ -223,6 +223,8 @@ pub struct Full {
     known: OnceCell<Known>,
     /// How many slots are in use outside rungate.
     pub outside: u64,
+    /// Whether that is unknown, so that no end of a holder is known to make room.
+    pub is_outside_unknown: bool,
     /// Whether there may be room, and older launches wait for it.
     pub is_behind: bool,
     /// Whether only this process and its ancestors block the launch: it would wait forever.
@@ -240,6 +242,7 @@ impl Full {
             holders: OnceCell::new(),
             known: OnceCell::new(),
             outside: 0,
+            is_outside_unknown: false,
             is_behind,
             only_ancestors: false,
             overdue: Vec::new(),

@@ -80,6 +80,8 @@ pub struct TableView<'t> {
     sample: Option<Result<Rc<Sample>, NoSample>>,
     /// How many slots that is, as far as it has refused a claim.
     pub outside: u64,
+    /// Whether a claim was refused because that is unknown.
+    pub is_outside_unknown: bool,
 }
 
 /// The tables that a launch needs and does not share with an ancestor.
@@ -95,8 +97,16 @@ impl<'t> TableView<'t> {
         let measured = claims.filter_map(|claim| Some((claim, claim.outside.as_ref()?)));
         // What root has measured comes before what a user has.
         let beside = measured.min_by_key(|(_, outside)| outside.owner);
-        let (promised, sample) = (Vec::new(), None);
-        Ok(Self { view: table.view()?, table, position, promised, beside, sample, outside: 0 })
+        Ok(Self {
+            view: table.view()?,
+            table,
+            position,
+            promised: Vec::new(),
+            beside,
+            sample: None,
+            outside: 0,
+            is_outside_unknown: false,
+        })
     }
 
     /// Whether these terms can be met now. Once they could, the answer stays the same.
@@ -166,6 +176,7 @@ impl<'t> TableView<'t> {
             return self.view.vacancy(terms);
         }
         if self.position.number.is_some() {
+            self.is_outside_unknown = true;
             return Ok(Vacancy::Full);
         }
         Err(KeeperError::Outside(unknown.to_string()))

@@ -3,9 +3,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::{AcquireContext, Alternative, Blocked, Reason, Refused, Unmet};
+use super::{AcquireContext, Alternative, Blocked, Full, Reason, Refused, Unmet};
 use crate::{
-    judge::terms::{Claim, Expiry},
+    judge::terms::{Claim, Expiry, Terms},
     keeper::{Ending, EvictionOutcome, KeeperError, Overdue, TableId, table::Table},
     sys::{Failure, PidFd, process},
 };
@@ -90,12 +90,12 @@ impl Known<'_> {
         let (Some(expiry), Reason::Full(full)) = (refused.claim.pace.expiry, &refused.reason) else {
             return Ok((None, None));
         };
-        // Its slots would stay taken after its end.
-        if refused.claim.amount.linger.is_some() {
+        // Its slots would stay taken after its end, or might not be enough.
+        if refused.claim.amount.linger.is_some() || full.is_outside_unknown {
             return Ok((None, None));
         }
         let terms = refused.missing(full)?;
-        let missing = (full.used() + terms.slots).saturating_sub(terms.limit).max(1);
+        let missing = missing(&terms, full)?;
         let overdue = full.table().overdue(full.holders(), &expiry, now)?.into_iter();
         let is_new = |overdue: &Overdue| terms.allows(overdue.holder.slots.0) && !(self.was_tried)(overdue);
         let (can, cannot): (Vec<_>, Vec<_>) = overdue.filter(is_new).partition(Overdue::can_be_ended);
@@ -122,6 +122,16 @@ impl Known<'_> {
         }
         (missing == 0).then_some(chosen)
     }
+}
+
+/// How many slots have to become free: of all, or of those that the launch may take.
+fn missing(terms: &Terms, full: &Full) -> Result<u64, KeeperError> {
+    let beside = full.outside.saturating_add(terms.slots);
+    let of_all = full.used().saturating_add(beside).saturating_sub(terms.limit);
+    let Some(zones) = &terms.zones else { return Ok(of_all) };
+    let occupancy = full.occupancy()?;
+    let held: u64 = zones.iter().map(|zone| occupancy.held_among(zone.clone())).sum();
+    Ok(of_all.max(held.saturating_add(beside).saturating_sub(terms.usable_slots())))
 }
 
 // Overdue holders are ended if that makes room for everything that blocks a launch. None is ended in vain,

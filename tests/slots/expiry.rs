@@ -306,6 +306,20 @@ pub(crate) fn a_holder_of_a_slot_that_the_launch_may_not_take_is_spared() {
     kept.wait_for_echo();
 }
 
+/// Nor is one that it may take, if the others that it may take are not enough.
+#[test]
+fn no_holder_is_ended_where_the_rest_is_kept_for_others() {
+    needs_root!();
+    let site = site(3, &format!("reserve = [{{ users = [\"games\"], slots = 1 }}]\n{OVERDUE}"));
+    site.program("large");
+    let mut old = stubborn(&site, &[]);
+    assert_eq!(site.held_numbers("seats.lock"), [2]);
+    let _young = site.holder("seats.lock", ["ofd", "read", "10:1"]);
+    assert_eq!(site.test().args(["run", "--", "large"]).outcome().ending, Ending::Status(75));
+    old.wait_for_echo();
+    assert_eq!(signals(&site), [""; 0]);
+}
+
 /// Where older launches wait, the first of them does it, even if the first may not signal the holder and the
 /// second may.
 #[test]

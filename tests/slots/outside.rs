@@ -1,7 +1,11 @@
 //! Use that rungate did not start: room is what the limit leaves of slots that are held and of what a sample
 //! says is used outside. Samples come from `rungate measure`, or are made up to be wrong.
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use crate::support::{Ending, Running, Site, Test, eventually, is_over_the_agent, needs_root};
 
@@ -356,4 +360,25 @@ pub(crate) fn what_must_be_freed_counts_use_outside() {
         outcome.stderr
     );
     assert_eq!(outcome.ending, Ending::Status(75));
+}
+
+/// Nobody is ended in vain: not behind use outside that stays, and not while that is unknown.
+#[test]
+pub(crate) fn no_overdue_holder_is_ended_for_what_is_used_outside() {
+    needs_root!();
+    let overdue = "expire_after = \"1ms\"\n    expire_grace = \"10m\"";
+    let site = site(&POLICY.replace("REPOSITORY", overdue).replace("KEYS", ""));
+    used(&site, "");
+    let mut holders = [start(&site, "ann"), start(&site, "ann")];
+    used(&site, &BOB_ELSEWHERE.replace('}', ",\"amount\":3}"));
+    let refused = tool(&site, "ann").outcome();
+    assert_eq!(refused.ending, Ending::Status(75), "{}", refused.stderr);
+    holders.iter_mut().for_each(Running::wait_for_echo);
+    let waits = ["run", "-q", "--wait", "forever", "--", "tool"];
+    let waiter = site.test().user("ann").args(waits).background();
+    site.stands_in_line("seats.lock", &waiter);
+    fs::remove_file(sample(&site)).expect("a sample");
+    let begun = Instant::now();
+    eventually("it has looked some more times", || (begun.elapsed() > Duration::from_secs(4)).then_some(()));
+    holders.iter_mut().for_each(Running::wait_for_echo);
 }
