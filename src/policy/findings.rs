@@ -154,21 +154,32 @@ fn diagnostic(
 #[derive(Clone, Debug)]
 pub struct Faults {
     diagnostics: Vec<Diagnostic>,
-    are_delegated: bool,
+    affected: Affected,
+}
+
+/// Who can start nothing because of faults.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Affected {
+    Everybody,
+    /// The users of delegated files, which alone have faults.
+    Department,
+    /// The caller: the system's policy is sound, and that of the caller is not.
+    Caller,
 }
 
 impl Faults {
     pub(super) fn new(diagnostics: Vec<Diagnostic>) -> Self {
-        Faults { diagnostics, are_delegated: false }
+        Faults { diagnostics, affected: Affected::Everybody }
     }
 
-    pub(super) fn of_delegated(self, is_delegated: impl Fn(&Diagnostic) -> bool) -> Self {
-        Faults { are_delegated: self.iter().all(is_delegated), ..self }
+    /// If all of them are in files that affect these alone.
+    pub(super) fn affecting(self, affected: Affected, is_theirs: impl Fn(&Diagnostic) -> bool) -> Self {
+        if self.iter().all(is_theirs) { Faults { affected, ..self } } else { self }
     }
 
-    /// Whether only delegated files have them: then they do not affect all users.
-    pub fn are_delegated(&self) -> bool {
-        self.are_delegated
+    /// Whom they affect.
+    pub fn affected(&self) -> Affected {
+        self.affected
     }
 
     /// One after the other.

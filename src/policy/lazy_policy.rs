@@ -9,10 +9,10 @@ use std::{
 };
 
 use super::{
-    Acquisition, At, Delegation, EvalContext, FILE, FORBIDDEN, Faults, Findings, Found, Hours, Invocation,
-    Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Proposal, Repository, Request,
-    Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault, repository::limits::Whom, source,
-    syntax, times::file_of_zone, validation, warning::Warning,
+    Acquisition, Affected, At, Delegation, EvalContext, FILE, FORBIDDEN, Faults, Findings, Found, Hours,
+    Invocation, Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Proposal, Repository,
+    Request, Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault, repository::limits::Whom,
+    source, syntax, times::file_of_zone, validation, warning::Warning,
 };
 use crate::judge::terms::Names;
 use crate::text::{Diagnostic, SourceText};
@@ -55,7 +55,7 @@ impl<'s> LazyPolicy<'s> {
         let facts = EvalContext::new(request, []);
         let is_wanted = |delegation: &Delegation| delegation.may_be_for(&facts);
         if !self.delegations.iter().any(is_wanted) {
-            return self.files.policy(is_root, Some(command)).map(Some);
+            return self.files.policy_of(sources, Some(command)).map(Some);
         }
         let found = sources.read(&is_wanted);
         if !found.stamps.are_those_of_everybody(&self.files.stamps) {
@@ -66,17 +66,17 @@ impl<'s> LazyPolicy<'s> {
             Err(faults) => faults,
         };
         // Files that are not delegated have no faults, or their faults apply to all users.
-        let policy = self.files.policy(is_root, Some(command))?;
+        let policy = self.files.policy_of(sources, Some(command))?;
         let is_delegated = |fault: &Diagnostic| {
             sources.is_drop_in(&fault.path)
                 && policy.delegations.iter().any(|delegation| delegation.is_of(&fault.path))
         };
-        Err(faults.of_delegated(is_delegated))
+        Err(faults.affecting(Affected::Department, is_delegated))
     }
 
     /// The faults of the whole, for a caller without a request.
     pub fn faults(self) -> Result<(), Faults> {
-        self.files.policy(self.sources.caller == 0, None).map(drop)
+        self.files.policy_of(self.sources, None).map(drop)
     }
 }
 
@@ -126,6 +126,16 @@ struct ParsedFiles {
 }
 
 impl ParsedFiles {
+    /// Where there is a policy of the system, faults of other files are those of the caller.
+    fn policy_of(self, sources: &Sources, command: Option<&Invocation<'_>>) -> Result<Policy, Faults> {
+        let has_system = self.kinds.contains(&LayerKind::System);
+        let is_callers = |fault: &Diagnostic| {
+            has_system && fault.path != sources.system && !sources.is_drop_in(&fault.path)
+        };
+        let read = self.policy(sources.caller == 0, command);
+        read.map_err(|faults| faults.affecting(Affected::Caller, is_callers))
+    }
+
     fn of(found: Found) -> Self {
         let findings = Findings::default();
         let kinds: Vec<LayerKind> = found.layers.iter().map(|layer| layer.kind).collect();

@@ -44,7 +44,7 @@ pub use self::{
     capture::Captured,
     difference::{Change, Detail, Difference, KeyChange, LayerName, Turn},
     eval_context::{Invocation, Request},
-    findings::Faults,
+    findings::{Affected, Faults},
     layer::{Delegation, Layer, LayerKind, SYSTEM_POLICY, Unmatched},
     lazy_policy::{LazyPolicy, RelevantInputs},
     limit::{HIGHEST_LIMIT, Limit, Share},

@@ -22,7 +22,7 @@ use crate::{
     judge::{Request, terms::Demand},
     keeper::{KeeperError, agent::message::Take},
     launch::{HELD, refusals::limits},
-    policy::{Policy, Wait},
+    policy::{Affected, Policy, Wait},
     sys::{NameCache, NameWhileWaiting},
     text::{Clock, LivingLine, age, stream, visible},
 };
@@ -89,15 +89,20 @@ impl LaunchWait {
     }
 
     /// For a launch that waits while the policy has faults: nothing may start, but no launch loses its
-    /// position because a file is being edited. Sleeps briefly, and returns whether there is time left.
-    pub(super) fn pause(&mut self) -> bool {
+    /// position because a file is being edited. If others can start meanwhile, it blocks none of them. Sleeps
+    /// briefly, and returns whether there is time left.
+    pub(super) fn pause(&mut self, affected: Affected) -> bool {
         let left = self.time_is_over_at().map_or(HEARTBEAT_INTERVAL, |deadline| {
             deadline.saturating_duration_since(Instant::now()).min(HEARTBEAT_INTERVAL)
         });
         let may_wait = self.has_waited && !left.is_zero();
         if may_wait {
-            thread::sleep(left);
             // If a file cannot be written any more, the next attempt reports that.
+            if affected == Affected::Caller {
+                let _ = self.place.step_aside();
+                self.conversation.end();
+            }
+            thread::sleep(left);
             let _ = self.place.beat();
             self.conversation.beat();
         }
@@ -173,9 +178,12 @@ impl LaunchWait {
         } else {
             acquire_in_turn(others, asker, &mut self.place, deadline, &mut look)
         };
-        if let Ok(Outcome::Refused(refusal)) = &mut outcome {
+        match &mut outcome {
+            // The program must not have its places.
+            Ok(Outcome::Granted(_)) => self.place.leave(),
             // It may have been decided several times.
-            refusal.waited = refusal.waited.map(|_| begun.elapsed());
+            Ok(Outcome::Refused(refusal)) => refusal.waited = refusal.waited.map(|_| begun.elapsed()),
+            Ok(Outcome::Interrupted) | Err(_) => {}
         }
         self.has_waited |= shown;
         outcome

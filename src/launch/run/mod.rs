@@ -39,7 +39,7 @@ use crate::{
         terms::{Launch, NamedSlots},
     },
     keeper::{KeeperError, Keepers},
-    policy::{Faults, Invocation, LazyPolicy, Policy},
+    policy::{Affected, Faults, Invocation, LazyPolicy, Policy},
     sys::{Ending, Inherited, executable, process},
     text::{Error, ExitStatus, age, stream, visible},
 };
@@ -228,7 +228,9 @@ impl<'a> Session<'a> {
             Err(error) if error.is_fault_of_policy() => {
                 let faults = LazyPolicy::open(&sources).faults();
                 return match self.unless_edited(faults, turn)? {
-                    Some(()) if !error.costs_the_place() && turn.pause() => Ok(Attempt::Again),
+                    Some(()) if !error.costs_the_place() && turn.pause(Affected::Everybody) => {
+                        Ok(Attempt::Again)
+                    }
                     Some(()) => Err(refusals::cannot_take(typed, &error)),
                     None => Ok(Attempt::Again),
                 };
@@ -267,7 +269,9 @@ impl<'a> Session<'a> {
     fn unless_edited<T>(&self, read: Result<T, Faults>, turn: &mut LaunchWait) -> Result<Option<T>, Error> {
         match read {
             Ok(read) => Ok(Some(read)),
-            Err(faults) if !faults.are_delegated() && turn.pause() => Ok(None),
+            Err(faults) if faults.affected() != Affected::Department && turn.pause(faults.affected()) => {
+                Ok(None)
+            }
             Err(faults) => Err(self.situation.faulty(&faults).not_started(&visible(&self.options.command))),
         }
     }
