@@ -100,11 +100,6 @@ fn has_nobody_ahead(
 }
 
 impl PlaceInLine {
-    /// Gives up the place.
-    pub fn give_up(&mut self) {
-        self.leave();
-    }
-
     /// Uses a number that another process assigned, unless it has one.
     pub fn come_as(&mut self, number: Number) {
         self.number = self.number.or(Some(number));

@@ -106,12 +106,19 @@ impl PlaceInLine {
     }
 
     /// Gives up everything.
-    pub(super) fn leave(&mut self) {
+    pub fn leave(&mut self) {
         self.places.clear();
         self.tables.clear();
         self.number = None;
         self.is_ahead_of_time = false;
         self.clocks.run(&[]);
+    }
+
+    /// Waits in no queue any more. It keeps its places: if it has to wait again, it has come when it first came.
+    pub fn step_aside(&mut self) -> Result<(), KeeperError> {
+        self.clocks.run(&[]);
+        (self.over, self.tries_again, self.idle_since) = (None, None, None);
+        self.places.iter_mut().try_for_each(|place| place.stand(&[]))
     }
 
     /// Gives the launch a position in all tables, and lets it wait in the queues that block it. If it had to

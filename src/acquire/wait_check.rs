@@ -46,7 +46,7 @@ impl WaitCheck<'_> {
         let queue = refused.claim.queue;
         let table = wants.table(refused.table);
         let mut waiters = table.all_waiters()?;
-        waiters.retain(|waiter| !waiter.is_away);
+        waiters.retain(|waiter| !waiter.is_away && Some(waiter.number) != self.position.number);
         // One launch may be in a queue with several classes.
         let count = |waiters: &mut dyn Iterator<Item = &Waiter>| {
             let mut numbers: Vec<_> = waiters.map(|waiter| waiter.number).collect();

@@ -75,7 +75,7 @@ pub type Watch<'w> = dyn FnMut(&Waiting<'_, '_>) -> ControlFlow<()> + 'w;
 
 /// Acquires the slots of all demands when it is this launch's turn. Each claim waits for its own time, and
 /// the launch until the deadline at the latest. `watch` is called when the wait begins, and about once a
-/// second.
+/// second. With its slots the launch still has its places, in case that it must give the slots back.
 pub fn acquire_in_turn<'c>(
     demands: &'c [Demand<'c>],
     asker: &AcquireContext<'_>,
@@ -92,6 +92,7 @@ pub fn acquire_in_turn<'c>(
         endings: Endings::default(),
     };
     let mut last_look = FinalProbe::default();
+    let mut has_seen = false;
     if !place.is_in_line() {
         // While the launch cannot read what blocks it, the longest of its waits counts.
         let longest = demands.iter().flat_map(Demand::claims).map(|claim| claim.wait.resolve()).max();
@@ -108,7 +109,7 @@ pub fn acquire_in_turn<'c>(
         {
             Ok((Decided::Granted(grant), locked)) => {
                 // Without the locks, no process ever sees it both in the queue and with its slots.
-                place.leave();
+                place.step_aside()?;
                 drop(locked);
                 rest.endings.leave_alone(asker)?;
                 return Ok(Outcome::Granted(grant));
@@ -137,16 +138,19 @@ pub fn acquire_in_turn<'c>(
         };
         if !is_stuck {
             place.over = earlier(place.clocks.over(&blocked), deadline);
+            has_seen = true;
         }
-        if !blocked.is_final() && !is_over(deadline) && blocked.is_unwaited() {
+        // The last look at the tables has found when there would be nothing left to wait for.
+        let is_over = is_over(deadline) || is_stuck && has_seen && is_over(place.over);
+        if !blocked.is_final() && !is_over && blocked.is_unwaited() {
             let (waits, endings) = (place.waits(asker), &mut rest.endings);
             if last_look.goes_on_in_line(&acquisition, &mut blocked, waits, endings)? {
                 place.beat()?;
                 continue;
             }
         }
-        if blocked.is_final() || is_over(deadline) || blocked.is_unwaited() {
-            let has_waited = place.is_in_line() || is_over(deadline);
+        if blocked.is_final() || is_over || blocked.is_unwaited() {
+            let has_waited = place.is_in_line() || is_over;
             let waited = (!blocked.is_final() && has_waited).then(|| begun.elapsed());
             rest.endings.leave_alone(asker)?;
             rest.endings.tell(&mut blocked);

@@ -5,7 +5,7 @@
 
 use super::{
     AcquireContext, Acquisition, Conversation, Decided, Grant, Outcome, Patience, PlaceInLine, Question,
-    Waiting, Watch,
+    Watch,
     dry_run::outlook,
     waiting::{acquire, acquire_in_turn},
 };
@@ -21,13 +21,22 @@ pub fn acquire_with_agent<'c>(
     patience: Patience,
     watch: &mut Watch<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
+    let at_once = Patience { may_wait: false, may_end: false, ..patience };
     loop {
-        let mut watch_and_beat = |waiting: &Waiting<'_, '_>| {
-            // It may have a place in the queue of a file. If that cannot be written, its turn there tells.
-            let _ = place.beat();
-            watch(waiting)
+        // While it is in the queue of a file, its turn there can come at any moment. If the agent lets it
+        // wait, it blocks nobody there.
+        let mut taken = None;
+        if place.is_in_line() {
+            match conversation.take(question, asker, at_once, watch)? {
+                Outcome::Refused(_) => place.step_aside()?,
+                outcome => taken = Some(outcome),
+            }
+        }
+        let taken = match taken {
+            Some(taken) => taken,
+            None => conversation.take(question, asker, patience, watch)?,
         };
-        let given = match conversation.take(question, asker, patience, &mut watch_and_beat)? {
+        let given = match taken {
             Outcome::Granted(given) => given,
             Outcome::Refused(mut refusal) => {
                 // The files were not checked; check whether they would refuse too.
@@ -39,8 +48,6 @@ pub fn acquire_with_agent<'c>(
             Outcome::Interrupted => return Ok(Outcome::Interrupted),
         };
         if others.is_empty() {
-            // It may have waited for a file, under an earlier policy.
-            place.leave();
             return Ok(Outcome::Granted(given));
         }
         if !patience.may_wait {
@@ -60,7 +67,6 @@ pub fn acquire_with_agent<'c>(
             Outcome::Granted(files) => files,
             other => return Ok(other),
         };
-        let at_once = Patience { may_wait: false, may_end: false, ..patience };
         match conversation.take(question, asker, at_once, watch) {
             Ok(Outcome::Granted(given)) => return Ok(Outcome::Granted(files.and(given))),
             // Now the agent's slots are missing: the launch waits for them first, and holds nothing.
@@ -85,7 +91,7 @@ fn look_once<'c>(
     let mut acquisition = Acquisition::open(others, asker, &place.tables)?;
     match acquisition.attempt(place.position(asker), place.patience(patience.deadline)) {
         Ok((Decided::Granted(grant), _locked)) => {
-            place.leave();
+            place.step_aside()?;
             Ok(Some(grant))
         }
         Ok((Decided::Blocked(_), _)) => Ok(None),

@@ -322,7 +322,7 @@ impl Session {
             // A launch that waited for something else would overtake others that wait for this.
             if !take.is_of_same_launch(before) {
                 let left = self.place.line.tables();
-                self.place.line.give_up();
+                self.place.line.leave();
                 self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
             }
             self.answer(Answer::Anew, None);
@@ -365,7 +365,7 @@ impl Session {
     /// A launch that needs nothing now waits in no queue: it would block those behind it.
     fn leave_line(&mut self) {
         let left = self.place.line.tables();
-        self.place.line.give_up();
+        self.place.line.leave();
         self.place.begun = None;
         self.place.resting = None;
         self.place.begins.answer = None;

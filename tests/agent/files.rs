@@ -127,3 +127,44 @@ fn a_file_that_the_new_policy_does_not_name_is_left() {
     assert_eq!(site.line("files.lock"), []);
     drop(other);
 }
+
+/// Whoever waits for the agent, under another policy, blocks nobody in the queue of a file.
+#[test]
+fn whoever_waits_for_the_agent_meanwhile_blocks_nobody_at_a_file() {
+    needs_root!();
+    let (site, _agent) = site();
+    let (other, mut both) = behind_a_file(&site);
+    let third = site.test().args(["run", "--", "third"]).spawn();
+    site.system_policy(&format!("# another\n{POLICY}"));
+    eventually("it waits for the agent alone", || {
+        (site.line("files.lock").is_empty() && waiting(&site) == 1).then_some(())
+    });
+    other.kill();
+    let newcomer = site.test().args(["run", "--", "other"]).spawn();
+    third.kill();
+    site.stands_in_line("files.lock", &both);
+    newcomer.kill();
+    both.wait_for_echo();
+}
+
+/// Whoever has to start over comes before those who came later.
+#[test]
+fn whoever_starts_over_has_its_old_number() {
+    needs_root!();
+    let (site, _agent) = site();
+    let (other, mut both) = behind_a_file(&site);
+    let third = site.test().args(["run", "--", "third"]).spawn();
+    other.kill();
+    eventually("it has the file no more, and waits for the agent", || {
+        (site.line("files.lock").is_empty() && waiting(&site) == 1).then_some(())
+    });
+    let newcomer = site.test().args(["run", "--", "other"]).spawn();
+    let later = site.test().args(["run", "-q", "--wait", "forever", "--", "other"]).background();
+    site.stands_in_line("files.lock", &later);
+    third.kill();
+    site.stands_in_line("files.lock", &both);
+    let line: Vec<i32> = site.line("files.lock").iter().map(|waiter| waiter.pid).collect();
+    assert_eq!(line, [both.pid(), later.pid()]);
+    newcomer.kill();
+    both.wait_for_echo();
+}

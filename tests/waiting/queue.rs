@@ -525,6 +525,77 @@ pub(crate) fn a_waiter_obeys_the_policy_that_is_in_force() {
     assert_eq!(site.line("seats.lock"), [], "it has left the line");
 }
 
+/// A policy of one's own that has a fault blocks nobody else; its owner waits on, at the old place.
+#[test]
+fn a_fault_of_ones_own_blocks_nobody_else() {
+    needs_root!();
+    let site = Site::new();
+    site.account("ann", &[]);
+    site.system_policy(&seats(1, "", &["matlab"]));
+    site.program("matlab");
+    let ann = site.user("ann");
+    let own = |text: &str| site.own_policy(&ann, text);
+    own("version = 1\n");
+    let holder = run(&site, "matlab", &[]).spawn();
+    let mut first = waits(&site, &run(&site, "matlab", &["--wait", "forever"]).user("ann"));
+    let mut second = waits(&site, &run(&site, "matlab", &["--wait", "forever"]));
+    own("version = 1\nnonsense\n");
+    eventually("the first has left", || (site.line("seats.lock").len() == 1).then_some(()));
+    holder.kill();
+    second.wait_for_echo();
+    let mut third = waits(&site, &run(&site, "matlab", &["--wait", "forever"]));
+    own("version = 1\n");
+    eventually("it is in the line again, and first", || {
+        site.line("seats.lock").first().is_some_and(|waiter| waiter.pid == first.pid()).then_some(())
+    });
+    second.kill();
+    first.wait_for_echo();
+    first.kill();
+    third.wait_for_echo();
+}
+
+/// `queue_per_user` is for those who come. Whoever waits in one queue joins another that was full, and stays.
+#[test]
+fn whoever_joins_a_queue_later_is_not_counted_against_itself() {
+    let site = Site::with_policy(&ALTERNATIVES.replace("MORE", "queue_per_user = 1"));
+    for name in ["own", "common", "either"] {
+        site.program(name);
+    }
+    let _own = run(&site, "own", &[]).spawn();
+    let _common = run(&site, "common", &[]).spawn();
+    let first = run(&site, "own", &["--wait", "forever"]).background();
+    site.stands_in_line("own.lock", &first);
+    let either = run(&site, "either", &["--wait", "forever"]).background();
+    site.stands_in_line("common.lock", &either);
+    assert_eq!(site.line("own.lock").len(), 1);
+    first.kill();
+    site.stands_in_line("own.lock", &either);
+    // It looks once a second.
+    let begun = Instant::now();
+    eventually("it has looked some more times", || {
+        assert_eq!(site.line("own.lock").len(), 1, "it has left");
+        (begun.elapsed() > Duration::from_secs(4)).then_some(())
+    });
+}
+
+/// A deadline is kept while a mutex is stuck: also where another choice was given up before.
+#[test]
+fn the_deadline_of_a_choice_is_kept_while_the_mutex_is_stuck() {
+    let common = "[repository.common]\n    limit = 1\n    wait = \"5s\"";
+    let policy = ALTERNATIVES.replace("MORE", "wait = \"0s\"");
+    let site = Site::with_policy(&policy.replace("[repository.common]\n    limit = 1", common));
+    for name in ["own", "common", "either"] {
+        site.program(name);
+    }
+    let holders = ["own", "common"].map(|name| run(&site, name, &[]).spawn());
+    let mut either = run(&site, "either", &[]).background();
+    site.stands_in_line("common.lock", &either);
+    let mutex = site.holder("common.lock", ["posix", "write", "0:8"]);
+    let outcome = either.end();
+    assert_eq!(outcome.ending, Ending::Status(124), "{}", outcome.stderr);
+    drop((holders, mutex));
+}
+
 fn changing(wait: &str, hold: &str, limit: usize, more: &str) -> Site {
     let site = Site::new();
     change(&site, wait, hold, limit, more);

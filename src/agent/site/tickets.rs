@@ -131,7 +131,7 @@ impl Site {
             self.write_tickets(local, launch);
         }
         let Some(session) = local.session_mut(launch) else { return };
-        session.place.line.give_up();
+        session.place.line.leave();
         if let Some(request) = session.stop_waiting() {
             self.rest_without(local, launch, request);
         }

@@ -332,7 +332,7 @@ impl<'p> World<'_, 'p, '_> {
     fn look(&mut self, id: i32, mut waiting: Waiting<'p>) -> Option<()> {
         let plan = Rc::clone(&waiting.plan);
         let Plan::Needs(needs) = &*plan else {
-            waiting.place.give_up();
+            waiting.place.leave();
             self.came_to(waiting.launch, LaunchOutcome::TimedOut, self.now - waiting.since);
             return None;
         };
@@ -352,13 +352,13 @@ impl<'p> World<'_, 'p, '_> {
         waiting.place.imagine(self.instant());
         match at_once(&needs.demands, &asker, &mut waiting.place, None) {
             Ok(AtOnce::Granted(grant)) => {
-                waiting.place.give_up();
+                waiting.place.leave();
                 self.start(&waiting, needs, grant);
                 None
             }
             Ok(AtOnce::Blocked(Standing { refusal, waits: false, .. })) => {
                 let has_waited = waiting.place.number().is_some();
-                waiting.place.give_up();
+                waiting.place.leave();
                 self.books.refused(&refusal);
                 let fate = if has_waited { LaunchOutcome::TimedOut } else { LaunchOutcome::Refused };
                 let wait = self.now - waiting.since;
