@@ -173,6 +173,9 @@ fn the_first_in_line_takes_what_falls_free_and_leaves_the_line() {
     let Outcome::Granted(grant) = outcome else { panic!("the slot is free") };
     assert_eq!(granted(&grant), "seats 1");
     assert!(tables.store.table("seats").waiters().is_empty());
+    // It has its place until it starts.
+    assert_eq!(tables.store.table("seats").highest_place(), place.number());
+    place.leave();
     assert_eq!(tables.store.table("seats").highest_place(), None);
 }
 
