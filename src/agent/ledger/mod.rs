@@ -283,9 +283,9 @@ impl Ledger {
         if !holding.is_kept() {
             return true;
         }
-        // An ended program does not end again.
+        // An ended program does not end again. The FIFO of a script may be open again by now.
         let _ = match (&holding.fifo, &holding.process) {
-            (Some(fifo), _) if is_fifo => self.poller.remove(fifo.as_fd()),
+            (Some(fifo), _) if is_fifo && !fifo.is_held() => self.poller.remove(fifo.as_fd()),
             (_, Some(process)) if !is_fifo => self.poller.remove(process.as_fd()),
             _ => Ok(()),
         };
