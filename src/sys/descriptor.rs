@@ -316,7 +316,9 @@ impl Fifo {
     /// Creates one for its owner only. Nothing may be at the path.
     pub fn create(path: &Path) -> Result<Self, Errno> {
         mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        Self::open(path)
+        Self::open(path).inspect_err(|_| {
+            let _ = Self::remove(path);
+        })
     }
 
     /// The read end.

@@ -17,7 +17,7 @@ use self::{
     holding::{Holding, Lingering, follow, in_memory, writer},
     state::{
         SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, Unused, all_opened, at_millis,
-        forget_opened, in_millis, new_opened, remove_opened, unused_again,
+        in_millis, new_opened, remove_opened, unused_again,
     },
 };
 use super::{
@@ -100,10 +100,10 @@ impl Ledger {
                 // Whether a program had started does not matter, as for an end that is seen.
                 let is_new = saved.lingers_until.is_none();
                 if let Some(lingering) = saved.lingering().filter(|_| is_new) {
-                    ledger.state.write_end(number, saved.hold, &lingering);
+                    ledger.state.write_end(number, &saved, &lingering);
                     restored = restore(&lingering, None)?;
                 } else {
-                    ledger.state.forget(number, saved.hold);
+                    ledger.state.forget_ended(number, &saved);
                 }
             }
             let Some(holding) = restored else { continue };
@@ -122,9 +122,7 @@ impl Ledger {
             ledger.recover(number, saved)?;
         }
         for (uid, opened) in all_opened() {
-            if ledger.kept_by(uid, opened).is_none() {
-                ledger.keep_unused(uid, opened);
-            }
+            ledger.keep_unused(uid, opened);
         }
         Ok((ledger, last + 1))
     }
@@ -137,7 +135,6 @@ impl Ledger {
                 let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
             }
         }
-        forget_opened(saved);
     }
 
     /// The tables.
@@ -184,7 +181,8 @@ impl Ledger {
             }
             Err(why) => {
                 self.unwatch(&holding);
-                self.state.forget(number, holding.saved.hold);
+                self.state.forget(number);
+                self.give_back_opened(&mut holding);
                 holding.withdraw_stamps();
                 Err((Box::new(holding), why))
             }
@@ -209,13 +207,17 @@ impl Ledger {
     }
 
     /// The end of the FIFO that a script has opened. Slots that nothing keeps would be free at once, and the
-    /// script would not learn of it; so it fails if no process but this one has the other end.
+    /// script would not learn of it; so it fails if no process but this one has the other end. It also fails
+    /// if the script has got slots with it meanwhile.
     fn fifo_of_script(
         &mut self,
         number: u64,
         opened: u64,
         saved: &SavedHolding,
     ) -> Result<Option<Fifo>, String> {
+        if self.is_taken(saved.uid, opened) {
+            return Err("the descriptor keeps slots already".to_owned());
+        }
         if let Some(unused) = self.unused.get_mut(&saved.uid) {
             unused.retain(|(known, _)| *known != opened);
         }
@@ -223,17 +225,28 @@ impl Ledger {
         let fifo =
             fifo.map_err(|(_, errno)| format!("it cannot open the FIFO of the script: {}", errno.desc()))?;
         if fifo.is_none() {
-            self.keep_unused(saved.uid, opened);
             return Err("no process has the FIFO of the script open".to_owned());
         }
         Ok(fifo)
     }
 
-    /// The FIFO of a script keeps no slots, and may be used once more.
+    /// A script that got nothing may ask again with the same FIFO.
+    fn give_back_opened(&mut self, holding: &mut Holding) {
+        if let Some(opened) = holding.saved.opened {
+            holding.fifo = None;
+            self.keep_unused(holding.saved.uid, opened);
+        }
+    }
+
+    /// The FIFO of a script may be used once more, if it keeps no slots.
     fn keep_unused(&mut self, uid: u32, opened: u64) {
-        // Without its ends it can still be opened by other processes of the script that have it open.
-        if let Ok(unused) = unused_again(uid, opened) {
-            self.unused.entry(uid).or_default().push_back(unused);
+        if self.is_taken(uid, opened) {
+            return;
+        }
+        match unused_again(uid, opened) {
+            Ok(unused) => self.unused.entry(uid).or_default().push_back(unused),
+            // One that does not count must not stay.
+            Err(_) => remove_opened(uid, opened),
         }
     }
 
@@ -334,6 +347,14 @@ impl Ledger {
         self.holdings.iter().find(|(_, holding)| is_kept(holding)).map(|(number, holding)| (*number, holding))
     }
 
+    /// Whether this FIFO of a user is that of a holding, or of slots that linger. Then no other may use it:
+    /// the agent does not start with a holding whose FIFO is missing.
+    pub(super) fn is_taken(&self, uid: u32, opened: u64) -> bool {
+        let lingering = self.lingering.values().map(|of| &of.saved);
+        let mut all = self.holdings.values().map(|of| &of.saved).chain(lingering);
+        all.any(|saved| (saved.uid, saved.opened) == (uid, Some(opened)))
+    }
+
     /// Whether a launch has slots that no program has used.
     pub(super) fn is_unused(&self, number: u64) -> bool {
         self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
@@ -355,23 +376,19 @@ impl Ledger {
         // A pause that was not saved ends with the agent, but not earlier.
         let _ = self.write_stamps(&holding);
         let lingering = if has_run { holding.lingering() } else { None };
-        if has_run {
-            forget_opened(&holding.saved);
-        } else if let Some(opened) = holding.saved.opened {
-            // A script that got nothing may ask again with the same FIFO.
-            holding.fifo = None;
-            self.keep_unused(holding.saved.uid, opened);
-        }
         if let Some(lingering) = lingering {
-            self.state.write_end(number, holding.saved.hold, &lingering.saved);
+            self.state.write_end(number, &holding.saved, &lingering.saved);
             let covered = self.lingering.iter().filter(|(_, other)| lingering.covers(other));
             // A user who starts a short program again and again leaves one entry, not thousands.
             for other in covered.map(|(other, _)| *other).collect::<Vec<_>>() {
                 drop(self.end_lingering(other, Duration::MAX));
             }
             self.lingering.insert(number, lingering);
+        } else if has_run {
+            self.state.forget_ended(number, &holding.saved);
         } else {
-            self.state.forget(number, holding.saved.hold);
+            self.state.forget(number);
+            self.give_back_opened(&mut holding);
         }
         Some(holding)
     }
@@ -413,10 +430,10 @@ impl Ledger {
     ) -> Vec<memory::Held> {
         let Some(lingering) = self.lingering.get_mut(&number) else { return Vec::new() };
         let free: Vec<_> = lingering.held.extract_if(.., |(held, end)| is_free(held, *end)).collect();
-        if lingering.held.is_empty() {
-            let hold = lingering.saved.hold;
-            self.lingering.remove(&number);
-            self.state.forget(number, hold);
+        if lingering.held.is_empty()
+            && let Some(lingering) = self.lingering.remove(&number)
+        {
+            self.state.forget_ended(number, &lingering.saved);
         }
         free.into_iter().map(|(held, _)| held).collect()
     }

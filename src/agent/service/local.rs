@@ -136,8 +136,8 @@ impl Local {
         if request.hold != Hold::Descriptor {
             return Some(format!("a descriptor cannot keep slots with hold = \"{}\"", request.hold.word()));
         }
-        let is_kept = self.ledger.kept_by(session.peer.uid, opened).is_some();
-        is_kept.then(|| "the descriptor keeps slots already".to_owned())
+        let is_taken = self.ledger.is_taken(session.peer.uid, opened);
+        is_taken.then(|| "the descriptor keeps slots already".to_owned())
     }
 
     /// One check; another one if the launch finds a queue full, and a waiter in it does not respond.
