@@ -15,7 +15,7 @@ use rungate::{
 };
 
 use super::{REFUSED, held, seats, waiting};
-use crate::support::{LOOK, Running, Site, Trace, eventually, needs_root, needs_strace};
+use crate::support::{Ending, LOOK, Outcome, Running, Site, Trace, eventually, needs_root, needs_strace};
 
 /// Far above what a launch takes, and far below the time after which the agent counts as unreachable.
 const SOON: Duration = Duration::from_secs(3);
@@ -99,6 +99,41 @@ fn who_writes_into_what_keeps_a_slot_delays_nobody() {
     matlab("nobody").stderr(REFUSED).status(75);
     writes.close_stdin();
     eventually("the slot is free", || held(&site).is_empty().then_some(()));
+}
+
+/// A launch below two holders, and so many other processes between, that asks for one more slot.
+const DEEP: &str = r#"#!/usr/bin/python3
+import os, sys
+for _ in range(DEPTH):
+    child = os.fork()
+    if child:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os.execvp("rungate", ["rungate", "run", "--", "other"])
+"#;
+
+/// Only the nearest ancestors are looked at, and each once for all slots; whoever is further below waits for
+/// its ancestors as for others.
+#[test]
+fn who_stacks_processes_delays_nobody() {
+    needs_root!();
+    needs_strace!();
+    for (depth, is_among_ancestors) in [(10, true), (400, false)] {
+        let (site, agent) = seats(2, "");
+        site.rungate_in_bin();
+        agent.kill();
+        let (_agent, trace) =
+            Trace::begin(&site.test().program(env!("CARGO_BIN_EXE_rungate-agent")), "open,openat", &[]);
+        eventually("the agent answers", || site.asks_the_agent().ok());
+        site.script("matlab", "#!/bin/sh\nrungate run -- other\n");
+        site.script("other", &DEEP.replace("DEPTH", &depth.to_string()));
+        let Outcome { stderr, ending, .. } =
+            site.test().user("games").args(["run", "--", "matlab"]).outcome();
+        assert_eq!(ending, Ending::Status(75), "{stderr}");
+        let waits_for_itself = stderr.contains("Start it outside of the program that holds the slot.");
+        assert_eq!(waits_for_itself, is_among_ancestors, "{depth}: {stderr}");
+        let reads = trace.calls().iter().filter(|call| call.text.contains("/stat\"")).count();
+        assert!(reads < 256 + 30, "{reads} at {depth}");
+    }
 }
 
 #[test]

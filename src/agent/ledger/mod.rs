@@ -44,9 +44,6 @@ use crate::{
 /// How many ends are remembered: what a busy host has between two looks.
 const MOST_ENDS: usize = 10_000;
 
-/// How many ancestors of a request may be its script.
-const SCRIPT_ANCESTORS: usize = 64;
-
 /// How many unused FIFOs of one user may exist. With one more, the oldest is removed.
 const MOST_UNUSED: usize = 64;
 
@@ -142,9 +139,9 @@ impl Ledger {
         &self.store
     }
 
-    /// The tables; new ones count for this user.
-    fn store_of(&self, uid: Option<u32>) -> Store {
-        self.store.for_asker(VerifiedAncestry { uid, ..VerifiedAncestry::default() })
+    /// The tables; those that count for nobody yet count for this user.
+    pub(super) fn store_of(&self, uid: Option<u32>) -> Store {
+        self.store.for_asker(VerifiedAncestry::of_user(uid))
     }
 
     /// The saved state of the site.
@@ -667,7 +664,7 @@ impl Ledger {
     /// The slots of ancestors that a launch claims to have, if this is proved.
     fn ancestry(&self, session: &mut Session, request: &AcquireRequest) -> VerifiedAncestry {
         let (pid, uid) = (session.peer.pid, session.peer.uid);
-        let mut ancestry = VerifiedAncestry { pid: Some(pid), uid: Some(uid), slots: Vec::new() };
+        let mut ancestry = VerifiedAncestry::of_process(pid, uid);
         if request.ancestors.is_empty() {
             return ancestry;
         }
@@ -692,7 +689,7 @@ fn script_of(session: &Session) -> Option<PidFd> {
     let has_it = |pid: &i32| {
         process::owner(*pid) == Some(session.peer.uid) && descriptor::has_open(*pid, through, fifo)
     };
-    let ancestors = process::lineage(session.peer.pid).skip(1).take(SCRIPT_ANCESTORS);
+    let ancestors = process::near_lineage(session.peer.pid).skip(1);
     let script = ancestors.take_while(has_it).last()?;
     PidFd::open(script).ok().filter(|open| has_it(&open.pid()))
 }
@@ -724,9 +721,9 @@ fn blocked(
     Ok(Blocked { refused, waits: *waits, ahead, next: *next, evictions })
 }
 
-/// Which holders to end, besides those that are being ended. The job that started the caller is never one.
+/// Which holders to end, besides those that are being ended. None of the caller's nearest ancestors is one.
 fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
-    let lineage = process::lineage(session.peer.pid);
+    let lineage = process::near_lineage(session.peer.pid);
     let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();
     let was_tried = |overdue: &Overdue| match overdue.elsewhere {
         None => tried.contains(&overdue.process()),

@@ -806,7 +806,7 @@ impl Local {
 impl Session {
     /// The holders that may be ended on its behalf; it is notified about the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
-        let lineage: Vec<i32> = process::lineage(self.peer.pid).collect();
+        let lineage: Vec<i32> = process::near_lineage(self.peer.pid).collect();
         let is_above =
             |overdue: &Overdue| overdue.elsewhere.is_none() && lineage.contains(&overdue.process());
         let others = overdue.into_iter().filter(|overdue| !is_above(overdue));

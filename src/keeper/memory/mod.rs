@@ -5,7 +5,7 @@ mod queue;
 mod table;
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     rc::Rc,
     time::SystemTime,
@@ -37,16 +37,28 @@ pub struct VerifiedAncestry {
     pub pid: Option<i32>,
     /// Its user, for whom new tables count.
     pub uid: Option<u32>,
+    /// The caller and its nearest ancestors, once somebody has asked.
+    lineage: OnceCell<Vec<i32>>,
 }
 
 impl VerifiedAncestry {
-    /// Whether a process is the requesting one, or an ancestor of it.
-    fn has(&self, pid: i32) -> bool {
-        self.pid.is_some_and(|own| process::lineage(own).any(|other| other == pid))
+    /// A user, of whom nothing else is known.
+    pub fn of_user(uid: Option<u32>) -> Self {
+        Self { uid, ..Self::default() }
     }
-}
 
-impl VerifiedAncestry {
+    /// A process of this user.
+    pub fn of_process(pid: i32, uid: u32) -> Self {
+        Self { pid: Some(pid), ..Self::of_user(Some(uid)) }
+    }
+
+    /// Whether a process is the requesting one, or one of its nearest ancestors. A launch far below a holder
+    /// waits for it as for any other.
+    fn has(&self, pid: i32) -> bool {
+        let lineage = || self.pid.into_iter().flat_map(process::near_lineage).collect();
+        self.lineage.get_or_init(lineage).contains(&pid)
+    }
+
     /// Whether nothing was proved.
     pub fn is_nobody(&self) -> bool {
         self.slots.is_empty() && self.pid.is_none()
