@@ -495,11 +495,11 @@ impl Ledger {
         is_changed
     }
 
-    /// Forgets the unneeded tables that count for a user. The last use of a table is remembered until the
-    /// memory is needed, because `list` shows it.
-    pub(super) fn forget_idle(&self, uid: u32) {
-        let is_own = |table: &str| name_on_site(table).is_none();
-        for table in self.store.forget_idle(uid, SystemTime::now(), is_own) {
+    /// Forgets the unneeded tables that count for a user, except those with entries of the site. The last use
+    /// of a table is remembered until the memory is needed, because `list` shows it.
+    pub(super) fn forget_idle(&self, uid: u32, is_of_site: impl Fn(&str) -> bool) {
+        let may_be = |table: &str| !name_on_site(table).is_some_and(&is_of_site);
+        for table in self.store.forget_idle(uid, SystemTime::now(), may_be) {
             self.state.forget_stamps(&table);
         }
     }

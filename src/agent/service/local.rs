@@ -118,13 +118,18 @@ impl Local {
         self.work.look_again(sessions);
     }
 
-    /// Whether the caller may have one more launch with slots, and the tables that it needs.
-    pub(super) fn has_quota_for(&self, request: &AcquireRequest) -> Result<(), Quota> {
+    /// Whether the caller may have one more launch with slots, and the tables that it needs. `is_of_site`
+    /// says which tables of the site have entries there.
+    pub(super) fn has_quota_for(
+        &self,
+        request: &AcquireRequest,
+        is_of_site: impl Fn(&str) -> bool,
+    ) -> Result<(), Quota> {
         let (quotas, store, uid) = (self.connections.quotas(), self.ledger.store(), request.uid);
         quotas.may_launch(uid)?;
         let new = request.tables().filter(|table| store.known(table).is_none()).count();
         if quotas.are_too_many_tables(store.count_of(uid), new) {
-            self.ledger.forget_idle(uid);
+            self.ledger.forget_idle(uid, is_of_site);
         }
         quotas.may_have_tables(uid, store.count_of(uid), new)
     }

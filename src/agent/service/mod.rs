@@ -421,7 +421,8 @@ impl Service {
         if let Some(why) = self.local.cannot_be_kept_by_a_script(number, &request) {
             return self.local.fail(number, why);
         }
-        if let Err(quota) = self.local.has_quota_for(&request) {
+        let is_of_site = |name: &str| self.site.as_ref().is_some_and(|site| site.shows(name));
+        if let Err(quota) = self.local.has_quota_for(&request, is_of_site) {
             let why = self.local.connections.quotas().decline(quota);
             return self.local.fail(number, why);
         }

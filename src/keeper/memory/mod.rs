@@ -66,16 +66,16 @@ impl VerifiedAncestry {
 }
 
 impl Store {
-    /// The table with this name; an empty one where there was none.
+    /// The table with this name; an empty one where there was none. It counts for the first user who needs
+    /// it: other hosts' entries alone are nobody's here.
     pub fn table(&self, name: &str) -> Table {
         let mut tables = self.tables.borrow_mut();
-        let new = || {
-            if let Some(uid) = self.ancestry.uid {
-                *self.accounts.borrow_mut().entry(uid).or_default() += 1;
-            }
-            self.new_table(Some(name))
-        };
-        tables.entry(name.to_owned()).or_insert_with(new).clone()
+        let table = tables.entry(name.to_owned()).or_insert_with(|| self.new_table(Some(name)));
+        if let Some(uid) = self.ancestry.uid.filter(|_| table.account().is_none()) {
+            table.count_for(uid);
+            *self.accounts.borrow_mut().entry(uid).or_default() += 1;
+        }
+        table.clone()
     }
 
     /// The table with this name, if there is one.
@@ -149,6 +149,6 @@ impl Store {
     fn new_table(&self, name: Option<&str>) -> Table {
         let number = self.count.get();
         self.count.set(number + 1);
-        Table::new(number, name, self.ancestry.uid)
+        Table::new(number, name)
     }
 }
