@@ -316,7 +316,9 @@ impl Fifo {
     /// Creates one for its owner only. Nothing may be at the path.
     pub fn create(path: &Path) -> Result<Self, Errno> {
         mkfifo(path, Mode::S_IRUSR | Mode::S_IWUSR)?;
-        Self::open(path)
+        Self::open(path).inspect_err(|_| {
+            let _ = Self::remove(path);
+        })
     }
 
     /// The read end.
@@ -346,22 +348,18 @@ impl Fifo {
         open_end(path, OFlag::O_RDWR)
     }
 
-    /// Whether any process has the other end. What is written into it is ignored.
+    /// Whether any process has the other end. What is written into it is ignored: its users may write faster
+    /// than anybody can read.
     pub fn is_held(&self) -> bool {
-        if self.is_writer {
-            let mut end = [PollFd::new(self.end.as_fd(), PollFlags::empty())];
-            let count = poll(&mut end, PollTimeout::ZERO);
-            let [end] = end;
-            return !(count == Ok(1) && end.revents().is_some_and(|is| is.contains(PollFlags::POLLERR)));
+        let closed = if self.is_writer { PollFlags::POLLERR } else { PollFlags::POLLHUP };
+        let mut end = [PollFd::new(self.end.as_fd(), PollFlags::empty())];
+        let count = poll(&mut end, PollTimeout::ZERO);
+        let [end] = end;
+        if count == Ok(1) && end.revents().is_some_and(|is| is.contains(closed)) {
+            return false;
         }
-        let mut bytes = [0; 4096];
-        loop {
-            match read(&self.end, &mut bytes) {
-                Ok(0) => return false,
-                Ok(_) | Err(Errno::EINTR) => {}
-                Err(_) => return true,
-            }
-        }
+        // A read end that was opened when there was no writer is not told of that otherwise.
+        self.is_writer || read(&self.end, &mut [0]) != Ok(0)
     }
 
     pub fn id(&self) -> FileId {

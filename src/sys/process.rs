@@ -259,6 +259,15 @@ pub fn lineage(pid: i32) -> impl Iterator<Item = i32> {
     })
 }
 
+/// How many ancestors of another process are looked at.
+const NEAR: usize = 256;
+
+/// A process of another user and its nearest ancestors. It has as many as its user likes, and each costs a
+/// read.
+pub fn near_lineage(pid: i32) -> impl Iterator<Item = i32> {
+    lineage(pid).take(NEAR + 1)
+}
+
 /// Every process that can be seen.
 pub fn all() -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };

@@ -104,6 +104,28 @@ fn a_full_disk_refuses_launches_and_loses_and_doubles_nothing() {
     }
 }
 
+/// A slot stays taken after its program although that cannot be recorded; the next agent finds what kept it until
+/// then.
+#[test]
+fn a_slot_that_lingers_on_a_full_disk_is_known_to_the_next_agent() {
+    needs_root!();
+    let (site, disk) = Disk::begin(1, "hold = \"tree\"\nlinger = \"1h\"");
+    let agent = disk.agent(&site);
+    let matlab = |user: &str| site.test().user(user).args(["run", "--", "matlab"]);
+    let mut running = matlab("games").spawn();
+    disk.keep_room_taken();
+    disk.fill();
+    running.close_stdin();
+    running.end();
+    site.test().args(["list"]).stdout("seats: 1 of 1 used, 1 lingering\n...\n").status(0);
+    agent.kill();
+    let _agent = disk.agent(&site);
+    matlab("nobody").stderr(REFUSED).status(75);
+    disk.empty();
+    let again = matlab("games").spawn();
+    assert!(is_held_by(&site, &[&again]));
+}
+
 /// Whoever waits is told as well when their turn comes.
 #[test]
 fn who_waits_is_told_of_a_full_disk_in_their_turn() {

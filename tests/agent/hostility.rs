@@ -14,8 +14,8 @@ use rungate::{
     },
 };
 
-use super::{held, seats, waiting};
-use crate::support::{LOOK, Running, Site, eventually, needs_root};
+use super::{REFUSED, held, seats, waiting};
+use crate::support::{Ending, LOOK, Outcome, Running, Site, Trace, eventually, needs_root, needs_strace};
 
 /// Far above what a launch takes, and far below the time after which the agent counts as unreachable.
 const SOON: Duration = Duration::from_secs(3);
@@ -49,6 +49,91 @@ fn who_connects_and_says_nothing_or_half_of_it_delays_nobody() {
     }
     still_serves(&site);
     assert_eq!(held(&site), []);
+}
+
+/// A program that ends when its children have filled the FIFO that keeps its slot. They go on writing until
+/// its standard input is closed.
+const WRITES: &str = r#"#!/usr/bin/python3
+import array, fcntl, os, sys, termios, time
+is_fifo = lambda number: os.path.realpath(f"/proc/self/fd/{number}").endswith(".fifo")
+end = next(number for number in map(int, os.listdir("/proc/self/fd")) if is_fifo(number))
+fcntl.fcntl(end, fcntl.F_SETFL, 0)
+size = fcntl.fcntl(end, 1031, 1 << 20) # F_SETPIPE_SZ
+if os.fork():
+    unread = array.array("i", [0])
+    while unread[0] < size:
+        time.sleep(0.01)
+        fcntl.ioctl(end, termios.FIONREAD, unread)
+    print("it is full", flush=True)
+    os._exit(0)
+writers = []
+for _ in range(4):
+    writers.append(os.fork())
+    while writers[-1] == 0:
+        os.write(end, b"x" * size)
+sys.stdin.read()
+for writer in writers:
+    os.kill(writer, 9)
+"#;
+
+/// What keeps a slot is written into by four processes all the time: neither that nor what is left unread
+/// hides the end of the last one.
+#[test]
+fn who_writes_into_what_keeps_a_slot_delays_nobody() {
+    needs_root!();
+    needs_strace!();
+    let (site, agent) = seats(1, "hold = \"descriptor\"");
+    site.script("matlab", WRITES);
+    agent.kill();
+    let (agent, trace) = Trace::begin(&site.test().program(env!("CARGO_BIN_EXE_rungate-agent")), "read", &[]);
+    eventually("the agent answers", || site.asks_the_agent().ok());
+    let matlab = |user: &str| site.test().user(user).args(["run", "--", "matlab"]);
+    let mut writes = matlab("games").background();
+    assert_eq!(writes.read_line(), "it is full\n");
+    eventually("the program has ended", || writes.is_zombie().then_some(()));
+    matlab("nobody").stderr(REFUSED).status(75);
+    let reads = trace.calls().iter().filter(|call| call.text.contains("\"x")).count();
+    assert!(reads < 1 << 8, "it reads what is written, which may never end: {reads} times");
+    agent.kill();
+    let _agent = site.agent();
+    matlab("nobody").stderr(REFUSED).status(75);
+    writes.close_stdin();
+    eventually("the slot is free", || held(&site).is_empty().then_some(()));
+}
+
+/// A launch below two holders, and so many other processes between, that asks for one more slot.
+const DEEP: &str = r#"#!/usr/bin/python3
+import os, sys
+for _ in range(DEPTH):
+    child = os.fork()
+    if child:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+os.execvp("rungate", ["rungate", "run", "--", "other"])
+"#;
+
+/// Only the nearest ancestors are looked at, and each once for all slots; whoever is further below waits for
+/// its ancestors as for others.
+#[test]
+fn who_stacks_processes_delays_nobody() {
+    needs_root!();
+    needs_strace!();
+    for (depth, is_among_ancestors) in [(10, true), (400, false)] {
+        let (site, agent) = seats(2, "");
+        site.rungate_in_bin();
+        agent.kill();
+        let (_agent, trace) =
+            Trace::begin(&site.test().program(env!("CARGO_BIN_EXE_rungate-agent")), "open,openat", &[]);
+        eventually("the agent answers", || site.asks_the_agent().ok());
+        site.script("matlab", "#!/bin/sh\nrungate run -- other\n");
+        site.script("other", &DEEP.replace("DEPTH", &depth.to_string()));
+        let Outcome { stderr, ending, .. } =
+            site.test().user("games").args(["run", "--", "matlab"]).outcome();
+        assert_eq!(ending, Ending::Status(75), "{stderr}");
+        let waits_for_itself = stderr.contains("Start it outside of the program that holds the slot.");
+        assert_eq!(waits_for_itself, is_among_ancestors, "{depth}: {stderr}");
+        let reads = trace.calls().iter().filter(|call| call.text.contains("/stat\"")).count();
+        assert!(reads < 256 + 30, "{reads} at {depth}");
+    }
 }
 
 #[test]

@@ -118,9 +118,9 @@ fn kept_capabilities(service: &str) -> String {
 fn the_agent_keeps_the_capabilities_that_it_needs() {
     needs_root!();
     let kept = kept_capabilities("rungate-agent.service");
+    let policy = "[repository.seats]\nkeeper = \"agent\"\nlimit = 1\nhold = \"HOLD\"\n\
+                  [[rule]]\nname = \"seats\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n";
     for hold in ["process", "descriptor", "tree"] {
-        let policy = "[repository.seats]\nkeeper = \"agent\"\nlimit = 1\nhold = \"HOLD\"\n\
-                      [[rule]]\nname = \"seats\"\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n";
         let (site, agent) = Site::with_agent(&policy.replace("HOLD", hold));
         agent.kill();
         let launcher = site.rungate().display().to_string();
@@ -142,6 +142,23 @@ fn the_agent_keeps_the_capabilities_that_it_needs() {
         let ended = "rungate: seats: ended PID [pid] (matlab), overdue by [age], with SIG[..]\n";
         site.test().user("nobody").args(["run", "--", "matlab"]).stderr(ended).status(0);
     }
+    // Scripts, one of which keeps its slot while the agent is started again.
+    let (site, agent) = Site::with_agent(&policy.replace("HOLD", "descriptor"));
+    site.rungate_in_bin();
+    site.program("matlab");
+    agent.kill();
+    let bounds = format!("--bounding-set=-all,{kept}");
+    let agent = site.agent_through(["setpriv", &bounds]);
+    let mut script = site.test().user("games").program("/bin/bash").background();
+    script
+        .write_line("exec 9<\"$(rungate acquire --path matlab)\" && rungate acquire --fd 9 matlab; echo $?");
+    assert_eq!(script.read_line(), "0\n");
+    agent.kill();
+    let _agent = site.agent_through(["setpriv", &bounds]);
+    let refused = "rungate: matlab: not started: the limit is reached\n...\n";
+    let matlab = site.test().user("nobody").args(["acquire", "--path", "matlab"]);
+    matlab.stdout("/run/rungate-agent/open/[..].fifo\n").status(0);
+    site.test().user("nobody").args(["run", "--", "matlab"]).stderr(refused).status(75);
 }
 
 /// The few capabilities that the service keeps are enough to end other users' jobs, whatever keeps their

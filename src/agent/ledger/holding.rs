@@ -2,7 +2,7 @@
 //! descendants inherit, or both.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     os::fd::OwnedFd,
     time::{Duration, SystemTime},
 };
@@ -305,6 +305,7 @@ pub(in crate::agent) fn writer(path: &std::path::Path) -> Result<OwnedFd, Failur
 
 pub(in crate::agent) struct Alive {
     processes: BTreeMap<i32, Process>,
+    children: BTreeMap<i32, Vec<i32>>,
     /// The FIFOs of launches that each of them has open.
     fifos: BTreeMap<i32, Vec<FileId>>,
 }
@@ -314,17 +315,23 @@ impl Alive {
         let own = process::own_pid();
         let all = process::all().into_iter().filter(|process| process.pid != own && !process.is_zombie());
         let processes: BTreeMap<i32, Process> = all.map(|process| (process.pid, process)).collect();
+        let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+        for process in processes.values() {
+            children.entry(process.parent).or_default().push(process.pid);
+        }
         let fifos = processes.keys().map(|pid| (*pid, descriptor::of_process(*pid)));
         let fifos = fifos.filter(|(_, fifos)| !fifos.is_empty()).collect();
-        Self { processes, fifos }
+        Self { processes, children, fifos }
     }
 
     /// The descendants of a process, and all others that have this FIFO open.
     pub(in crate::agent) fn below(&self, pid: i32, fifo: Option<FileId>) -> Vec<PidFd> {
         let has_fifo =
             |of: i32| self.fifos.get(&of).is_some_and(|all| fifo.is_some_and(|fifo| all.contains(&fifo)));
+        let children = |of| self.children.get(&of).map_or(&[][..], Vec::as_slice);
+        let descendants = descendants(pid, children);
         let is_below = |process: &&Process| {
-            process.pid != pid && (self.is_descendant(process.pid, pid) || has_fifo(process.pid))
+            process.pid != pid && (descendants.contains(&process.pid) || has_fifo(process.pid))
         };
         self.processes.values().filter(is_below).filter_map(open_unchanged).collect()
     }
@@ -336,11 +343,43 @@ impl Alive {
         let heirs = had_it.filter_map(|(pid, _)| self.processes.get(pid));
         heirs.filter_map(open_unchanged).filter(has_it).collect()
     }
+}
 
-    fn is_descendant(&self, pid: i32, of: i32) -> bool {
-        let parent = |pid: &i32| self.processes.get(pid).map(|process| process.parent);
-        // A reused process id could form a cycle.
-        let mut above = std::iter::successors(parent(&pid), parent).take(self.processes.len());
-        above.any(|above| above == of)
+/// A process with all that are below it. Each is visited once, however deep a user stacks them: a reused
+/// process id could even form a cycle.
+fn descendants<'c>(of: i32, children: impl Fn(i32) -> &'c [i32]) -> BTreeSet<i32> {
+    let mut found = BTreeSet::from([of]);
+    let mut left = vec![of];
+    while let Some(next) = left.pop() {
+        left.extend(children(next).iter().filter(|child| found.insert(**child)));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A user may stack thousands of processes, and the agent looks with its only thread.
+    #[test]
+    fn each_process_of_a_long_chain_is_visited_once() {
+        let chain: BTreeMap<i32, Vec<i32>> = (1..30_000).map(|pid| (pid, vec![pid + 1])).collect();
+        let visits = Cell::new(0);
+        let children = |of: i32| {
+            visits.set(visits.get() + 1);
+            chain.get(&of).map_or(&[][..], Vec::as_slice)
+        };
+        assert_eq!(descendants(10_000, children), (10_000..=30_000).collect());
+        assert_eq!(visits.get(), 20_001);
+    }
+
+    /// So it may seem, where the id of a process that has ended was used again while all were read.
+    #[test]
+    fn a_cycle_has_an_end() {
+        let cycle = BTreeMap::from([(1, vec![2, 4]), (2, vec![3]), (3, vec![1])]);
+        let children = |of: i32| cycle.get(&of).map_or(&[][..], Vec::as_slice);
+        assert_eq!(descendants(2, children), BTreeSet::from([1, 2, 3, 4]));
     }
 }

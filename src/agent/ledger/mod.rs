@@ -17,7 +17,7 @@ use self::{
     holding::{Holding, Lingering, follow, in_memory, writer},
     state::{
         SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, Unused, all_opened, at_millis,
-        forget_opened, in_millis, new_opened, remove_opened, unused_again,
+        in_millis, new_opened, remove_opened, unused_again,
     },
 };
 use super::{
@@ -43,9 +43,6 @@ use crate::{
 
 /// How many ends are remembered: what a busy host has between two looks.
 const MOST_ENDS: usize = 10_000;
-
-/// How many ancestors of a request may be its script.
-const SCRIPT_ANCESTORS: usize = 64;
 
 /// How many unused FIFOs of one user may exist. With one more, the oldest is removed.
 const MOST_UNUSED: usize = 64;
@@ -100,10 +97,10 @@ impl Ledger {
                 // Whether a program had started does not matter, as for an end that is seen.
                 let is_new = saved.lingers_until.is_none();
                 if let Some(lingering) = saved.lingering().filter(|_| is_new) {
-                    ledger.state.write_end(number, saved.hold, &lingering);
+                    ledger.state.write_end(number, &saved, &lingering);
                     restored = restore(&lingering, None)?;
                 } else {
-                    ledger.state.forget(number, saved.hold);
+                    ledger.state.forget_ended(number, &saved);
                 }
             }
             let Some(holding) = restored else { continue };
@@ -122,9 +119,7 @@ impl Ledger {
             ledger.recover(number, saved)?;
         }
         for (uid, opened) in all_opened() {
-            if ledger.kept_by(uid, opened).is_none() {
-                ledger.keep_unused(uid, opened);
-            }
+            ledger.keep_unused(uid, opened);
         }
         Ok((ledger, last + 1))
     }
@@ -137,7 +132,6 @@ impl Ledger {
                 let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
             }
         }
-        forget_opened(saved);
     }
 
     /// The tables.
@@ -145,9 +139,9 @@ impl Ledger {
         &self.store
     }
 
-    /// The tables; new ones count for this user.
-    fn store_of(&self, uid: Option<u32>) -> Store {
-        self.store.for_asker(VerifiedAncestry { uid, ..VerifiedAncestry::default() })
+    /// The tables; those that count for nobody yet count for this user.
+    pub(super) fn store_of(&self, uid: Option<u32>) -> Store {
+        self.store.for_asker(VerifiedAncestry::of_user(uid))
     }
 
     /// The saved state of the site.
@@ -184,7 +178,8 @@ impl Ledger {
             }
             Err(why) => {
                 self.unwatch(&holding);
-                self.state.forget(number, holding.saved.hold);
+                self.state.forget(number);
+                self.give_back_opened(&mut holding);
                 holding.withdraw_stamps();
                 Err((Box::new(holding), why))
             }
@@ -209,13 +204,17 @@ impl Ledger {
     }
 
     /// The end of the FIFO that a script has opened. Slots that nothing keeps would be free at once, and the
-    /// script would not learn of it; so it fails if no process but this one has the other end.
+    /// script would not learn of it; so it fails if no process but this one has the other end. It also fails
+    /// if the script has got slots with it meanwhile.
     fn fifo_of_script(
         &mut self,
         number: u64,
         opened: u64,
         saved: &SavedHolding,
     ) -> Result<Option<Fifo>, String> {
+        if self.is_taken(saved.uid, opened) {
+            return Err("the descriptor keeps slots already".to_owned());
+        }
         if let Some(unused) = self.unused.get_mut(&saved.uid) {
             unused.retain(|(known, _)| *known != opened);
         }
@@ -223,17 +222,28 @@ impl Ledger {
         let fifo =
             fifo.map_err(|(_, errno)| format!("it cannot open the FIFO of the script: {}", errno.desc()))?;
         if fifo.is_none() {
-            self.keep_unused(saved.uid, opened);
             return Err("no process has the FIFO of the script open".to_owned());
         }
         Ok(fifo)
     }
 
-    /// The FIFO of a script keeps no slots, and may be used once more.
+    /// A script that got nothing may ask again with the same FIFO.
+    fn give_back_opened(&mut self, holding: &mut Holding) {
+        if let Some(opened) = holding.saved.opened {
+            holding.fifo = None;
+            self.keep_unused(holding.saved.uid, opened);
+        }
+    }
+
+    /// The FIFO of a script may be used once more, if it keeps no slots.
     fn keep_unused(&mut self, uid: u32, opened: u64) {
-        // Without its ends it can still be opened by other processes of the script that have it open.
-        if let Ok(unused) = unused_again(uid, opened) {
-            self.unused.entry(uid).or_default().push_back(unused);
+        if self.is_taken(uid, opened) {
+            return;
+        }
+        match unused_again(uid, opened) {
+            Ok(unused) => self.unused.entry(uid).or_default().push_back(unused),
+            // One that does not count must not stay.
+            Err(_) => remove_opened(uid, opened),
         }
     }
 
@@ -283,9 +293,9 @@ impl Ledger {
         if !holding.is_kept() {
             return true;
         }
-        // An ended program does not end again.
+        // An ended program does not end again. The FIFO of a script may be open again by now.
         let _ = match (&holding.fifo, &holding.process) {
-            (Some(fifo), _) if is_fifo => self.poller.remove(fifo.as_fd()),
+            (Some(fifo), _) if is_fifo && !fifo.is_held() => self.poller.remove(fifo.as_fd()),
             (_, Some(process)) if !is_fifo => self.poller.remove(process.as_fd()),
             _ => Ok(()),
         };
@@ -334,6 +344,14 @@ impl Ledger {
         self.holdings.iter().find(|(_, holding)| is_kept(holding)).map(|(number, holding)| (*number, holding))
     }
 
+    /// Whether this FIFO of a user is that of a holding, or of slots that linger. Then no other may use it:
+    /// the agent does not start with a holding whose FIFO is missing.
+    pub(super) fn is_taken(&self, uid: u32, opened: u64) -> bool {
+        let lingering = self.lingering.values().map(|of| &of.saved);
+        let mut all = self.holdings.values().map(|of| &of.saved).chain(lingering);
+        all.any(|saved| (saved.uid, saved.opened) == (uid, Some(opened)))
+    }
+
     /// Whether a launch has slots that no program has used.
     pub(super) fn is_unused(&self, number: u64) -> bool {
         self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
@@ -355,23 +373,19 @@ impl Ledger {
         // A pause that was not saved ends with the agent, but not earlier.
         let _ = self.write_stamps(&holding);
         let lingering = if has_run { holding.lingering() } else { None };
-        if has_run {
-            forget_opened(&holding.saved);
-        } else if let Some(opened) = holding.saved.opened {
-            // A script that got nothing may ask again with the same FIFO.
-            holding.fifo = None;
-            self.keep_unused(holding.saved.uid, opened);
-        }
         if let Some(lingering) = lingering {
-            self.state.write_end(number, holding.saved.hold, &lingering.saved);
+            self.state.write_end(number, &holding.saved, &lingering.saved);
             let covered = self.lingering.iter().filter(|(_, other)| lingering.covers(other));
             // A user who starts a short program again and again leaves one entry, not thousands.
             for other in covered.map(|(other, _)| *other).collect::<Vec<_>>() {
                 drop(self.end_lingering(other, Duration::MAX));
             }
             self.lingering.insert(number, lingering);
+        } else if has_run {
+            self.state.forget_ended(number, &holding.saved);
         } else {
-            self.state.forget(number, holding.saved.hold);
+            self.state.forget(number);
+            self.give_back_opened(&mut holding);
         }
         Some(holding)
     }
@@ -413,10 +427,10 @@ impl Ledger {
     ) -> Vec<memory::Held> {
         let Some(lingering) = self.lingering.get_mut(&number) else { return Vec::new() };
         let free: Vec<_> = lingering.held.extract_if(.., |(held, end)| is_free(held, *end)).collect();
-        if lingering.held.is_empty() {
-            let hold = lingering.saved.hold;
-            self.lingering.remove(&number);
-            self.state.forget(number, hold);
+        if lingering.held.is_empty()
+            && let Some(lingering) = self.lingering.remove(&number)
+        {
+            self.state.forget_ended(number, &lingering.saved);
         }
         free.into_iter().map(|(held, _)| held).collect()
     }
@@ -481,11 +495,11 @@ impl Ledger {
         is_changed
     }
 
-    /// Forgets the unneeded tables that count for a user. The last use of a table is remembered until the
-    /// memory is needed, because `list` shows it.
-    pub(super) fn forget_idle(&self, uid: u32) {
-        let is_own = |table: &str| name_on_site(table).is_none();
-        for table in self.store.forget_idle(uid, SystemTime::now(), is_own) {
+    /// Forgets the unneeded tables that count for a user, except those with entries of the site. The last use
+    /// of a table is remembered until the memory is needed, because `list` shows it.
+    pub(super) fn forget_idle(&self, uid: u32, is_of_site: impl Fn(&str) -> bool) {
+        let may_be = |table: &str| !name_on_site(table).is_some_and(&is_of_site);
+        for table in self.store.forget_idle(uid, SystemTime::now(), may_be) {
             self.state.forget_stamps(&table);
         }
     }
@@ -650,7 +664,7 @@ impl Ledger {
     /// The slots of ancestors that a launch claims to have, if this is proved.
     fn ancestry(&self, session: &mut Session, request: &AcquireRequest) -> VerifiedAncestry {
         let (pid, uid) = (session.peer.pid, session.peer.uid);
-        let mut ancestry = VerifiedAncestry { pid: Some(pid), uid: Some(uid), slots: Vec::new() };
+        let mut ancestry = VerifiedAncestry::of_process(pid, uid);
         if request.ancestors.is_empty() {
             return ancestry;
         }
@@ -675,7 +689,7 @@ fn script_of(session: &Session) -> Option<PidFd> {
     let has_it = |pid: &i32| {
         process::owner(*pid) == Some(session.peer.uid) && descriptor::has_open(*pid, through, fifo)
     };
-    let ancestors = process::lineage(session.peer.pid).skip(1).take(SCRIPT_ANCESTORS);
+    let ancestors = process::near_lineage(session.peer.pid).skip(1);
     let script = ancestors.take_while(has_it).last()?;
     PidFd::open(script).ok().filter(|open| has_it(&open.pid()))
 }
@@ -707,9 +721,9 @@ fn blocked(
     Ok(Blocked { refused, waits: *waits, ahead, next: *next, evictions })
 }
 
-/// Which holders to end, besides those that are being ended. The job that started the caller is never one.
+/// Which holders to end, besides those that are being ended. None of the caller's nearest ancestors is one.
 fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
-    let lineage = process::lineage(session.peer.pid);
+    let lineage = process::near_lineage(session.peer.pid);
     let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();
     let was_tried = |overdue: &Overdue| match overdue.elsewhere {
         None => tried.contains(&overdue.process()),

@@ -192,25 +192,30 @@ impl State {
         renamed.map_err(Failure::of_io("rename"))
     }
 
-    pub(in crate::agent) fn forget(&self, number: u64, hold: Hold) {
+    /// Forgets a holding. The FIFO of a script stays.
+    pub(in crate::agent) fn forget(&self, number: u64) {
         // Both exist if the rename at its start failed.
         for is_started in [true, false] {
             let _ = fs::remove_file(self.holding(number, is_started));
         }
-        self.forget_fifo(number, hold);
+        // Last, because no agent starts with a holding whose FIFO is missing.
+        let _ = fs::remove_file(self.fifo(number));
+    }
+
+    /// Forgets a holding whose program has ended, with the FIFO that its script has opened.
+    pub(in crate::agent) fn forget_ended(&self, number: u64, ended: &SavedHolding) {
+        self.forget(number);
+        forget_opened(ended);
     }
 
     /// Saves that the program of a holding has ended, and slots stay taken: in its file, so that they are
     /// free at no moment.
-    pub(in crate::agent) fn write_end(&self, number: u64, hold: Hold, lingering: &SavedHolding) {
-        // A failed write costs at most a slot that lingers again from the agent's next start on.
-        let _ = self.write(number, lingering);
-        self.forget_fifo(number, hold);
-    }
-
-    fn forget_fifo(&self, number: u64, hold: Hold) {
-        if hold > Hold::Process {
+    pub(in crate::agent) fn write_end(&self, number: u64, ended: &SavedHolding, lingering: &SavedHolding) {
+        // A failed write costs at most a slot that lingers again from the agent's next start on, which needs
+        // the FIFO.
+        if self.write(number, lingering).is_ok() {
             let _ = fs::remove_file(self.fifo(number));
+            forget_opened(ended);
         }
     }
 
@@ -319,9 +324,16 @@ pub(in crate::agent) fn new_opened(uid: u32) -> Result<(Unused, PathBuf), Failur
     let number = unguessable().map_err(Failure::of("getrandom"))?;
     let path = path_of_opened(uid, number);
     Fifo::create(&path).map_err(Failure::of("mkfifo"))?;
-    let readable = fs::set_permissions(&path, Permissions::from_mode(0o444));
-    readable.map_err(Failure::of_io("chmod"))?;
-    Ok((unused_again(uid, number)?, path))
+    // Root writes as the owner: the agent has no capability to do so otherwise.
+    let readable = fs::set_permissions(&path, Permissions::from_mode(0o644));
+    let readable = readable.map_err(Failure::of_io("chmod"));
+    match readable.and_then(|()| unused_again(uid, number)) {
+        Ok(unused) => Ok((unused, path)),
+        Err(failure) => {
+            remove_opened(uid, number);
+            Err(failure)
+        }
+    }
 }
 
 /// The same FIFO once more: the slots that it kept were given back.
@@ -351,7 +363,7 @@ pub(in crate::agent) fn remove_opened(uid: u32, number: u64) {
 }
 
 /// Removes the FIFO that the script of a holding opened: all processes have closed it.
-pub(in crate::agent) fn forget_opened(saved: &SavedHolding) {
+fn forget_opened(saved: &SavedHolding) {
     if let Some(opened) = saved.opened {
         remove_opened(saved.uid, opened);
     }
@@ -670,7 +682,7 @@ mod tests {
                 fs::write(state.holding(7, is_started), "{}").expect("there is room");
             }
             fs::write(state.fifo(7), "").expect("there is room");
-            state.forget(7, Hold::Descriptor);
+            state.forget(7);
             assert_eq!(state.names("holdings").expect("it is there"), []);
         }
     }

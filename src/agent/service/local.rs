@@ -118,13 +118,18 @@ impl Local {
         self.work.look_again(sessions);
     }
 
-    /// Whether the caller may have one more launch with slots, and the tables that it needs.
-    pub(super) fn has_quota_for(&self, request: &AcquireRequest) -> Result<(), Quota> {
+    /// Whether the caller may have one more launch with slots, and the tables that it needs. `is_of_site`
+    /// says which tables of the site have entries there.
+    pub(super) fn has_quota_for(
+        &self,
+        request: &AcquireRequest,
+        is_of_site: impl Fn(&str) -> bool,
+    ) -> Result<(), Quota> {
         let (quotas, store, uid) = (self.connections.quotas(), self.ledger.store(), request.uid);
         quotas.may_launch(uid)?;
         let new = request.tables().filter(|table| store.known(table).is_none()).count();
         if quotas.are_too_many_tables(store.count_of(uid), new) {
-            self.ledger.forget_idle(uid);
+            self.ledger.forget_idle(uid, is_of_site);
         }
         quotas.may_have_tables(uid, store.count_of(uid), new)
     }
@@ -136,8 +141,8 @@ impl Local {
         if request.hold != Hold::Descriptor {
             return Some(format!("a descriptor cannot keep slots with hold = \"{}\"", request.hold.word()));
         }
-        let is_kept = self.ledger.kept_by(session.peer.uid, opened).is_some();
-        is_kept.then(|| "the descriptor keeps slots already".to_owned())
+        let is_taken = self.ledger.is_taken(session.peer.uid, opened);
+        is_taken.then(|| "the descriptor keeps slots already".to_owned())
     }
 
     /// One check; another one if the launch finds a queue full, and a waiter in it does not respond.

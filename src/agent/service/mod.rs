@@ -421,7 +421,8 @@ impl Service {
         if let Some(why) = self.local.cannot_be_kept_by_a_script(number, &request) {
             return self.local.fail(number, why);
         }
-        if let Err(quota) = self.local.has_quota_for(&request) {
+        let is_of_site = |name: &str| self.site.as_ref().is_some_and(|site| site.shows(name));
+        if let Err(quota) = self.local.has_quota_for(&request, is_of_site) {
             let why = self.local.connections.quotas().decline(quota);
             return self.local.fail(number, why);
         }
@@ -806,7 +807,7 @@ impl Local {
 impl Session {
     /// The holders that may be ended on its behalf; it is notified about the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
-        let lineage: Vec<i32> = process::lineage(self.peer.pid).collect();
+        let lineage: Vec<i32> = process::near_lineage(self.peer.pid).collect();
         let is_above =
             |overdue: &Overdue| overdue.elsewhere.is_none() && lineage.contains(&overdue.process());
         let others = overdue.into_iter().filter(|overdue| !is_above(overdue));

@@ -35,7 +35,7 @@ impl Site {
             if self.stirred.contains(name) {
                 self.show(name, local.ledger().store());
             }
-            let table = local.ledger().store().table(&table_of_site(name));
+            let table = local.ledger().store_of(Some(order.uid)).table(&table_of_site(name));
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
         }

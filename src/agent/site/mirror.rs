@@ -454,6 +454,11 @@ pub(super) struct Shown {
 }
 
 impl Site {
+    /// Whether a table in memory has entries for other hosts, or a last use that the site knows.
+    pub(in crate::agent) fn shows(&self, name: &str) -> bool {
+        self.shown.contains_key(name)
+    }
+
     /// Updates a table in memory from the mirror, beside this host's own entries.
     pub(super) fn show(&mut self, name: &str, store: &Store) {
         let nothing = TableOfSite::default();

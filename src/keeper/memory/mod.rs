@@ -5,7 +5,7 @@ mod queue;
 mod table;
 
 use std::{
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::BTreeMap,
     rc::Rc,
     time::SystemTime,
@@ -37,16 +37,28 @@ pub struct VerifiedAncestry {
     pub pid: Option<i32>,
     /// Its user, for whom new tables count.
     pub uid: Option<u32>,
+    /// The caller and its nearest ancestors, once somebody has asked.
+    lineage: OnceCell<Vec<i32>>,
 }
 
 impl VerifiedAncestry {
-    /// Whether a process is the requesting one, or an ancestor of it.
-    fn has(&self, pid: i32) -> bool {
-        self.pid.is_some_and(|own| process::lineage(own).any(|other| other == pid))
+    /// A user, of whom nothing else is known.
+    pub fn of_user(uid: Option<u32>) -> Self {
+        Self { uid, ..Self::default() }
     }
-}
 
-impl VerifiedAncestry {
+    /// A process of this user.
+    pub fn of_process(pid: i32, uid: u32) -> Self {
+        Self { pid: Some(pid), ..Self::of_user(Some(uid)) }
+    }
+
+    /// Whether a process is the requesting one, or one of its nearest ancestors. A launch far below a holder
+    /// waits for it as for any other.
+    fn has(&self, pid: i32) -> bool {
+        let lineage = || self.pid.into_iter().flat_map(process::near_lineage).collect();
+        self.lineage.get_or_init(lineage).contains(&pid)
+    }
+
     /// Whether nothing was proved.
     pub fn is_nobody(&self) -> bool {
         self.slots.is_empty() && self.pid.is_none()
@@ -54,16 +66,16 @@ impl VerifiedAncestry {
 }
 
 impl Store {
-    /// The table with this name; an empty one where there was none.
+    /// The table with this name; an empty one where there was none. It counts for the first user who needs
+    /// it: other hosts' entries alone are nobody's here.
     pub fn table(&self, name: &str) -> Table {
         let mut tables = self.tables.borrow_mut();
-        let new = || {
-            if let Some(uid) = self.ancestry.uid {
-                *self.accounts.borrow_mut().entry(uid).or_default() += 1;
-            }
-            self.new_table(Some(name))
-        };
-        tables.entry(name.to_owned()).or_insert_with(new).clone()
+        let table = tables.entry(name.to_owned()).or_insert_with(|| self.new_table(Some(name)));
+        if let Some(uid) = self.ancestry.uid.filter(|_| table.account().is_none()) {
+            table.count_for(uid);
+            *self.accounts.borrow_mut().entry(uid).or_default() += 1;
+        }
+        table.clone()
     }
 
     /// The table with this name, if there is one.
@@ -137,6 +149,6 @@ impl Store {
     fn new_table(&self, name: Option<&str>) -> Table {
         let number = self.count.get();
         self.count.set(number + 1);
-        Table::new(number, name, self.ancestry.uid)
+        Table::new(number, name)
     }
 }

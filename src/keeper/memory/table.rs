@@ -23,7 +23,6 @@ use crate::{
 pub struct Table {
     number: usize,
     name: Option<Rc<str>>,
-    owner: Option<u32>,
     state: Rc<RefCell<State>>,
 }
 
@@ -32,6 +31,8 @@ pub(super) type Standing = (Number, Class);
 
 #[derive(Debug, Default)]
 pub(super) struct State {
+    /// The user for whom it counts.
+    account: Option<u32>,
     /// Each slot that is held, with its holder where that is known.
     pub(super) held: BTreeMap<u64, Option<Rc<Holder>>>,
     /// For the slots of groups, the facts besides the holder.
@@ -195,12 +196,16 @@ pub(super) struct Life {
 }
 
 impl Table {
-    pub(super) fn new(number: usize, name: Option<&str>, owner: Option<u32>) -> Self {
-        Self { number, name: name.map(Rc::from), owner, state: Rc::default() }
+    pub(super) fn new(number: usize, name: Option<&str>) -> Self {
+        Self { number, name: name.map(Rc::from), state: Rc::default() }
     }
 
     pub(super) fn account(&self) -> Option<u32> {
-        self.owner
+        self.state.borrow().account
+    }
+
+    pub(super) fn count_for(&self, uid: u32) {
+        self.state.borrow_mut().account = Some(uid);
     }
 
     pub(super) fn state(&self) -> &RefCell<State> {
