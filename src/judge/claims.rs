@@ -158,8 +158,10 @@ impl<'p, 'm> Demands<'p, 'm> {
     /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots.
     /// They are not merged if only one of them is enforced, because a limit on trial must not bind.
     fn add_one(&mut self, draft: Draft<'p>) {
+        let is_on_trial = |one: &Draft<'p>| one.claim.amount.admit == Admit::Unenforced;
         let is_same = |other: &&mut Draft<'p>| {
-            other.claim.location.is_same_table(&draft.claim.location) && other.enforce == draft.enforce
+            other.claim.location.is_same_table(&draft.claim.location)
+                && is_on_trial(other) == is_on_trial(&draft)
         };
         let single = self.list.iter_mut().filter(|alternatives| alternatives.len() == 1).flatten().flatten();
         match single.into_iter().find(is_same) {
@@ -316,7 +318,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             queue: repository.queue(),
             unclear: unclear.filter(Unclear::refuses),
         };
-        Ok(Draft { claim, repository, layers: vec![rule.layer], enforce, wait, default_wait })
+        Ok(Draft { claim, repository, layers: vec![rule.layer], wait, default_wait })
     }
 
     /// Whether no slots are wanted: the number comes from the command line only, and it names none.
@@ -351,8 +353,6 @@ pub(super) struct Draft<'p> {
     pub(super) repository: &'p Repository,
     /// The layers of the rules behind it.
     pub(super) layers: Vec<usize>,
-    /// Whether its limit is enforced.
-    pub(super) enforce: bool,
     /// The shortest wait that a claim, a rule or a repository names.
     pub(super) wait: Option<Wait>,
     /// The shortest default of the layers, if none of these names a wait.
@@ -386,7 +386,7 @@ impl<'p> Draft<'p> {
         one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
         one.slots = one.slots.max(other_amount.slots);
         self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
-        one.admit = one.admit.max(other_amount.admit);
+        one.admit = one.admit.min(other_amount.admit);
         one.linger = one.linger.max(other_amount.linger);
         one.group = one.group.take().filter(|group| other.claim.amount.group.as_ref() == Some(group));
         self.wait = shortest(self.wait, other.wait);
