@@ -11,25 +11,8 @@ use crate::policy::{Action, Delegation, EvalContext, Layer, Policy, Request, Rul
 
 /// Judges one request.
 pub fn decide<'p>(policy: &'p Policy, request: &Request<'_>) -> Decision<'p> {
-    decide_by(policy, &policy.facts(request)).0
-}
-
-/// The same for a judge that serves other users too. It compares at most this number of patterns with
-/// arguments, each with 32 bytes; where a rule needs more, that rule is the answer.
-pub fn decide_within<'p>(
-    policy: &'p Policy,
-    request: &Request<'_>,
-    most: u64,
-) -> Result<Decision<'p>, &'p Rule> {
-    let (decision, costly) = decide_by(policy, &policy.facts(request).within(most));
-    costly.map_or(Ok(decision), Err)
-}
-
-/// A delegated rule with more patterns is first checked for whether it applies to the caller.
-const COSTLY: u64 = 100_000;
-
-fn decide_by<'p>(policy: &'p Policy, facts: &EvalContext<'_>) -> (Decision<'p>, Option<&'p Rule>) {
-    let mut judged = Judged::new(policy, facts);
+    let facts = &policy.facts(request);
+    let mut judged = Judged::new(policy, facts, true);
     let verdict = judged.verdict(facts);
     let entry = |(rule, outcome): (&'p Rule, Outcome)| {
         let takes = rule.captures && matches!(outcome, Outcome::Counts | Outcome::CountsFirstOf(_));
@@ -37,8 +20,23 @@ fn decide_by<'p>(policy: &'p Policy, facts: &EvalContext<'_>) -> (Decision<'p>, 
         TraceEntry { rule, outcome, captured }
     };
     let trace = policy.rules().iter().zip(judged.outcomes).map(entry).collect();
-    (Decision { verdict, trace }, judged.costly)
+    Decision { verdict, trace }
 }
+
+/// The verdict of a judge that serves other users too. It compares at most this number of patterns with
+/// arguments, each with 32 bytes; where a rule needs more, that rule is the answer.
+pub fn decide_within<'p>(
+    policy: &'p Policy,
+    request: &Request<'_>,
+    most: u64,
+) -> Result<Verdict<'p>, &'p Rule> {
+    let facts = &policy.facts(request).within(most);
+    let mut judged = Judged::new(policy, facts, false);
+    judged.costly.map_or_else(|| Ok(judged.verdict(facts)), Err)
+}
+
+/// A delegated rule with more patterns is first checked for whether it applies to the caller.
+const COSTLY: u64 = 100_000;
 
 /// Every rule, judged for itself and within its family.
 struct Judged<'p> {
@@ -51,7 +49,8 @@ struct Judged<'p> {
 }
 
 impl<'p> Judged<'p> {
-    fn new(policy: &'p Policy, facts: &EvalContext<'_>) -> Self {
+    /// `is_traced` says whether the outcomes of rules without an effect are shown.
+    fn new(policy: &'p Policy, facts: &EvalContext<'_>, is_traced: bool) -> Self {
         let mut judged = Judged {
             policy,
             outcomes: vec![Outcome::Unknown; policy.rules().len()],
@@ -66,7 +65,7 @@ impl<'p> Judged<'p> {
                 *members.entry(family).or_default() += 1;
             }
             let before = rule.family.and_then(|family| first.get(&family).copied());
-            let outcome = judged.outcome(rule, before, facts);
+            let outcome = judged.outcome(rule, before, facts, is_traced);
             // A rule that cannot be judged also shadows the rest of its family: either it counts, or the
             // launch is refused.
             if let (Some(family), Outcome::Counts | Outcome::Unknown) = (rule.family, &outcome) {
@@ -82,7 +81,13 @@ impl<'p> Judged<'p> {
         judged
     }
 
-    fn outcome(&mut self, rule: &'p Rule, before: Option<usize>, facts: &EvalContext<'_>) -> Outcome {
+    fn outcome(
+        &mut self,
+        rule: &'p Rule,
+        before: Option<usize>,
+        facts: &EvalContext<'_>,
+        is_traced: bool,
+    ) -> Outcome {
         let delegation = self.policy.layers()[rule.layer].delegation();
         let is_strange = |delegation: &Delegation| matches!(delegation.is_for_user(facts), Ok(false));
         if delegation
@@ -91,9 +96,10 @@ impl<'p> Judged<'p> {
             return Outcome::NotDelegated;
         }
         if let Some(before) = before {
-            // The caller no longer matters, so no name is looked up.
-            let mismatch = mismatch_without_lookup(rule, delegation, facts);
-            return mismatch.map_or(Outcome::Shadowed(before), Outcome::No);
+            // The rule has no effect, and only a trace says why. The caller no longer matters, so no name is
+            // looked up.
+            let mismatch = is_traced.then(|| mismatch_without_lookup(rule, delegation, facts));
+            return mismatch.flatten().map_or(Outcome::Shadowed(before), Outcome::No);
         }
         let judgement = judge(rule, delegation, facts);
         if facts.is_exhausted() {
