@@ -12,7 +12,7 @@ use crate::policy::{Action, Delegation, EvalContext, Layer, Policy, Request, Rul
 /// Judges one request.
 pub fn decide<'p>(policy: &'p Policy, request: &Request<'_>) -> Decision<'p> {
     let facts = &policy.facts(request);
-    let mut judged = Judged::new(policy, facts, true);
+    let mut judged = Judged::for_launch(policy, facts, true);
     let verdict = judged.verdict(facts);
     let entry = |(rule, outcome): (&'p Rule, Outcome)| {
         let takes = rule.captures && matches!(outcome, Outcome::Counts | Outcome::CountsFirstOf(_));
@@ -31,7 +31,7 @@ pub fn decide_within<'p>(
     most: u64,
 ) -> Result<Verdict<'p>, &'p Rule> {
     let facts = &policy.facts(request).within(most);
-    let mut judged = Judged::new(policy, facts, false);
+    let mut judged = Judged::for_launch(policy, facts, false);
     judged.costly.map_or_else(|| Ok(judged.verdict(facts)), Err)
 }
 
@@ -39,7 +39,7 @@ pub fn decide_within<'p>(
 const COSTLY: u64 = 100_000;
 
 /// Every rule, judged for itself and within its family.
-struct Judged<'p> {
+pub(super) struct Judged<'p> {
     policy: &'p Policy,
     outcomes: Vec<Outcome>,
     /// The first look-up that failed, and the rule that needed it.
@@ -48,9 +48,33 @@ struct Judged<'p> {
     costly: Option<&'p Rule>,
 }
 
+/// A rule that acquires something.
+pub(super) struct Applying<'p> {
+    pub(super) rule: &'p Rule,
+    /// Whether it does so beyond the limits.
+    pub(super) admit_always: bool,
+    /// The repositories that exemptions take out of it.
+    pub(super) spared: Vec<usize>,
+}
+
 impl<'p> Judged<'p> {
-    /// `is_traced` says whether the outcomes of rules without an effect are shown.
-    fn new(policy: &'p Policy, facts: &EvalContext<'_>, is_traced: bool) -> Self {
+    /// For one launch; `is_traced` says whether the outcomes of rules without an effect are shown.
+    fn for_launch(policy: &'p Policy, facts: &EvalContext<'_>, is_traced: bool) -> Self {
+        Self::by(policy, |judged, index, before| {
+            let outcome = judged.outcome(&policy.rules()[index], before, facts, is_traced);
+            // A rule that cannot be judged also shadows the rest of its family: either it counts, or the
+            // launch is refused.
+            let shadows = matches!(outcome, Outcome::Counts | Outcome::Unknown);
+            (outcome, shadows)
+        })
+    }
+
+    /// By the outcome of each rule, given the rule that shadows it, and whether it shadows the rest of its
+    /// family.
+    pub(super) fn by(
+        policy: &'p Policy,
+        mut outcome: impl FnMut(&mut Self, usize, Option<usize>) -> (Outcome, bool),
+    ) -> Self {
         let mut judged = Judged {
             policy,
             outcomes: vec![Outcome::Unknown; policy.rules().len()],
@@ -65,10 +89,8 @@ impl<'p> Judged<'p> {
                 *members.entry(family).or_default() += 1;
             }
             let before = rule.family.and_then(|family| first.get(&family).copied());
-            let outcome = judged.outcome(rule, before, facts, is_traced);
-            // A rule that cannot be judged also shadows the rest of its family: either it counts, or the
-            // launch is refused.
-            if let (Some(family), Outcome::Counts | Outcome::Unknown) = (rule.family, &outcome) {
+            let (outcome, shadows) = outcome(&mut judged, index, before);
+            if let Some(family) = rule.family.filter(|_| shadows) {
                 first.insert(family, index);
             }
             judged.outcomes[index] = outcome;
@@ -123,39 +145,44 @@ impl<'p> Judged<'p> {
     }
 
     /// The rules that count and do this, in the order of the files.
-    fn counting(&self, does: impl Fn(Action) -> bool) -> Vec<usize> {
+    pub(super) fn counting(&self, does: impl Fn(Action) -> bool) -> Vec<usize> {
         let rules = self.policy.rules();
         (0..rules.len()).filter(|&index| does(rules[index].action()) && self.counts(index)).collect()
     }
 
-    fn layer(&self, rule: &Rule) -> &'p Layer {
-        &self.policy.layers()[rule.layer]
+    fn verdict(&mut self, facts: &EvalContext<'_>) -> Verdict<'p> {
+        let would_refuse = match self.refusal(facts) {
+            Ok(would_refuse) => would_refuse,
+            Err(refusal) => return refusal,
+        };
+        match self.start(facts, would_refuse) {
+            Ok(start) => Verdict::Start(start),
+            Err((rule, failure)) => Verdict::LookupFailed { rule, failure },
+        }
     }
 
-    fn verdict(&mut self, facts: &EvalContext<'_>) -> Verdict<'p> {
+    /// The verdict, if the rules refuse; otherwise what would refuse if it were enforced.
+    pub(super) fn refusal(&mut self, facts: &EvalContext<'_>) -> Result<Vec<Unenforced<'p>>, Verdict<'p>> {
         let rules = self.policy.rules();
         let mut would_refuse = Vec::new();
         for index in self.counting(|action| action == Action::Deny) {
             let rule = &rules[index];
-            if rule.enforce.unwrap_or(self.layer(rule).enforce) {
-                return Verdict::Denied { rule, matches: what_matches(rule, facts) };
+            if is_enforced(self.policy, rule) {
+                return Err(Verdict::Denied { rule, matches: what_matches(rule, facts) });
             }
             would_refuse.push(Unenforced::Denied(rule));
             self.outcomes[index] = Outcome::WouldRefuse;
         }
         if let Some((rule, failure)) = self.failure.take() {
-            return Verdict::LookupFailed { rule, failure };
+            return Err(Verdict::LookupFailed { rule, failure });
         }
         for layer in self.unmatched_layers() {
             if layer.enforce {
-                return Verdict::Unmatched;
+                return Err(Verdict::Unmatched);
             }
             would_refuse.push(Unenforced::Unmatched);
         }
-        match self.start(facts, would_refuse) {
-            Ok(start) => Verdict::Start(start),
-            Err((rule, failure)) => Verdict::LookupFailed { rule, failure },
-        }
+        Ok(would_refuse)
     }
 
     /// The layers that refuse what none of their rules matches. A rule whose author may only tighten does not
@@ -163,7 +190,9 @@ impl<'p> Judged<'p> {
     fn unmatched_layers(&self) -> impl Iterator<Item = &'p Layer> {
         let layers = self.policy.layers();
         let matched: Vec<usize> = (0..self.outcomes.len())
-            .filter(|&index| self.counts(index) || self.outcomes[index] == Outcome::WouldRefuse)
+            .filter(|&index| {
+                self.counts(index) || matches!(self.outcomes[index], Outcome::WouldRefuse | Outcome::Unknown)
+            })
             .map(|index| self.policy.rules()[index].layer)
             .collect();
         let speaks = move |by: usize, layer: usize| by == layer || by > layer && layers[by].may_loosen;
@@ -173,32 +202,46 @@ impl<'p> Judged<'p> {
         })
     }
 
-    fn start(
-        &mut self,
-        facts: &EvalContext<'_>,
-        would_refuse: Vec<Unenforced<'p>>,
-    ) -> Result<Start<'p>, (&'p Rule, LookupError)> {
+    /// The rules that acquire something, in the order of the files.
+    pub(super) fn applying(&mut self) -> Vec<Applying<'p>> {
         let rules = self.policy.rules();
         let exempting = self.counting(|action| action == Action::Exempt);
         let limiting = self.counting(Action::acquires);
         // A rule that exempts, or admits beyond the limit, does so in its own layer and earlier ones. It does
         // not undo what users add for themselves on top of the system's policy.
-        let exempts = |by: usize, rule: &Rule, repository: Option<usize>| {
-            let names = |from: &Vec<usize>| repository.is_some_and(|repository| from.contains(&repository));
-            rules[by].layer >= rule.layer && rules[by].from.as_ref().is_none_or(names)
-        };
+        let exempts = |layer: usize| exempting.iter().copied().filter(move |&by| rules[by].layer >= layer);
         let admitted = limiting.iter().map(|&index| &rules[index]).filter(|rule| rule.is_always_admitted());
         let admitted_layer = admitted.map(|rule| rule.layer).max();
-
-        let mut demands = claims::Demands::new(self.policy, facts);
+        let mut applying = Vec::with_capacity(limiting.len());
         for index in limiting {
             let rule = &rules[index];
-            if let Some(&by) = exempting.iter().find(|&&by| exempts(by, rule, None)) {
+            if let Some(by) = exempts(rule.layer).find(|&by| rules[by].from.is_none()) {
                 self.outcomes[index] = Outcome::Exempted(by);
                 continue;
             }
             let admit_always = admitted_layer.is_some_and(|layer| layer >= rule.layer);
-            let exempt = |repository| exempting.iter().any(|&by| exempts(by, rule, Some(repository)));
+            let spared =
+                exempts(rule.layer).flat_map(|by| rules[by].from.iter().flatten().copied()).collect();
+            applying.push(Applying { rule, admit_always, spared });
+        }
+        applying
+    }
+
+    /// The rules that exempt from everything.
+    pub(super) fn exempting(&self) -> impl Iterator<Item = &'p Rule> {
+        let rules = self.policy.rules();
+        let exempting = self.counting(|action| action == Action::Exempt).into_iter();
+        exempting.map(|index| &rules[index]).filter(|rule| rule.from.is_none())
+    }
+
+    fn start(
+        &mut self,
+        facts: &EvalContext<'_>,
+        would_refuse: Vec<Unenforced<'p>>,
+    ) -> Result<Start<'p>, (&'p Rule, LookupError)> {
+        let mut demands = claims::Demands::new(self.policy, facts);
+        for Applying { rule, admit_always, spared } in self.applying() {
+            let exempt = |repository| spared.contains(&repository);
             demands.add(rule, admit_always, exempt).map_err(|failure| (rule, failure))?;
         }
         let involved = |layer: usize| demands.rules.iter().copied().filter(move |rule| rule.layer == layer);
@@ -212,11 +255,16 @@ impl<'p> Judged<'p> {
             }),
             std::cmp::max,
         );
-        let exempt = exempting.iter().map(|&index| &rules[index]).find(|rule| rule.from.is_none());
+        let exempt = self.exempting().next();
         let unclear = demands.unclear.clone();
         let demands = demands.into_demands();
         Ok(Start { exempt: exempt.filter(|_| demands.is_empty()), demands, hold, would_refuse, unclear })
     }
+}
+
+/// Whether a rule that denies refuses.
+pub(super) fn is_enforced(policy: &Policy, rule: &Rule) -> bool {
+    rule.enforce.unwrap_or(policy.layers()[rule.layer].enforce)
 }
 
 // Whether a rule matches a request. What costs nothing is judged first; names are looked up only when

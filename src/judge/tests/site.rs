@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::databases::{Databases, GROUPS, USERS};
 use crate::{
     judge::{
-        Decision, Request, Unenforced, Verdict, decide, decide_within,
+        Decision, Request, Unenforced, Verdict, decide, decide_within, personal,
         terms::{Admit, Claim, Demand, FileLocation, Location, Slots},
     },
     policy::{LayerKind, LayerText, Policy},
@@ -204,6 +204,21 @@ impl Launch {
     #[track_caller]
     pub(super) fn gives(self, expected: &str) -> Self {
         self.with(|_, decision| assert_eq!(show(&decision.verdict), expected));
+        self
+    }
+
+    /// What the caller is told of everything that they start, in one line.
+    #[track_caller]
+    pub(super) fn allows(self, expected: &str) -> Self {
+        self.with_request(|policy, request| {
+            let personal = personal(policy, request).expect("look-ups");
+            let mut parts: Vec<String> = personal.claims.iter().map(show_claim).collect();
+            parts.extend(personal.open.iter().map(|one| format!("{} by command", one.shown_name())));
+            parts.extend(personal.denied.map(|rule| format!("denied by {}", rule.shown_name())));
+            parts.extend(personal.unmatched.then(|| "unmatched".to_owned()));
+            parts.extend(personal.exempt.map(|rule| format!("exempt by {}", rule.shown_name())));
+            assert_eq!(parts.join(", "), expected);
+        });
         self
     }
 
