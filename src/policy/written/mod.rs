@@ -182,7 +182,7 @@ impl<'a> WrittenDelegation<'a> {
 
 /// An empty list would be a delegation to no user, and none must be missing.
 fn list_of(value: Value<'_>) -> Option<WrittenList<'_>> {
-    if value.is_list() && !value.has_elements() {
+    if value.is_empty_list() {
         value.fault(Fault::EmptyList { key: value.key.to_owned(), instead: "for all of them write \"*\"" });
         return None;
     }
