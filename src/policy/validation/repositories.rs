@@ -323,6 +323,13 @@ impl<'a> WrittenLimit<'a> {
                 aliases.findings.fault(*at, Fault::LimitsNotBy { key, of: of.word(), members });
                 continue;
             }
+            if of == By::Command {
+                for entry in aliases.entries(&written.entries) {
+                    if let Some(fault) = path_as_member(&entry.value) {
+                        aliases.findings.fault(entry.at, fault);
+                    }
+                }
+            }
             whom.push(whom_of(of, &written.entries, aliases));
             shown.push(written.shown());
         }
@@ -392,12 +399,18 @@ fn misplaced(by: By, text: &str) -> Option<Fault> {
         (b'!', _) => Some(Fault::LimitsNegation { entry: entry() }),
         (b'%' | b'+', By::User) => None,
         (b'%', _) | (b'+', By::Group | By::Host) => selector("users"),
-        (_, By::Command) if text.contains('/') => selector("paths"),
+        (_, By::Command) => path_as_member(text),
         (_, By::Host) if Ids::parse(text).is_ok_and(|ids| ids.is_some_and(|ids| !ids.is_one())) => {
             selector("numbers")
         }
         _ => None,
     }
+}
+
+/// A file for each command is called by the name of the command, which no path matches.
+fn path_as_member(text: &str) -> Option<Fault> {
+    let by = By::Command.word();
+    text.contains('/').then(|| Fault::LimitsSelector { entry: text.to_owned(), selects: "paths", by })
 }
 
 /// One entry of a table, as it counts and as it is printed, and whether it is a name or a number.
