@@ -8,13 +8,12 @@ use std::{
 
 use super::{LayerFile, SymbolTable};
 use crate::{
-    judge::terms::{Keeper, MOST_SHARED},
+    judge::terms::{Keeper, MOST_AT_SITE, MOST_SHARED},
     policy::{
         Acquisition, Action, At, Charge, ClaimTerms, Idle, Invocation, Limit, Placeholder, QuickHash,
         Repository, Rule, Selectors, SlotsFrom, Written, WrittenSelectors,
         fault::Fault,
         place::Place,
-        repository::keeping::MOST_AT_SITE,
         rule::Slots,
         warning::Warning,
         written::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule},
@@ -502,9 +501,10 @@ impl<'w> Reading<'_, 'w> {
 
     /// One transaction has room for this many slots.
     fn check_site(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        let of_limit = |limit| claim.ceiling.map_or(limit, |ceiling| ceiling.value.ceiling(limit).min(limit));
         let most = match slots {
             Slots::Number(number) => Some(number),
-            Slots::All => repository.limit.fixed(),
+            Slots::All => repository.all_limits().filter_map(Limit::fixed).map(of_limit).max(),
         };
         let from = claim.slots_from.as_ref();
         let most = most.max(from.filter(|from| from.table.is_empty()).and_then(|from| from.most));
