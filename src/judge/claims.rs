@@ -272,9 +272,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         })?;
         let file = FileOf { facts: self.facts, gid, value: &text };
         let (limit, limit_of) = repository.limit_for(&file)?;
-        let highest = limit.resolve(request.cpus).min(repository.names.most().unwrap_or(u32::MAX));
-        let mut out_of_order = repository.names.out_of_order(self.facts);
-        out_of_order.retain(|slot| *slot <= highest);
+        let (highest, out_of_order) = repository.names.under(limit.resolve(request.cpus), self.facts);
         let limit = highest - u32::try_from(out_of_order.len()).unwrap_or(highest);
         let ceiling = terms.ceiling.map(|ceiling| ceiling.ceiling(limit).min(limit));
         let zones = zones(
@@ -325,7 +323,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             kept: zones.kept,
             reserved: zones.reserved,
             names: repository.names.all(),
-            out_of_order: out_of_order.len(),
+            out_of_order,
             outside: locations::outside(self.policy, repository, request),
             pace: repository.pace(),
             nested: repository.nested(),
@@ -401,7 +399,9 @@ impl<'p> Draft<'p> {
         if self.claim.names.is_empty() {
             self.claim.names = other.claim.names;
         }
-        self.claim.out_of_order = self.claim.out_of_order.max(other.claim.out_of_order);
+        if self.claim.out_of_order.len() < other.claim.out_of_order.len() {
+            self.claim.out_of_order = other.claim.out_of_order;
+        }
         for kept in other.claim.kept {
             if !self.claim.kept.contains(&kept) {
                 self.claim.kept.push(kept);

@@ -297,7 +297,7 @@ fn claim_as_json((standing, prospect): (Standing, &Prospect<'_>)) -> Value {
         "wanted": claim.amount.wanted(),
         "limit": claim.amount.effective_limit(),
         "limit_of": claim.limit_of.as_ref().map(Provenance::limit),
-        "out_of_order": claim.out_of_order,
+        "out_of_order": claim.out_of_order.len(),
         "kept_for": (!claim.kept.is_empty()).then(|| provenance::list(&claim.kept)),
         "used": found.ok().map(|found| found.occupancy.shown()),
         "waiting": found.ok().map(|found| found.waiting.len()),
