@@ -28,6 +28,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
     let mut repositories: Vec<Repository> = Vec::new();
     let mut files = HashMap::new();
     let mut keepers = HashMap::new();
+    let mut samples = HashMap::new();
     let mut places: Vec<(usize, At)> = Vec::new();
     for file in book.files {
         for written in &file.written.repositories {
@@ -36,7 +37,17 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
             let repository = reading.repository(file.layer, place);
             // A table of the agent's and a lock file are never the same.
             match files.entry((file.layer, repository.keeper(), repository.path.whole())) {
-                hash_map::Entry::Vacant(entry) => drop(entry.insert((repositories.len(), written.name.at))),
+                hash_map::Entry::Vacant(entry) => {
+                    entry.insert((repositories.len(), written.name.at));
+                    // Samples are called by the name alone.
+                    let sample = (book.layers[file.layer].is_of_system(), written.name.value);
+                    let is_sampled = repository.outside.is_some();
+                    if let Some(first) = is_sampled.then(|| samples.insert(sample, written.name.at)).flatten()
+                    {
+                        let name = repository.name.clone();
+                        reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
+                    }
+                }
                 hash_map::Entry::Occupied(entry) => {
                     let (other, first) = *entry.get();
                     let other = &repositories[other];
