@@ -9,6 +9,7 @@ use std::{
 use super::{
     END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, Repository, Selector, Selectors,
     Share,
+    limit::digits,
     place::Place,
     template::{decoded, find},
 };
@@ -347,8 +348,8 @@ impl Name {
 /// A member by its text in a name.
 fn member(placeholder: &Placeholder, part: &str) -> Option<Member> {
     match placeholder {
-        Placeholder::Uid => part.parse().ok().map(Member::User),
-        Placeholder::Gid => part.parse().ok().map(Member::Group),
+        Placeholder::Uid => digits(part, 10).map(Member::User),
+        Placeholder::Gid => digits(part, 10).map(Member::Group),
         _ => decoded(part).map(|value| Member::Text(text(&value))),
     }
 }
@@ -408,9 +409,15 @@ mod tests {
     #[test]
     fn another_name_is_none_of_the_repository() {
         let pattern = name(&[Some(Placeholder::Uid), None, Some(Placeholder::Host)], ",");
-        for other in
-            ["ann,ws17.lock", "4711.lock", "4711,ws17", "4711,%zz.lock", "4711,ws17.lock.old", ".lock"]
-        {
+        for other in [
+            "ann,ws17.lock",
+            "+4711,ws17.lock",
+            "4711.lock",
+            "4711,ws17",
+            "4711,%zz.lock",
+            "4711,ws17.lock.old",
+            ".lock",
+        ] {
             assert_eq!(pattern.read(other), None, "{other}");
         }
     }

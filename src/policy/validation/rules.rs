@@ -13,6 +13,7 @@ use crate::{
         Acquisition, Action, At, Charge, ClaimTerms, Idle, Invocation, Limit, Placeholder, QuickHash,
         Repository, Rule, Selectors, SlotsFrom, Written, WrittenSelectors,
         fault::Fault,
+        limit::digits,
         place::Place,
         rule::Slots,
         warning::Warning,
@@ -46,7 +47,7 @@ struct RuleNames<'w> {
 impl RuleNames<'_> {
     /// Whether a skipped rule has this name, or this number as its name.
     fn omit(&self, name: &str) -> bool {
-        let number = || name.strip_prefix("rule ")?.parse::<usize>().ok()?.checked_sub(1);
+        let number = || (digits(name.strip_prefix("rule ")?, 10)? as usize).checked_sub(1);
         self.names.get(name).is_some_and(|(_, is_kept)| !is_kept)
             || !self.unnamed.is_empty()
                 && number().is_some_and(|number| self.unnamed.binary_search(&number).is_ok())
