@@ -123,21 +123,15 @@ impl<'p> Judged<'p> {
             let mismatch = is_traced.then(|| mismatch_without_lookup(rule, delegation, facts));
             return mismatch.flatten().map_or(Outcome::Shadowed(before), Outcome::No);
         }
-        let judgement = judge(rule, delegation, facts);
+        let outcome = judge(rule, delegation, facts);
         if facts.is_exhausted() {
             self.costly.get_or_insert(rule);
             return Outcome::Unknown;
         }
-        match judgement {
-            Judgement::Matches => Outcome::Counts,
-            Judgement::No(selector) => Outcome::No(selector),
-            Judgement::NotDelegated => Outcome::NotDelegated,
-            Judgement::Excepted(table) => Outcome::Excepted(table),
-            Judgement::Unknown(failure) => {
-                self.failure.get_or_insert((rule, failure));
-                Outcome::Unknown
-            }
-        }
+        outcome.unwrap_or_else(|failure| {
+            self.failure.get_or_insert((rule, failure));
+            Outcome::Unknown
+        })
     }
 
     fn counts(&self, index: usize) -> bool {
@@ -270,22 +264,9 @@ pub(super) fn is_enforced(policy: &Policy, rule: &Rule) -> bool {
 // Whether a rule matches a request. What costs nothing is judged first; names are looked up only when
 // everything else already matches.
 
-/// The result of a rule's selectors.
-#[derive(Debug)]
-pub(super) enum Judgement {
-    Matches,
-    No(Selector),
-    /// It is delegated for other users.
-    NotDelegated,
-    /// This table of `except` matches.
-    Excepted(usize),
-    /// A look-up failed.
-    Unknown(LookupError),
-}
-
 /// The first selector that does not match, of those that need no look-up. The commands of the rule's
 /// delegation count like its own.
-pub(super) fn mismatch_without_lookup(
+fn mismatch_without_lookup(
     rule: &Rule,
     delegation: Option<&Delegation>,
     facts: &EvalContext<'_>,
@@ -296,9 +277,14 @@ pub(super) fn mismatch_without_lookup(
         .or_else(|| rule.selectors.mismatch_without_lookup(facts, rule.layer))
 }
 
-pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &EvalContext<'_>) -> Judgement {
+/// The outcome of a rule by itself.
+fn judge(
+    rule: &Rule,
+    delegation: Option<&Delegation>,
+    facts: &EvalContext<'_>,
+) -> Result<Outcome, LookupError> {
     if let Some(selector) = mismatch_without_lookup(rule, delegation, facts) {
-        return Judgement::No(selector);
+        return Ok(Outcome::No(selector));
     }
     let excepted = |asking_who: bool| {
         let tables =
@@ -307,30 +293,30 @@ pub(super) fn judge(rule: &Rule, delegation: Option<&Delegation>, facts: &EvalCo
     };
     // An exception that can be judged without a look-up avoids the look-ups of the rule.
     if let Some((index, _)) = excepted(false).next() {
-        return Judgement::Excepted(index);
+        return Ok(Outcome::Excepted(index));
     }
     let mut open = match delegation.map(|delegation| delegation.is_for_user(facts)) {
-        Some(Ok(false)) => return Judgement::NotDelegated,
+        Some(Ok(false)) => return Ok(Outcome::NotDelegated),
         Some(Ok(true)) | None => None,
         Some(Err(failure)) => Some(failure),
     };
     match rule.selectors.mismatch_with_lookup(facts, rule.layer) {
-        Ok(Some(selector)) => return Judgement::No(selector),
+        Ok(Some(selector)) => return Ok(Outcome::No(selector)),
         Ok(None) => {}
         Err(failure) => open = open.or(Some(failure)),
     }
     for (index, table) in excepted(true) {
         match table.mismatch_with_lookup(facts, rule.layer) {
-            Ok(None) => return Judgement::Excepted(index),
+            Ok(None) => return Ok(Outcome::Excepted(index)),
             Ok(Some(_)) => {}
             Err(failure) => open = open.or(Some(failure)),
         }
     }
-    open.map_or(Judgement::Matches, Judgement::Unknown)
+    open.map_or(Ok(Outcome::Counts), Err)
 }
 
 /// The matched part of the request, the most personal first, for people.
-pub(super) fn what_matches(rule: &Rule, facts: &EvalContext<'_>) -> String {
+fn what_matches(rule: &Rule, facts: &EvalContext<'_>) -> String {
     let group = rule.selectors.groups.iter().flatten().find_map(|group| group.what_matches(facts));
     let user = || rule.selectors.users.iter().flatten().find_map(|user| user.what_matches(facts));
     group.or_else(user).unwrap_or_else(|| {
