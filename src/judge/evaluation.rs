@@ -4,7 +4,7 @@ use std::{collections::HashMap, ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{
     claims,
-    terms::{LookupError, settle},
+    terms::{LookupError, Setting},
     verdict::{Decision, Outcome, Start, TraceEntry, Unenforced, Verdict},
 };
 use crate::policy::{Action, Delegation, EvalContext, Layer, Policy, Request, Rule, Selector, Unmatched};
@@ -238,17 +238,19 @@ impl<'p> Judged<'p> {
             let exempt = |repository| spared.contains(&repository);
             demands.add(rule, admit_always, exempt).map_err(|failure| (rule, failure))?;
         }
-        let involved = |layer: usize| demands.rules.iter().copied().filter(move |rule| rule.layer == layer);
-        let layers =
-            || self.policy.layers().iter().enumerate().filter(|(index, _)| involved(*index).next().is_some());
-        let hold = settle(
-            layers().map(|(index, layer)| {
-                let repositories =
-                    demands.repositories(index).filter_map(|repository| repository.settings.hold);
-                (involved(index).filter_map(Rule::hold).chain(repositories).max(), layer.hold)
-            }),
-            std::cmp::max,
-        );
+        // Of each layer with a rule: what its rules and repositories name, else its default.
+        let mut hold = Setting::default();
+        for (index, layer) in self.policy.layers().iter().enumerate() {
+            let involved = || demands.rules.iter().filter(|rule| rule.layer == index);
+            if involved().next().is_none() {
+                continue;
+            }
+            let repositories = demands.repositories(index).filter_map(|repository| repository.settings.hold);
+            match involved().filter_map(|rule| rule.hold()).chain(repositories).max() {
+                None => hold.default = hold.default.max(layer.hold),
+                named => hold.bound = hold.bound.max(named),
+            }
+        }
         let exempt = self.exempting().next();
         let unclear = demands.unclear.clone();
         let demands = demands.into_demands();

@@ -322,25 +322,6 @@ impl Setting<Hold> {
     }
 }
 
-/// Combines the values of the layers: `stricter` picks the one of two that counts.
-pub(crate) fn settle<T: Copy>(
-    layers: impl Iterator<Item = (Option<T>, Option<T>)>,
-    stricter: impl Fn(T, T) -> T,
-) -> Setting<T> {
-    let both = |left: Option<T>, right: Option<T>| match (left, right) {
-        (Some(left), Some(right)) => Some(stricter(left, right)),
-        (left, right) => left.or(right),
-    };
-    let mut setting = Setting { bound: None, default: None };
-    for (said, default) in layers {
-        setting.bound = both(setting.bound, said);
-        if said.is_none() {
-            setting.default = both(setting.default, default);
-        }
-    }
-    setting
-}
-
 // A launch, as the keepers of slots see it: the requesting process, and what must keep the slots.
 
 /// The process that requests slots.

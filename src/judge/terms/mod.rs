@@ -12,7 +12,7 @@ pub mod runs;
 pub mod slots_wanted;
 pub mod span_of_time;
 
-pub(crate) use self::{claim::settle, keyword::Keyword};
+pub(crate) use self::keyword::Keyword;
 pub use self::{
     claim::{
         Claim, Demand, ElapsedFrom, ExpireKill, Expiry, LAST_SLOT, Launch, LookupError, Member, Names, Pace,
