@@ -226,8 +226,7 @@ impl Launch {
     #[track_caller]
     pub(super) fn traces<const N: usize>(self, expected: [&str; N]) -> Self {
         self.with(|policy, decision| {
-            let trace: Vec<String> =
-                decision.trace.iter().map(|entry| entry.describe(policy).to_string()).collect();
+            let trace: Vec<String> = decision.trace.iter().map(|entry| entry.describe(policy)).collect();
             assert_eq!(trace, expected);
         });
         self

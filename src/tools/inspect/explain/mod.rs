@@ -250,7 +250,7 @@ impl Explained<'_, '_> {
                         "place": entry.rule.place().to_string(),
                         "matches": entry.matches(),
                         "captured": captured.collect::<Map<String, Value>>(),
-                        "result": entry.describe(self.policy).to_string(),
+                        "result": entry.describe(self.policy),
                     })
                 })
                 .collect();
