@@ -7,8 +7,7 @@ use std::{
 };
 
 use super::{
-    END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, Repository, Selector, Selectors,
-    Share,
+    END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, Repository, Selectors, Share,
     limit::digits,
     place::Place,
     template::{decoded, find},
@@ -155,11 +154,6 @@ impl Rule {
     /// The names of commands that are neither paths nor patterns: those that can have a shim.
     pub fn literal_commands(&self) -> impl Iterator<Item = &str> {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
-    }
-
-    /// The working directories that it names, also patterns.
-    pub fn named_directories(&self) -> Vec<String> {
-        self.selectors.shown(Selector::Directories)
     }
 }
 
