@@ -55,6 +55,7 @@ over_the_agent! {
             what_is_used_outside_takes_room_and_our_own_counts_once,
             more_than_is_left_is_full_and_not_never,
             a_slot_that_is_used_outside_is_not_given,
+            a_slot_above_the_limit_that_is_used_outside_takes_room,
             a_group_that_has_a_seat_outside_needs_no_room,
             a_waiting_launch_starts_with_the_sample_that_leaves_room,
             a_sample_that_cannot_be_believed_refuses,

@@ -142,7 +142,8 @@ fn add(claim: &Claim<'_>, said: &mut String) {
         outside,
     } = claim;
     let _ = writeln!(said, "{repository} {member:?} {location:?} {amount:?} {pace:?} {nested:?}");
-    let _ = writeln!(said, "{limit_of:?} {kept:?} {reserved:?} {names:?} {out_of_order} {wait:?} {queue:?}");
+    let _ =
+        writeln!(said, "{limit_of:?} {kept:?} {reserved:?} {names:?} {out_of_order:?} {wait:?} {queue:?}");
     let _ = writeln!(said, "{unclear:?} {outside:?}");
     for origin in origins {
         let place = origin.place.map(ToString::to_string);

@@ -212,12 +212,7 @@ impl<'t> TableView<'t> {
             Counts::Others if outside.shared_by.is_none() => Vec::new(),
             _ => self.table.vouched(&held)?,
         };
-        let reserved = claim.reserved.kept.iter().chain(&claim.reserved.lent);
-        let is_out_of_order = |slot| {
-            let is_reserved = reserved.clone().any(|slots| slots.contains(&slot));
-            claim.out_of_order > 0 && !terms.allows(slot) && !is_reserved
-        };
-        let names = Names { all: claim.names, is_out_of_order: &is_out_of_order };
+        let names = Names { all: claim.names, out_of_order: &claim.out_of_order };
         let used = Used::of(&sample, &lines, outside, (&held, &vouched), &names, terms.slots);
         if used.is_seated {
             return Ok(Ok(self.view.vacancy(terms)?));

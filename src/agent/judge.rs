@@ -338,9 +338,9 @@ fn judge_by(
         // A fault in a delegated file: it must not block other launches.
         return Ok(Err(Box::new(Answer::Faulty((faults.to_string().trim_end().to_owned(), false)))));
     }
-    let decision = decide_within(policy, &request, most)
+    let verdict = decide_within(policy, &request, most)
         .map_err(|rule| format!("{} ({})", rule.title(), rule.place()))?;
-    Ok(match decision.verdict {
+    Ok(match verdict {
         Verdict::Start(start) => Ok(AcquireRequest {
             demands: demands_of(&start.demands, take.wait),
             hold: start.hold.with(Some(take.hold)).resolve(),

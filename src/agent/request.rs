@@ -50,7 +50,7 @@ pub(super) struct SlotRequest {
     wait: Setting<Wait>,
     queue: Queue,
     names: Vec<String>,
-    out_of_order: usize,
+    out_of_order: Vec<u32>,
     reserved: Reserved,
     outside: Option<Outside>,
     unreachable: Unreachable,
@@ -197,7 +197,7 @@ impl SlotRequest {
             wait: claim.wait.with(longest),
             queue: claim.queue,
             names: claim.names.to_vec(),
-            out_of_order: claim.out_of_order,
+            out_of_order: claim.out_of_order.clone(),
             reserved: claim.reserved.clone(),
             outside: claim.outside.clone(),
             unreachable: *unreachable,
@@ -249,7 +249,7 @@ fn claim(wanted: &SlotRequest) -> Claim<'_> {
         kept: Vec::new(),
         reserved: reserved.clone(),
         names,
-        out_of_order: *out_of_order,
+        out_of_order: out_of_order.clone(),
     }
 }
 

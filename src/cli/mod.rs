@@ -221,7 +221,6 @@ pub struct ExplainArguments {
 #[derive(Args, Debug)]
 pub struct StatusArguments {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub listing: ListingArguments,
 
     /// Update the display each second, with holders and queues, until q is pressed
@@ -233,7 +232,6 @@ pub struct StatusArguments {
 #[derive(Args, Debug)]
 pub struct ListArguments {
     #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub listing: ListingArguments,
 
     /// Show only the slots and the places in queues of this user, by name or number
@@ -419,7 +417,6 @@ pub struct ReportArguments {
     pub html: Option<PathBuf>,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub span: Span,
 
     /// Look up users and groups in the files passwd and group of this directory, as on another machine
@@ -442,7 +439,6 @@ pub struct HistoryArguments {
     pub files: Vec<PathBuf>,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub span: Span,
 
     /// Show only launches of this user, by name or number
@@ -501,7 +497,6 @@ pub struct SimulateArguments {
     pub each_host: bool,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub span: Span,
 
     /// Look up users and groups in the files passwd and group of this directory, as on another machine
@@ -717,7 +712,6 @@ pub struct EditArguments {
     pub file: Option<PathBuf>,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub consent: ConsentOptions,
 }
 
@@ -737,7 +731,6 @@ pub struct InstallPolicyArguments {
     pub name: Option<OsString>,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub consent: ConsentOptions,
 
     /// Only show what would change, and what is wrong
@@ -753,6 +746,5 @@ pub struct UndoArguments {
     pub changes: u8,
 
     #[command(flatten)]
-    #[expect(missing_docs, reason = "a flattened field has no help of its own")]
     pub consent: ConsentOptions,
 }

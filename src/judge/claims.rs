@@ -52,10 +52,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         exempt: impl Fn(usize) -> bool,
     ) -> Result<(), LookupError> {
         self.captured = if rule.captures { rule.selectors.captured(self.facts) } else { Vec::new() };
-        let mut gids = Vec::new();
-        if let Some(groups) = rule.selectors.groups.as_deref().filter(|_| rule.needs_groups) {
-            gids = GroupEntry::gids_of_any(groups, self.facts)?;
-        }
+        let gids = self.charged(rule)?;
         for terms in rule.acquire.iter().flat_map(Acquisition::terms) {
             self.unclear.extend(self.slots(terms).1);
         }
@@ -91,33 +88,41 @@ impl<'p, 'm> Demands<'p, 'm> {
         Ok(())
     }
 
-    /// The claims of a rule on tables that do not depend on the command, and the repositories whose tables
-    /// do.
-    pub(super) fn for_person(
+    /// Adds each table that a rule can charge to a person, and that does not depend on the command. Returns
+    /// the repositories whose tables do.
+    pub(super) fn add_for_person(
         &mut self,
         rule: &'p Rule,
+        admit_always: bool,
         exempt: impl Fn(usize) -> bool,
-    ) -> Result<(Vec<Claim<'p>>, Vec<&'p Repository>), LookupError> {
-        let mut gids = Vec::new();
-        if let Some(groups) = rule.selectors.groups.as_deref().filter(|_| rule.needs_groups) {
-            gids = GroupEntry::gids_of_any(groups, self.facts)?;
-        }
-        let (mut claims, mut open) = (Vec::new(), Vec::new());
+    ) -> Result<Vec<&'p Repository>, LookupError> {
+        let gids = self.charged(rule)?;
+        let mut open = Vec::new();
         let terms = rule.acquire.iter().flat_map(Acquisition::terms);
         for terms in terms.filter(|terms| !exempt(terms.repository)) {
+            if terms.lowers {
+                self.lowered.push((rule, terms));
+                continue;
+            }
             let repository = &self.policy.repositories()[terms.repository];
             let is_personal = |placeholder: &Placeholder| {
                 use Placeholder::{Gid, Group, Host, Uid, User};
                 matches!(placeholder, User | Uid | Group | Gid | Host)
             };
             if repository.placeholders().all(is_personal) {
-                let drafts = self.claims(rule, terms, &gids, rule.is_always_admitted())?;
-                claims.extend(drafts.into_iter().map(|draft| draft.claim));
+                let claims = self.claims(rule, terms, &gids, admit_always)?;
+                self.list.extend(claims.into_iter().map(|claim| vec![vec![claim]]));
             } else {
                 open.push(repository);
             }
         }
-        Ok((claims, open))
+        Ok(open)
+    }
+
+    /// The groups that a rule can charge.
+    fn charged(&self, rule: &Rule) -> Result<Vec<u32>, LookupError> {
+        let groups = rule.selectors.groups.as_deref().filter(|_| rule.needs_groups);
+        groups.map_or(Ok(Vec::new()), |groups| GroupEntry::gids_of_any(groups, self.facts))
     }
 
     /// The repositories of a layer's rules that are claimed.
@@ -132,16 +137,26 @@ impl<'p, 'm> Demands<'p, 'm> {
             let repository = &self.policy.repositories()[terms.repository];
             let claimed = self.list.iter_mut().flatten().flatten();
             for draft in claimed.filter(|draft| std::ptr::eq(draft.repository, repository)) {
-                let amount = &mut draft.claim.amount;
-                let before = amount.effective_limit();
-                let limit = u32::try_from(amount.limit).unwrap_or(u32::MAX);
-                let lowered = terms.ceiling.map(|ceiling| ceiling.ceiling(limit));
-                amount.ceiling = amount.ceiling.into_iter().chain(lowered.map(u64::from)).min();
-                // The rule that binds first is the one to be named first.
-                let at = if amount.effective_limit() < before { 0 } else { draft.claim.origins.len() };
-                draft.claim.origins.insert(at, rule.origin());
+                draft.lower(rule, terms);
             }
         }
+    }
+
+    /// The claims of rules one by one, and each once more under the ceiling of each delegated rule.
+    pub(super) fn into_claims(self) -> Vec<Claim<'p>> {
+        let mut drafts: Vec<Draft<'p>> = self.list.into_iter().flatten().flatten().collect();
+        let claimed = drafts.len();
+        for (rule, terms) in self.lowered {
+            let repository = &self.policy.repositories()[terms.repository];
+            for index in 0..claimed {
+                if std::ptr::eq(drafts[index].repository, repository) {
+                    let mut lowered = drafts[index].clone();
+                    lowered.lower(rule, terms);
+                    drafts.push(lowered);
+                }
+            }
+        }
+        drafts.into_iter().map(|draft| draft.claim).collect()
     }
 
     /// What must be available, in the order of the rules.
@@ -158,8 +173,10 @@ impl<'p, 'm> Demands<'p, 'm> {
     /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots.
     /// They are not merged if only one of them is enforced, because a limit on trial must not bind.
     fn add_one(&mut self, draft: Draft<'p>) {
+        let is_on_trial = |one: &Draft<'p>| one.claim.amount.admit == Admit::Unenforced;
         let is_same = |other: &&mut Draft<'p>| {
-            other.claim.location.is_same_table(&draft.claim.location) && other.enforce == draft.enforce
+            other.claim.location.is_same_table(&draft.claim.location)
+                && is_on_trial(other) == is_on_trial(&draft)
         };
         let single = self.list.iter_mut().filter(|alternatives| alternatives.len() == 1).flatten().flatten();
         match single.into_iter().find(is_same) {
@@ -255,9 +272,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         })?;
         let file = FileOf { facts: self.facts, gid, value: &text };
         let (limit, limit_of) = repository.limit_for(&file)?;
-        let highest = limit.resolve(request.cpus).min(repository.names.most().unwrap_or(u32::MAX));
-        let mut out_of_order = repository.names.out_of_order(self.facts);
-        out_of_order.retain(|slot| *slot <= highest);
+        let (highest, out_of_order) = repository.names.under(limit.resolve(request.cpus), self.facts);
         let limit = highest - u32::try_from(out_of_order.len()).unwrap_or(highest);
         let ceiling = terms.ceiling.map(|ceiling| ceiling.ceiling(limit).min(limit));
         let zones = zones(
@@ -308,7 +323,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             kept: zones.kept,
             reserved: zones.reserved,
             names: repository.names.all(),
-            out_of_order: out_of_order.len(),
+            out_of_order,
             outside: locations::outside(self.policy, repository, request),
             pace: repository.pace(),
             nested: repository.nested(),
@@ -316,7 +331,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             queue: repository.queue(),
             unclear: unclear.filter(Unclear::refuses),
         };
-        Ok(Draft { claim, repository, layers: vec![rule.layer], enforce, wait, default_wait })
+        Ok(Draft { claim, repository, layers: vec![rule.layer], wait, default_wait })
     }
 
     /// Whether no slots are wanted: the number comes from the command line only, and it names none.
@@ -351,8 +366,6 @@ pub(super) struct Draft<'p> {
     pub(super) repository: &'p Repository,
     /// The layers of the rules behind it.
     pub(super) layers: Vec<usize>,
-    /// Whether its limit is enforced.
-    pub(super) enforce: bool,
     /// The shortest wait that a claim, a rule or a repository names.
     pub(super) wait: Option<Wait>,
     /// The shortest default of the layers, if none of these names a wait.
@@ -360,8 +373,20 @@ pub(super) struct Draft<'p> {
 }
 
 impl<'p> Draft<'p> {
-    /// Merges another claim on the same table: the lowest limit, the most slots, the zones that both allow.
-    /// The rule that binds first is the one to be named first.
+    /// Applies the ceiling of a delegated rule.
+    fn lower(&mut self, rule: &'p Rule, terms: &ClaimTerms) {
+        let amount = &mut self.claim.amount;
+        let before = amount.effective_limit();
+        let limit = u32::try_from(amount.limit).unwrap_or(u32::MAX);
+        let lowered = terms.ceiling.map(|ceiling| ceiling.ceiling(limit));
+        amount.ceiling = amount.ceiling.into_iter().chain(lowered.map(u64::from)).min();
+        // The rule that binds first is the one to be named first.
+        let at = if amount.effective_limit() < before { 0 } else { self.claim.origins.len() };
+        self.claim.origins.insert(at, rule.origin());
+    }
+
+    /// Merges another claim on the same table: the lowest limit, the most slots, the zones that both allow,
+    /// the strictest effect of a reached limit. The rule that binds first is the one to be named first.
     pub(super) fn merge(&mut self, other: Draft<'p>) {
         let (one, other_amount) = (&mut self.claim.amount, &other.claim.amount);
         let binds = other_amount.effective_limit() < one.effective_limit();
@@ -374,7 +399,9 @@ impl<'p> Draft<'p> {
         if self.claim.names.is_empty() {
             self.claim.names = other.claim.names;
         }
-        self.claim.out_of_order = self.claim.out_of_order.max(other.claim.out_of_order);
+        if self.claim.out_of_order.len() < other.claim.out_of_order.len() {
+            self.claim.out_of_order = other.claim.out_of_order;
+        }
         for kept in other.claim.kept {
             if !self.claim.kept.contains(&kept) {
                 self.claim.kept.push(kept);
@@ -386,7 +413,7 @@ impl<'p> Draft<'p> {
         one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
         one.slots = one.slots.max(other_amount.slots);
         self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
-        one.admit = one.admit.max(other_amount.admit);
+        one.admit = one.admit.min(other_amount.admit);
         one.linger = one.linger.max(other_amount.linger);
         one.group = one.group.take().filter(|group| other.claim.amount.group.as_ref() == Some(group));
         self.wait = shortest(self.wait, other.wait);

@@ -19,8 +19,8 @@ pub struct Listed<'p> {
     pub limit_of: Option<Provenance<'p>>,
     /// The names of its slots, from the first on.
     pub names: &'p [String],
-    /// The names of the slots that no launch gets.
-    pub out_of_order: Vec<&'p String>,
+    /// Its slots that no launch gets.
+    pub out_of_order: Vec<u32>,
     /// The slots that only some may use, each range with the users that it is kept for.
     pub kept: Vec<(RangeInclusive<u64>, Provenance<'p>)>,
     /// How use is known that rungate did not start, where it takes room.
@@ -44,16 +44,13 @@ pub fn listed<'p>(
 ) -> Result<Listed<'p>, LookupError> {
     let facts = policy.facts(request);
     let (limit, limit_of) = repository.limit_for(&FileOf { facts: &facts, gid, value })?;
-    let highest = limit.resolve(request.cpus).min(repository.names.most().unwrap_or(u32::MAX));
-    let mut out_of_order = repository.names.out_of_order(&facts);
-    out_of_order.retain(|slot| *slot <= highest);
+    let (highest, out_of_order) = repository.names.under(limit.resolve(request.cpus), &facts);
     let limit = highest - u32::try_from(out_of_order.len()).unwrap_or(highest);
     let is_on = |reservation: &Reservation| reservation.is_on(&facts, repository.layer);
     let kept = kept_now(highest, &out_of_order, repository.reservations(), is_on)
         .map(|(slots, reservation)| (slots, reservation.because(&facts, repository.layer)))
         .collect();
     let names = repository.names.all();
-    let out_of_order = out_of_order.iter().filter_map(|slot| names.get(*slot as usize - 1)).collect();
     let outside = locations::outside(policy, repository, request);
     Ok(Listed { limit: u64::from(limit), limit_of, names, out_of_order, kept, outside })
 }

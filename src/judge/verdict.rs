@@ -1,11 +1,11 @@
 //! The outcome of a policy and a request. It is data with terms, never a boolean. The launcher obeys it
 //! without knowing a policy.
 
-use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt};
+use std::{ffi::OsStr, iter, os::unix::ffi::OsStrExt};
 
 use super::terms::{Demand, Hold, LookupError, Setting, Unclear};
 use crate::{
-    policy::{Captured, Delegation, Policy, Rule, Selector},
+    policy::{Captured, Delegation, Policy, Rule, Selector, Selectors},
     text::{Show, visible},
 };
 
@@ -105,60 +105,40 @@ impl TraceEntry<'_> {
     }
 
     /// The outcome in words: `counts (first of 2)`, `no: groups (students)`.
-    pub fn describe<'a>(&'a self, policy: &'a Policy) -> impl fmt::Display + 'a {
-        Description { entry: self, policy }
-    }
-}
-
-struct Description<'a> {
-    entry: &'a TraceEntry<'a>,
-    policy: &'a Policy,
-}
-
-impl fmt::Display for Description<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rule = self.entry.rule;
-        let other = |index: &usize| escaped_name(self.policy.rules().get(*index));
-        match &self.entry.outcome {
-            Outcome::Counts => {
-                f.write_str("counts")?;
-                show_captured(&self.entry.captured, f)
-            }
+    pub fn describe(&self, policy: &Policy) -> String {
+        let rule = self.rule;
+        let other = |index: &usize| escaped_name(policy.rules().get(*index));
+        match &self.outcome {
+            Outcome::Counts => format!("counts{}", captured(&self.captured)),
             Outcome::CountsFirstOf(count) => {
-                write!(f, "counts (first of {count})")?;
-                show_captured(&self.entry.captured, f)
+                format!("counts (first of {count}){}", captured(&self.captured))
             }
-            Outcome::No(selector) => {
-                f.write_str("no: ")?;
-                show_selector(*selector, &rule.selectors.shown(*selector), f)
-            }
+            Outcome::No(selector) => format!("no: {}", with_entries(*selector, &rule.selectors)),
             Outcome::NotDelegated => {
-                let layer = self.policy.layers().get(rule.layer);
+                let layer = policy.layers().get(rule.layer);
                 let users = layer.and_then(|layer| layer.delegation()).map(Delegation::users);
-                write!(f, "no: delegated for {}", few(&users.unwrap_or_default()).shown())
+                format!("no: delegated for {}", few(&users.unwrap_or_default()).shown())
             }
             Outcome::Excepted(table) => {
-                f.write_str("no: except")?;
-                let Some(selectors) = rule.except.get(*table) else { return Ok(()) };
-                for selector in selectors.selectors() {
-                    f.write_str(" ")?;
-                    show_selector(selector, &selectors.shown(selector), f)?;
-                }
-                Ok(())
+                let selectors = rule.except.get(*table).into_iter();
+                let of_table =
+                    selectors.flat_map(|table| table.selectors().map(|one| with_entries(one, table)));
+                iter::once("no: except".to_owned()).chain(of_table).collect::<Vec<_>>().join(" ")
             }
-            Outcome::Shadowed(by) => write!(f, "shadowed by \"{}\"", other(by)),
-            Outcome::Exempted(by) => write!(f, "exempted by \"{}\"", other(by)),
-            Outcome::WouldRefuse => f.write_str("would refuse, but is not enforced"),
-            Outcome::Unknown => f.write_str("unknown: a look-up failed"),
+            Outcome::Shadowed(by) => format!("shadowed by \"{}\"", other(by)),
+            Outcome::Exempted(by) => format!("exempted by \"{}\"", other(by)),
+            Outcome::WouldRefuse => "would refuse, but is not enforced".to_owned(),
+            Outcome::Unknown => "unknown: a look-up failed".to_owned(),
         }
     }
 }
 
 /// `, project = apollo`
-fn show_captured(captured: &[Captured], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    captured.iter().try_for_each(|Captured { name, value }| {
-        write!(f, ", {} = {}", name.shown(), OsStr::from_bytes(value).shown())
-    })
+fn captured(captured: &[Captured]) -> String {
+    let shown = |Captured { name, value }: &Captured| {
+        format!(", {} = {}", name.shown(), OsStr::from_bytes(value).shown())
+    };
+    captured.iter().map(shown).collect()
 }
 
 fn escaped_name(rule: Option<&Rule>) -> String {
@@ -167,12 +147,12 @@ fn escaped_name(rule: Option<&Rule>) -> String {
 
 /// A selector with its entries, if they are few and helpful. A command that does not match is not worth
 /// showing.
-fn show_selector(selector: Selector, entries: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    f.write_str(selector.key())?;
+fn with_entries(selector: Selector, selectors: &Selectors) -> String {
+    let entries = selectors.shown(selector);
     if selector == Selector::Commands || entries.is_empty() {
-        return Ok(());
+        return selector.key().to_owned();
     }
-    write!(f, " ({})", few(entries).shown())
+    format!("{} ({})", selector.key(), few(&entries).shown())
 }
 
 /// The first of some entries.

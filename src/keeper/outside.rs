@@ -197,10 +197,19 @@ impl Whose {
     }
 }
 
-/// The names of the slots, if they have any, and which slots no launch gets: the limit does not count them.
+/// The names of the slots, if they have any, and the slots that no launch gets: the limit does not count
+/// them, so use of them takes no room. Use of a slot above the limit does, as a holder of it does.
 pub struct Names<'n> {
     pub all: &'n [String],
-    pub is_out_of_order: &'n dyn Fn(u64) -> bool,
+    pub out_of_order: &'n [u32],
+}
+
+impl Names<'_> {
+    /// The slot with this name, if use of it takes room.
+    fn slot(&self, name: &str) -> Option<u64> {
+        let slot = self.all.iter().position(|known| known == name)? as u64 + 1;
+        (!self.out_of_order.iter().any(|broken| u64::from(*broken) == slot)).then_some(slot)
+    }
 }
 
 /// The slots that are used outside: how many without a name, and which by name.
@@ -231,8 +240,7 @@ impl Used {
         let mut named = Vec::new();
         for line in lines {
             if let Some(name) = line.name.as_ref().filter(|_| !names.all.is_empty()) {
-                let slot = names.all.iter().position(|known| known == name).map(|index| index as u64 + 1);
-                named.extend(slot.filter(|slot| !held.holds(*slot) && !(names.is_out_of_order)(*slot)));
+                named.extend(names.slot(name).filter(|slot| !held.holds(*slot)));
                 continue;
             }
             let of = counts.entry(Whose::of(outside, line.uid, &line.user, &line.host)).or_default();
@@ -332,7 +340,7 @@ mod tests {
         let lines = sample.lines(outside).unwrap_or_else(|why| panic!("{why}"));
         let all = ["0", "1", "2", "3"].map(str::to_owned);
         let all = if lines.iter().any(|line| line.name.is_some()) { &all[..] } else { &[] };
-        let names = Names { all, is_out_of_order: &|slot| slot == 4 };
+        let names = Names { all, out_of_order: &[4] };
         Used::of(&sample, &lines, outside, (&held(&[(3, 3)]), &vouched), &names, slots)
     }
 

@@ -9,8 +9,8 @@ use std::{
 };
 
 use super::{
-    At, Faults, Findings, Key, Keys, Section, Shape, Tape, Together, fault::Fault, key::key, malformed,
-    syntax,
+    At, Faults, Findings, Key, Keys, Section, Shape, Tape, Together, Value, fault::Fault, key::key,
+    malformed, syntax,
 };
 use crate::text::SourceText;
 
@@ -323,6 +323,9 @@ impl SiteSettings {
 fn endpoints(section: &Section<'_>) -> Vec<String> {
     section.require("endpoints");
     let Some(endpoints) = section.texts("endpoints") else { return Vec::new() };
+    if let Some(value) = section.get("endpoints").filter(Value::is_empty_list) {
+        value.fault(Fault::EmptyList { key: "endpoints".into(), instead: "name a member of etcd" });
+    }
     for endpoint in &endpoints.value {
         let rest = ["http://", "https://"].iter().find_map(|scheme| endpoint.value.strip_prefix(scheme));
         if rest.is_none_or(|rest| {

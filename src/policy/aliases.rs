@@ -148,7 +148,7 @@ pub(super) fn read_all<'a, T>(
 ) -> Option<Vec<T>> {
     let list: Vec<T> = value.elements(expected)?.filter_map(read).collect();
     // A list without a readable entry already has a fault.
-    if list.is_empty() && value.has_elements() {
+    if list.is_empty() && !value.is_empty_list() {
         return None;
     }
     value.filled(list, MATCH_ALL).map(|list| list.value)

@@ -162,6 +162,11 @@ impl Delegation {
         self.commands.iter().any(|command| command.is_of(facts))
     }
 
+    /// Whether it applies to every command.
+    pub(crate) fn is_for_all_commands(&self) -> bool {
+        self.commands.iter().any(Entry::is_everything)
+    }
+
     /// Whether it applies to the user who starts it.
     pub(crate) fn is_for_user(&self, facts: &EvalContext<'_>) -> Result<bool, LookupError> {
         Principal::any(&self.users, facts)

@@ -95,20 +95,13 @@ impl Policy {
         caller_is_root: bool,
         checking: Option<&dyn Names>,
     ) -> Result<Policy, Faults> {
-        match Self::as_far_as_sound(found, caller_is_root, checking) {
-            (policy, None) => Ok(policy),
-            (_, Some(faults)) => Err(faults),
-        }
+        sound(ParsedFiles::of(found).validate(caller_is_root, checking, None))
     }
+}
 
-    /// The same, with the result of validation even if the policy has faults.
-    pub(super) fn as_far_as_sound(
-        found: Found,
-        caller_is_root: bool,
-        checking: Option<&dyn Names>,
-    ) -> (Policy, Option<Faults>) {
-        ParsedFiles::of(found).validate(caller_is_root, checking, None)
-    }
+/// The policy, unless it has faults.
+fn sound((policy, faults): (Policy, Option<Faults>)) -> Result<Policy, Faults> {
+    faults.map_or(Ok(policy), Err)
 }
 
 // From the files to a policy: each is parsed, and then all are validated together. For a launch, all rules
@@ -172,10 +165,7 @@ impl ParsedFiles {
     }
 
     fn policy(self, caller_is_root: bool, only_for: Option<&Invocation<'_>>) -> Result<Policy, Faults> {
-        match self.validate(caller_is_root, None, only_for) {
-            (policy, None) => Ok(policy),
-            (_, Some(faults)) => Err(faults),
-        }
+        sound(self.validate(caller_is_root, None, only_for))
     }
 
     fn validate(
@@ -365,7 +355,8 @@ impl Policy {
             Ok(policy) => return (policy, None),
             Err(faults) => faults,
         };
-        let (read, _) = Self::as_far_as_sound(sources.read(&|_| true), sources.caller == 0, None);
+        let found = ParsedFiles::of(sources.read(&|_| true));
+        let (read, _) = found.validate(sources.caller == 0, None, None);
         let Policy { layers, mut repositories, files, .. } = read;
         let texts: Vec<(&Path, &str)> = files.iter().map(|file| (file.path(), file.text())).collect();
         repositories.retain(|known| !faults.iter().any(|fault| may_change(fault, known, &texts, sources)));

@@ -16,6 +16,12 @@ pub(super) const SLOT_COUNT: Shape = Shape::Number { least: 1, most: HIGHEST_LIM
 pub(super) const SLOT_COUNT_OR_SHARE: Shape = Shape::Share { least: 1 };
 pub(super) const SLOT_COUNT_OR_NONE: Shape = Shape::Number { least: 0, most: HIGHEST_LIMIT as i64 };
 
+/// A number of digits alone; `parse` would also accept a sign.
+pub(super) fn digits(text: &str, radix: u32) -> Option<u32> {
+    let is_plain = text.chars().all(|digit| digit.is_digit(radix));
+    u32::from_str_radix(text, radix).ok().filter(|_| is_plain)
+}
+
 /// A limit as the policy writes it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Limit {
@@ -27,7 +33,7 @@ pub enum Limit {
 
 impl Limit {
     pub(super) fn parse(text: &str) -> Option<Limit> {
-        let each: u32 = text.strip_suffix("/cpu")?.trim_end().parse().ok()?;
+        let each = digits(text.strip_suffix("/cpu")?.trim_end(), 10)?;
         (1..=HIGHEST_LIMIT).contains(&each).then_some(Limit::PerCpu(each))
     }
 
@@ -78,10 +84,8 @@ pub enum Share {
 
 impl Share {
     pub(super) fn parse(text: &str) -> Option<Share> {
-        let digits = text.strip_suffix('%')?;
-        let is_plain = digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
-        let percent = digits.parse().ok().filter(|percent| is_plain && (1..=100).contains(percent))?;
-        Some(Share::Percent(percent))
+        let text = text.strip_suffix('%').filter(|text| !text.starts_with('0'))?;
+        digits(text, 10).filter(|percent| (1..=100).contains(percent)).map(Share::Percent)
     }
 
     /// The number of slots, rounded down.
@@ -157,7 +161,7 @@ mod tests {
 
     #[test]
     fn what_is_no_limit() {
-        for text in ["", "2", "/cpu", "0/cpu", "-1/cpu", "2/core", "1048576/cpu"] {
+        for text in ["", "2", "/cpu", "0/cpu", "-1/cpu", "+2/cpu", "2/core", "1048576/cpu"] {
             assert_eq!(Limit::parse(text), None, "{text}");
         }
     }

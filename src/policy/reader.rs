@@ -240,8 +240,8 @@ impl<'a> Value<'a> {
         self.item.is_list()
     }
 
-    pub(super) fn has_elements(&self) -> bool {
-        self.is_list() && self.item.items().next().is_some()
+    pub(super) fn is_empty_list(&self) -> bool {
+        self.is_list() && self.item.items().next().is_none()
     }
 
     pub(super) fn is_number(&self) -> bool {

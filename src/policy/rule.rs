@@ -7,8 +7,8 @@ use std::{
 };
 
 use super::{
-    END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, Repository, Selector, Selectors,
-    Share,
+    END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, Repository, Selectors, Share,
+    limit::digits,
     place::Place,
     template::{decoded, find},
 };
@@ -154,11 +154,6 @@ impl Rule {
     /// The names of commands that are neither paths nor patterns: those that can have a shim.
     pub fn literal_commands(&self) -> impl Iterator<Item = &str> {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
-    }
-
-    /// The working directories that it names, also patterns.
-    pub fn named_directories(&self) -> Vec<String> {
-        self.selectors.shown(Selector::Directories)
     }
 }
 
@@ -347,8 +342,8 @@ impl Name {
 /// A member by its text in a name.
 fn member(placeholder: &Placeholder, part: &str) -> Option<Member> {
     match placeholder {
-        Placeholder::Uid => part.parse().ok().map(Member::User),
-        Placeholder::Gid => part.parse().ok().map(Member::Group),
+        Placeholder::Uid => digits(part, 10).map(Member::User),
+        Placeholder::Gid => digits(part, 10).map(Member::Group),
         _ => decoded(part).map(|value| Member::Text(text(&value))),
     }
 }
@@ -408,9 +403,15 @@ mod tests {
     #[test]
     fn another_name_is_none_of_the_repository() {
         let pattern = name(&[Some(Placeholder::Uid), None, Some(Placeholder::Host)], ",");
-        for other in
-            ["ann,ws17.lock", "4711.lock", "4711,ws17", "4711,%zz.lock", "4711,ws17.lock.old", ".lock"]
-        {
+        for other in [
+            "ann,ws17.lock",
+            "+4711,ws17.lock",
+            "4711.lock",
+            "4711,ws17",
+            "4711,%zz.lock",
+            "4711,ws17.lock.old",
+            ".lock",
+        ] {
             assert_eq!(pattern.read(other), None, "{other}");
         }
     }

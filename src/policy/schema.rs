@@ -65,10 +65,13 @@ fn table(keys: &Keys) -> Value {
     table
 }
 
-/// A list without entries is allowed nowhere.
+/// A list, or names, without entries are allowed nowhere.
 fn fill(shape: &mut Value) {
     if shape["type"] == "array" {
         shape["minItems"] = 1.into();
+    }
+    if shape["type"] == "object" && shape.get("properties").is_none() {
+        shape["minProperties"] = 1.into();
     }
     for alternative in shape.get_mut("anyOf").and_then(Value::as_array_mut).into_iter().flatten() {
         fill(alternative);

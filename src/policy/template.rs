@@ -10,6 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use super::limit::digits;
 use crate::judge::terms::Keyword;
 
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -454,7 +455,7 @@ pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
         let length = first_length(rest);
         let (one, behind) = rest.split_at_checked(length)?;
         value.push(match byte {
-            b'%' => u8::from_str_radix(one.get(1..)?, 16).ok()?,
+            b'%' => u8::try_from(digits(one.get(1..)?, 16)?).ok()?,
             _ => byte,
         });
         rest = behind;
@@ -579,7 +580,7 @@ mod tests {
 
     #[test]
     fn what_no_value_gives_is_not_read() {
-        for name in ["%", "%2", "%zz", "%.", "a%_"] {
+        for name in ["%", "%2", "%zz", "%+A", "%.", "a%_"] {
             assert_eq!(decoded(name), None, "{name}");
         }
     }

@@ -168,7 +168,7 @@ fn verdict(decision: &Decision<'_>) -> String {
                     // What is printed has aliases replaced, so that whom an entry is for is another text.
                     let until = limit_of.as_ref().and_then(|limit_of| limit_of.until.as_ref());
                     let kept: Vec<_> = kept.iter().map(|kept| (kept.slots, &kept.whom.until)).collect();
-                    let _ = writeln!(text, "{until:?} {kept:?} {reserved:?} {names:?} {out_of_order}");
+                    let _ = writeln!(text, "{until:?} {kept:?} {reserved:?} {names:?} {out_of_order:?}");
                     let _ = writeln!(text, "{wait:?} {queue:?} {unclear:?} {outside:?}");
                     let _ = writeln!(
                         text,

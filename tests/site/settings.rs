@@ -28,6 +28,21 @@ fn every_fault_of_the_sites_settings_is_told() {
     }
 }
 
+/// A site without members could admit nothing.
+#[test]
+fn a_site_has_a_member() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy("");
+    site.system_file("agent.toml", "version = 1\n[site]\nendpoints = []\n");
+    set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
+    let outcome = site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).args(["--check"]).outcome();
+    assert!(
+        outcome.stderr.contains("\"endpoints\" is empty; name a member of etcd [empty-list]\n"),
+        "{outcome:?}"
+    );
+}
+
 /// What the settings name must be there: `--check` finds it before the agent is started.
 #[test]
 fn a_file_that_is_missing_is_found_before_the_agent_is_started() {

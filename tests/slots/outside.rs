@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Ending, Running, Site, Test, eventually, is_over_the_agent, needs_root};
+use crate::support::{Ending, Running, Site, Test, eventually, is_over_the_agent, listing, needs_root};
 
 const POLICY: &str = r#"
     [repository.seats]
@@ -153,6 +153,21 @@ pub(crate) fn a_slot_that_is_used_outside_is_not_given() {
     used(&site, "{\"name\":\"1\",\"user\":\"ann\"}\n{\"name\":\"2\",\"user\":\"bob\"}\n");
     let mut second = tool(&site, "ann").background();
     assert_eq!(second.read_line().trim(), "0");
+}
+
+/// Use of a named slot above the limit takes room as a holder of it does, also where another slot is out of
+/// order. Launches and listings count the same.
+#[test]
+pub(crate) fn a_slot_above_the_limit_that_is_used_outside_takes_room() {
+    needs_root!();
+    let four = "limit = 3\nnames = [\"0\", \"1\", \"2\", \"3\"]\nout_of_order = [\"1\"]";
+    let site = site(&policy("").replace("limit = 3", four));
+    used(&site, "{\"name\":\"1\",\"user\":\"bob\"}\n{\"name\":\"3\",\"user\":\"bob\"}\n");
+    let mut running = tool(&site, "ann").background();
+    assert_eq!(running.read_line().trim(), "0");
+    running.wait_for_echo();
+    full(&site, "1 of 2 used, 1 in use outside rungate (1 out of order)");
+    assert_eq!(listing(&site.test())[0]["outside"]["slots"], 1);
 }
 
 /// With `shared_by` the windows of one user on one host are one seat, in the sample too. A group in both

@@ -355,6 +355,12 @@ fn explain_without_a_command_knows_rules_for_everything() {
     site.policy("[[rule]]\nname = \"free\"\naction = \"exempt\"\n");
     let text = site.test().args(["explain"]).outcome().stdout;
     assert!(text.contains("\nnothing is limited by rule \"free\", "), "{text}");
+    site.policy("defaults.unmatched = \"refuse\"\n");
+    let text = site.test().args(["explain"]).outcome().stdout;
+    assert!(text.contains("\neverything is refused: no rule allows it (unmatched = \"refuse\")\n"), "{text}");
+    let json = site.test().args(["explain", "--json"]).outcome().stdout;
+    let json: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!((&json["unmatched"], &json["denied"]), (&true.into(), &Value::Null));
     site.policy("[repository.a]\nlimit = 1\n[[rule]]\nusers = [\"daemon\"]\nacquire = [\"a\"]\n");
     let text = site.test().args(["explain"]).outcome().stdout;
     assert!(text.contains(&format!("\nNo rule of the policy limits what {own} starts.\n")), "{text}");

@@ -200,7 +200,7 @@ pub(super) fn claim(name: &'static str, limit: u64) -> Claim<'static> {
         kept: Vec::new(),
         reserved: Reserved::default(),
         names: &[],
-        out_of_order: 0,
+        out_of_order: Vec::new(),
         pace: Pace::default(),
         nested: Nested::Take,
         wait: Setting { bound: None, default: Some(Wait::Forever) },

@@ -16,7 +16,7 @@ use crate::{
         },
         service::local::Local,
     },
-    judge::terms::{name_on_site, table_of_site},
+    judge::terms::{MOST_AT_SITE, name_on_site, table_of_site},
     keeper::{
         Number, Occupancy, Span,
         agent::message::{Obstacle, Reason, Refused, Table, WaitState},
@@ -66,10 +66,11 @@ impl Site {
         let takings: Option<Vec<Taking>> =
             of_site.map(|(name, held)| self.taking(&order, name, held)).collect();
         let Some(takings) = takings else { return self.rest(local, session_number, order, holding) };
-        if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > 100 {
+        if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > MOST_AT_SITE as usize {
             drop(holding);
-            let why = "the site grants at most 100 slots at once, of all repositories together";
-            return local.fail(session_number, why.to_owned());
+            let why =
+                format!("the site grants at most {MOST_AT_SITE} slots at once, of all repositories together");
+            return local.fail(session_number, why);
         }
         let launch = process::since_boot().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0));
         let mut compares = proof::compares(&self.keys, &takings, number, self.mirror.revision());

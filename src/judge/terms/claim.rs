@@ -40,8 +40,8 @@ pub struct Claim<'p> {
     pub reserved: Reserved,
     /// The names of the slots, from the first on, if they have any.
     pub names: &'p [String],
-    /// How many slots no launch gets.
-    pub out_of_order: usize,
+    /// Its slots that no launch gets, in ascending order.
+    pub out_of_order: Vec<u32>,
     /// How use is known that rungate did not start, where it takes room.
     pub outside: Option<Outside>,
     /// When.
@@ -84,7 +84,7 @@ impl<'p> Claim<'p> {
             kept: Vec::new(),
             reserved: Reserved::default(),
             names: &[],
-            out_of_order: 0,
+            out_of_order: Vec::new(),
             outside: None,
             pace: Pace::default(),
             nested: Nested::Take,
@@ -115,7 +115,7 @@ impl<'p> Claim<'p> {
     pub fn reason_of_limit(&self) -> Option<String> {
         let binds = self.amount.effective_limit() >= self.amount.limit;
         let limit_of = self.limit_of.as_ref().map(Provenance::limit);
-        provenance::reason(limit_of, self.out_of_order).filter(|_| binds)
+        provenance::reason(limit_of, self.out_of_order.len()).filter(|_| binds)
     }
 
     /// The pause that can refuse a launch.
@@ -320,25 +320,6 @@ impl Setting<Hold> {
     pub fn resolve(self) -> Hold {
         self.bound.into_iter().chain(self.default).max().unwrap_or_default()
     }
-}
-
-/// Combines the values of the layers: `stricter` picks the one of two that counts.
-pub(crate) fn settle<T: Copy>(
-    layers: impl Iterator<Item = (Option<T>, Option<T>)>,
-    stricter: impl Fn(T, T) -> T,
-) -> Setting<T> {
-    let both = |left: Option<T>, right: Option<T>| match (left, right) {
-        (Some(left), Some(right)) => Some(stricter(left, right)),
-        (left, right) => left.or(right),
-    };
-    let mut setting = Setting { bound: None, default: None };
-    for (said, default) in layers {
-        setting.bound = both(setting.bound, said);
-        if said.is_none() {
-            setting.default = both(setting.default, default);
-        }
-    }
-    setting
 }
 
 // A launch, as the keepers of slots see it: the requesting process, and what must keep the slots.

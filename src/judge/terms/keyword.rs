@@ -74,18 +74,6 @@ impl Keyword for Hold {
     ];
 }
 
-impl Hold {
-    /// Reads the word of a policy or of the command line.
-    pub fn parse(word: &str) -> Option<Hold> {
-        Hold::of(word)
-    }
-
-    /// As policies and listings write it.
-    pub fn name(self) -> &'static str {
-        self.word()
-    }
-}
-
 impl fmt::Display for Hold {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word())

@@ -46,6 +46,9 @@ pub struct AgentLocation {
     pub on_lost: Option<OnLost>,
 }
 
+/// The most slots that a launch can take of the site: one transaction of etcd has room for this many.
+pub const MOST_AT_SITE: u32 = 100;
+
 /// The prefix of the names of the site's tables. No name of another table has a slash.
 const OF_SITE: &str = "site/";
 

@@ -12,7 +12,7 @@ pub mod runs;
 pub mod slots_wanted;
 pub mod span_of_time;
 
-pub(crate) use self::{claim::settle, keyword::Keyword};
+pub(crate) use self::keyword::Keyword;
 pub use self::{
     claim::{
         Claim, Demand, ElapsedFrom, ExpireKill, Expiry, LAST_SLOT, Launch, LookupError, Member, Names, Pace,
@@ -20,7 +20,7 @@ pub use self::{
     },
     group::{Group, MOST_SHARED, Seats},
     keyword::{Admit, Hold, Keeper, Nested, OnLost, Queue, Unreachable},
-    location::{AgentLocation, Creation, FileLocation, Location, name_on_site, table_of_site},
+    location::{AgentLocation, Creation, FileLocation, Location, MOST_AT_SITE, name_on_site, table_of_site},
     outside::{Counts, Of, Outside, SAMPLES, SharedBy, WhenStale},
     provenance::{Kept, Origin, Place, Provenance, is_number, rule_title},
     runs::Runs,

@@ -67,6 +67,27 @@ fn a_rule_that_compares_too_much_lets_nobody_off() {
     assert_eq!(launch.costly(4), None);
 }
 
+/// A rule without an effect costs nothing: it is not the answer, and leaves everything for the next one.
+#[test]
+fn a_rule_that_another_shadows_compares_nothing() {
+    let first = "[[rule]]\nname = \"first\"\nfirst_of = \"f\"\nacquire = []\n";
+    let second =
+        "[[rule]]\nname = \"second\"\nfirst_of = \"f\"\nacquire = []\narguments = [\"p1\", \"p2\"]\n";
+    let launch = cad(&format!("{first}{second}")).arguments(["x", "y"]);
+    assert_eq!(launch.costly(3), None);
+    let third = "[[rule]]\nname = \"third\"\naction = \"deny\"\narguments = [\"y\"]\n";
+    let launch = cad(&format!("{first}{second}{third}")).arguments(["x", "y"]);
+    assert_eq!(launch.costly(2), None);
+    assert_eq!(launch.costly(1).as_deref(), Some("third"));
+    launch.gives("denied by third: command \"matlab\"").traces([
+        "counts",
+        "no: users (root)",
+        "counts (first of 2)",
+        "no: arguments (p1, p2)",
+        "counts",
+    ]);
+}
+
 #[test]
 fn it_lowers_what_its_people_may_use_and_claims_nothing() {
     cad(THREE).gives("1 of 3 matlab");

@@ -104,6 +104,24 @@ fn root_may_also_loosen() {
     under(SYSTEM).given(given).by_root().gives("1 of 50 matlab always");
 }
 
+/// "It does not undo what users add for themselves": nor does it in the same lock file.
+#[test]
+fn a_rule_that_counts_admits_nobody_beyond_a_limit_of_his_own() {
+    let system = format!("{SYSTEM}action = \"count\"\n");
+    let own = r#"
+        [repository.mine]
+        path = "PATH"
+        limit = 2
+        [[rule]]
+        acquire = ["mine"]
+    "#;
+    under(&system).own(&own.replace("PATH", "/run/rungate/matlab.lock")).gives("1 of 2 matlab");
+    let elsewhere = own.replace("PATH", "/run/rungate/../rungate/matlab.lock");
+    under(&system).own(&elsewhere).faults(["dots-in-path"]);
+    let elsewhere = own.replace("PATH", "/var/run/rungate/matlab.lock");
+    under(&system).own(&elsewhere).gives("1 of 50 matlab always, 1 of 2 mine");
+}
+
 #[test]
 fn a_family_and_its_order_are_a_layers_own() {
     let family = "first_of = \"f\"\n";

@@ -8,6 +8,7 @@ mod delegation;
 mod groups;
 mod layers;
 mod paths;
+mod persons;
 mod rules;
 mod selectors;
 mod site;

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::databases::{Databases, GROUPS, USERS};
 use crate::{
     judge::{
-        Decision, Request, Unenforced, Verdict, decide, decide_within,
+        Decision, Request, Unenforced, Verdict, decide, decide_within, personal,
         terms::{Admit, Claim, Demand, FileLocation, Location, Slots},
     },
     policy::{LayerKind, LayerText, Policy},
@@ -207,12 +207,26 @@ impl Launch {
         self
     }
 
+    /// What the caller is told of everything that they start, in one line.
+    #[track_caller]
+    pub(super) fn allows(self, expected: &str) -> Self {
+        self.with_request(|policy, request| {
+            let personal = personal(policy, request).expect("look-ups");
+            let mut parts: Vec<String> = personal.claims.iter().map(show_claim).collect();
+            parts.extend(personal.open.iter().map(|one| format!("{} by command", one.shown_name())));
+            parts.extend(personal.denied.map(|rule| format!("denied by {}", rule.shown_name())));
+            parts.extend(personal.unmatched.then(|| "unmatched".to_owned()));
+            parts.extend(personal.exempt.map(|rule| format!("exempt by {}", rule.shown_name())));
+            assert_eq!(parts.join(", "), expected);
+        });
+        self
+    }
+
     /// The result of every rule.
     #[track_caller]
     pub(super) fn traces<const N: usize>(self, expected: [&str; N]) -> Self {
         self.with(|policy, decision| {
-            let trace: Vec<String> =
-                decision.trace.iter().map(|entry| entry.describe(policy).to_string()).collect();
+            let trace: Vec<String> = decision.trace.iter().map(|entry| entry.describe(policy)).collect();
             assert_eq!(trace, expected);
         });
         self

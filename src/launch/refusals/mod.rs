@@ -9,7 +9,7 @@ use std::{ffi::OsStr, path::Path};
 
 use super::{LaunchOptions, NoTools, Program, ProgramError, Shim, StartError, TooDeep};
 use crate::{
-    judge::terms::{Claim, Hold, Location, LookupError},
+    judge::terms::{Claim, Hold, Keyword, Location, LookupError},
     keeper::KeeperError,
     policy::{Delegation, Faults, Policy, Rule, SYSTEM_POLICY, Wait},
     sys::{accounts, executable, process},
@@ -238,7 +238,7 @@ impl Hints {
             option("repository", cap.and_then(|cap| cap.repository.as_ref())),
             option("limit", cap.map(|cap| cap.limit.to_string())),
             option("slots", cap.and_then(|cap| cap.slots).map(|slots| slots.to_string())),
-            option("hold", options.hold.map(Hold::name)),
+            option("hold", options.hold.map(Hold::word)),
         ];
         Self {
             words: words(&options.command, &options.arguments),

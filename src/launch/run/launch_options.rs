@@ -8,7 +8,11 @@ use crate::{
     cli::{AcquireArguments, RunArguments},
     text::{Error, ExitStatus, visible},
 };
-use crate::{judge::terms::Hold, launch::Shim, policy::Wait};
+use crate::{
+    judge::terms::{Hold, Keyword},
+    launch::Shim,
+    policy::Wait,
+};
 
 /// One command to start, and how.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -88,7 +92,7 @@ impl LaunchOptions {
             shim: None,
             typed_as: arguments.typed_as.clone(),
             wait,
-            hold: arguments.hold.as_deref().and_then(Hold::parse),
+            hold: arguments.hold.as_deref().and_then(Hold::of),
             conflict_status: arguments.conflict_exit_code,
             cap: arguments.limit.map(|limit| Cap { limit, slots, repository }),
             policy: None,

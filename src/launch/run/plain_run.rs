@@ -11,7 +11,7 @@ use std::{
 
 use super::launch_options::{Cap, LaunchOptions, NOT_AT_ALL, Voice};
 use crate::{
-    judge::terms::Hold,
+    judge::terms::{Hold, Keyword},
     policy::{HIGHEST_LIMIT, Wait},
 };
 
@@ -104,7 +104,7 @@ impl<'a> Reading<'a> {
             Name::Short(b'w') | Name::Long("wait") => {
                 set(&mut self.options.wait, Wait::parse(value.to_str()?)?)
             }
-            Name::Long("hold") => set(&mut self.options.hold, Hold::parse(value.to_str()?)?),
+            Name::Long("hold") => set(&mut self.options.hold, Hold::of(value.to_str()?)?),
             Name::Short(b'E') | Name::Long("conflict-exit-code") => {
                 let status = number(value, 0, u8::MAX.into())?;
                 set(&mut self.options.conflict_status, u8::try_from(status).ok()?)

@@ -34,9 +34,6 @@ pub(in crate::policy) const KEYS: &[Key] = &[
 const AGENT: &str = "keeper = \"agent\"";
 const SITE: &str = "keeper = \"site\"";
 
-/// The most slots that one transaction of the site can take.
-pub(in crate::policy) const MOST_AT_SITE: u32 = 100;
-
 /// The keys as written.
 #[derive(Clone, Copy)]
 pub(in crate::policy) struct WrittenKeeping {

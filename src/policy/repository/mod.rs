@@ -193,8 +193,13 @@ impl Repository {
 
     /// The highest limit that any member has, if it is the same on every machine.
     pub(super) fn highest_fixed_limit(&self) -> Option<u32> {
-        let limits = self.limits.iter().map(|other| other.limit).chain([self.limit]);
+        let limits = self.all_limits();
         limits.map(Limit::fixed).try_fold(0, |highest, limit| limit.map(|limit| limit.max(highest)))
+    }
+
+    /// The limits of its members and hours, and that of all others.
+    pub(super) fn all_limits(&self) -> impl Iterator<Item = Limit> {
+        self.limits.iter().map(|other| other.limit).chain([self.limit])
     }
 
     /// Whether another one treats its file in the same way.

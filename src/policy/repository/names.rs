@@ -38,15 +38,18 @@ impl SlotNames {
         (!self.names.is_empty()).then(|| u32::try_from(self.names.len()).unwrap_or(u32::MAX))
     }
 
-    /// The slots that no launch gets on the host of a request, in ascending order.
-    pub(crate) fn out_of_order(&self, facts: &EvalContext<'_>) -> Vec<u32> {
+    /// The highest slot under a limit, and the slots up to it that no launch gets on the host of a request,
+    /// in ascending order.
+    pub(crate) fn under(&self, limit: u32, facts: &EvalContext<'_>) -> (u32, Vec<u32>) {
+        let highest = limit.min(self.most().unwrap_or(u32::MAX));
         let is_here =
             |broken: &&OutOfOrder| broken.host.as_ref().is_none_or(|host| host.matches(facts, 0) == Ok(true));
         let mut slots: Vec<u32> =
             self.out_of_order.iter().filter(is_here).flat_map(|broken| &broken.slots).copied().collect();
         slots.sort_unstable();
         slots.dedup();
-        slots
+        slots.retain(|slot| *slot <= highest);
+        (highest, slots)
     }
 
     pub(in crate::policy) fn print(&self, text: &mut Table) {

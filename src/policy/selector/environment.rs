@@ -10,6 +10,7 @@ use crate::{
     judge::terms::LookupError,
     policy::{
         Aliases, Captured, EvalContext, Key, Shape, Value, Written, WrittenList,
+        aliases::MATCH_ALL,
         fault::Fault,
         key::key,
         toml_text::{self, inline_table, list, string},
@@ -55,13 +56,14 @@ impl Kind for Environment {
         Shape::Environment,
         "Variables with their values; false: not set.",
         "Batch jobs, which their scheduler marks by a variable.",
-    );
+    )
+    .filled();
     const ASKS_WHO: bool = false;
 
     fn read(value: Value<'_>) -> Option<WrittenEnvironment<'_>> {
-        let variables = value.by_name()?.into_iter();
-        let variables: Vec<_> =
-            variables.filter_map(|(name, value)| Some((name, variable(value)?))).collect();
+        let named = value.filled(value.by_name()?, MATCH_ALL)?.value.into_iter();
+        let variables: Vec<_> = named.filter_map(|(name, value)| Some((name, variable(value)?))).collect();
+        // Variables none of which can be read already have a fault.
         (!variables.is_empty()).then_some(variables)
     }
 

@@ -117,6 +117,16 @@ macro_rules! selectors {
                 Ok(None)
             }
 
+            /// The first selector that matches some of the launches of a user on a host, and not others.
+            pub(crate) fn first_open(&self) -> Option<Selector> {
+                $(if self.$key.as_ref().is_some_and(|selector| !selector.is_everything())
+                    && !Selector::$name.is_personal()
+                {
+                    return Some(Selector::$name);
+                })+
+                None
+            }
+
             /// Whether any of them needs the identity of the caller.
             pub(crate) fn need_lookup(&self) -> bool {
                 false $(|| <$kind as Kind>::ASKS_WHO && self.$key.is_some())+

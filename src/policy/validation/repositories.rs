@@ -28,6 +28,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
     let mut repositories: Vec<Repository> = Vec::new();
     let mut files = HashMap::new();
     let mut keepers = HashMap::new();
+    let mut samples = HashMap::new();
     let mut places: Vec<(usize, At)> = Vec::new();
     for file in book.files {
         for written in &file.written.repositories {
@@ -36,7 +37,17 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
             let repository = reading.repository(file.layer, place);
             // A table of the agent's and a lock file are never the same.
             match files.entry((file.layer, repository.keeper(), repository.path.whole())) {
-                hash_map::Entry::Vacant(entry) => drop(entry.insert((repositories.len(), written.name.at))),
+                hash_map::Entry::Vacant(entry) => {
+                    entry.insert((repositories.len(), written.name.at));
+                    // Samples are called by the name alone.
+                    let sample = (book.layers[file.layer].is_of_system(), written.name.value);
+                    let is_sampled = repository.outside.is_some();
+                    if let Some(first) = is_sampled.then(|| samples.insert(sample, written.name.at)).flatten()
+                    {
+                        let name = repository.name.clone();
+                        reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
+                    }
+                }
                 hash_map::Entry::Occupied(entry) => {
                     let (other, first) = *entry.get();
                     let other = &repositories[other];
@@ -323,6 +334,13 @@ impl<'a> WrittenLimit<'a> {
                 aliases.findings.fault(*at, Fault::LimitsNotBy { key, of: of.word(), members });
                 continue;
             }
+            if of == By::Command {
+                for entry in aliases.entries(&written.entries) {
+                    if let Some(fault) = path_as_member(&entry.value) {
+                        aliases.findings.fault(entry.at, fault);
+                    }
+                }
+            }
             whom.push(whom_of(of, &written.entries, aliases));
             shown.push(written.shown());
         }
@@ -392,12 +410,18 @@ fn misplaced(by: By, text: &str) -> Option<Fault> {
         (b'!', _) => Some(Fault::LimitsNegation { entry: entry() }),
         (b'%' | b'+', By::User) => None,
         (b'%', _) | (b'+', By::Group | By::Host) => selector("users"),
-        (_, By::Command) if text.contains('/') => selector("paths"),
+        (_, By::Command) => path_as_member(text),
         (_, By::Host) if Ids::parse(text).is_ok_and(|ids| ids.is_some_and(|ids| !ids.is_one())) => {
             selector("numbers")
         }
         _ => None,
     }
+}
+
+/// A file for each command is called by the name of the command, which no path matches.
+fn path_as_member(text: &str) -> Option<Fault> {
+    let by = By::Command.word();
+    text.contains('/').then(|| Fault::LimitsSelector { entry: text.to_owned(), selects: "paths", by })
 }
 
 /// One entry of a table, as it counts and as it is printed, and whether it is a name or a number.

@@ -8,13 +8,13 @@ use std::{
 
 use super::{LayerFile, SymbolTable};
 use crate::{
-    judge::terms::{Keeper, MOST_SHARED},
+    judge::terms::{Keeper, MOST_AT_SITE, MOST_SHARED},
     policy::{
         Acquisition, Action, At, Charge, ClaimTerms, Idle, Invocation, Limit, Placeholder, QuickHash,
         Repository, Rule, Selectors, SlotsFrom, Written, WrittenSelectors,
         fault::Fault,
+        limit::digits,
         place::Place,
-        repository::keeping::MOST_AT_SITE,
         rule::Slots,
         warning::Warning,
         written::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule},
@@ -47,7 +47,7 @@ struct RuleNames<'w> {
 impl RuleNames<'_> {
     /// Whether a skipped rule has this name, or this number as its name.
     fn omit(&self, name: &str) -> bool {
-        let number = || name.strip_prefix("rule ")?.parse::<usize>().ok()?.checked_sub(1);
+        let number = || (digits(name.strip_prefix("rule ")?, 10)? as usize).checked_sub(1);
         self.names.get(name).is_some_and(|(_, is_kept)| !is_kept)
             || !self.unnamed.is_empty()
                 && number().is_some_and(|number| self.unnamed.binary_search(&number).is_ok())
@@ -502,9 +502,10 @@ impl<'w> Reading<'_, 'w> {
 
     /// One transaction has room for this many slots.
     fn check_site(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        let of_limit = |limit| claim.ceiling.map_or(limit, |ceiling| ceiling.value.ceiling(limit).min(limit));
         let most = match slots {
             Slots::Number(number) => Some(number),
-            Slots::All => repository.limit.fixed(),
+            Slots::All => repository.all_limits().filter_map(Limit::fixed).map(of_limit).max(),
         };
         let from = claim.slots_from.as_ref();
         let most = most.max(from.filter(|from| from.table.is_empty()).and_then(|from| from.most));

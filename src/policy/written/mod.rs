@@ -14,7 +14,7 @@ pub(super) use self::{
 };
 use super::{
     At, COMMAND, DEFAULTS, DELEGATE, LOG, LogTarget, REPOSITORY, Section, Unmatched, Value, Written,
-    WrittenEntry, WrittenList, aliases::entry, fault::Fault,
+    WrittenEntry, WrittenList, aliases::entry, fault::Fault, limit::digits,
 };
 use crate::judge::terms::{Hold, Keeper, Wait};
 
@@ -140,7 +140,7 @@ impl<'a> WrittenDefaults<'a> {
 fn mode(value: Value<'_>) -> Option<Written<u32>> {
     let parse = |text: &str| {
         let octal = text.strip_prefix("0o").unwrap_or(text);
-        u32::from_str_radix(octal, 8).ok().filter(|mode| *mode <= 0o777 && octal.len() >= 3)
+        digits(octal, 8).filter(|mode| *mode <= 0o777 && octal.len() >= 3)
     };
     value.parsed("a string such as \"0666\"", parse, |_, text| Fault::BadMode { text })
 }
@@ -182,7 +182,7 @@ impl<'a> WrittenDelegation<'a> {
 
 /// An empty list would be a delegation to no user, and none must be missing.
 fn list_of(value: Value<'_>) -> Option<WrittenList<'_>> {
-    if value.is_list() && !value.has_elements() {
+    if value.is_empty_list() {
         value.fault(Fault::EmptyList { key: value.key.to_owned(), instead: "for all of them write \"*\"" });
         return None;
     }

@@ -353,7 +353,10 @@ impl<'a> WrittenPerson<'a> {
                     value.text().map(|name| WrittenUser::Name(name.value))
                 }
             }),
-            groups: section.get("groups").filter(Value::has_elements).and_then(WrittenList::read),
+            groups: section
+                .get("groups")
+                .filter(|groups| !groups.is_empty_list())
+                .and_then(WrittenList::read),
         }
     }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     cli::ListArguments,
-    judge::terms::Hold,
+    judge::terms::{Hold, Keyword},
     keeper::{Holder, KeeperError, TableSnapshot, Waiter, WaitingProcess},
     launch::{Situation, uid_of},
     sys::{NameCache, accounts},
@@ -244,7 +244,7 @@ fn short_hold(hold: Hold) -> &'static str {
     match hold {
         Hold::Supervisor => "superv.",
         Hold::Descriptor => "descr.",
-        hold => hold.name(),
+        hold => hold.word(),
     }
 }
 
@@ -269,7 +269,7 @@ impl View {
                     "user": holder.uid.map(|uid| self.names.user(uid)),
                     "host": holder.host,
                     "since": holder.since.and_then(Clock::stamp),
-                    "hold": holder.hold.map(Hold::name),
+                    "hold": holder.hold.map(Hold::word),
                     "command": holder.command,
                     "rule": holder.rule,
                     "unreadable_key": key_of(holder),

@@ -193,9 +193,7 @@ impl ListedFile {
         let held = table.as_ref().and_then(|table| table.occupancy(None, Means::All).ok());
         let (held, _) = held.unwrap_or_default();
         let vouched = table.and_then(|table| table.vouched(&held).ok()).unwrap_or_default();
-        let name = |slot: u64| self.names().get(usize::try_from(slot).ok()?.checked_sub(1)?);
-        let is_out_of_order = |slot| name(slot).is_some_and(|name| self.out_of_order().contains(name));
-        let names = outside::Names { all: self.names(), is_out_of_order: &is_out_of_order };
+        let names = outside::Names { all: self.names(), out_of_order: self.out_of_order() };
         let slots = Used::of(&sample, &lines, outside, (&held, &vouched), &names, 0).slots();
         let programs = lines.into_iter().filter(|line| line.command.is_some()).collect();
         Some(Ok(UseOutside { slots, age: sample.age(), programs }))
@@ -306,8 +304,8 @@ impl ListedFile {
         (first..=last).filter_map(called).map(String::as_str).collect()
     }
 
-    /// The names of slots that no launch gets.
-    pub(crate) fn out_of_order(&self) -> &[String] {
+    /// The slots that no launch gets.
+    pub(crate) fn out_of_order(&self) -> &[u32] {
         self.terms.as_ref().map_or(&[], |terms| &terms.out_of_order)
     }
 
@@ -360,13 +358,14 @@ impl ListedFile {
 
     /// The columns that need no table.
     pub(crate) fn to_json(&self) -> Value {
+        let out_of_order = self.out_of_order().iter().map(|slot| u64::from(*slot));
         json!({
             "repository": self.name,
             "member": self.member,
             "path": self.path().map(visible),
             "limit": self.limit(),
             "limit_of": self.limit_of(),
-            "out_of_order": self.out_of_order(),
+            "out_of_order": out_of_order.flat_map(|slot| self.names_of((slot, slot))).collect::<Vec<_>>(),
             "queue": self.queue.most,
             "queue_per_user": self.queue.per_user,
             "outside": self.outside().map(|outside| match outside {
@@ -398,8 +397,8 @@ pub(super) struct Terms {
     pub(super) limit_note: Option<String>,
     /// The names of its slots, from the first on.
     pub(super) names: Vec<String>,
-    /// Which of them no launch gets.
-    pub(super) out_of_order: Vec<String>,
+    /// Its slots that no launch gets.
+    pub(super) out_of_order: Vec<u32>,
     /// The slots that only some may use, each range with the users that it is kept for.
     pub(super) kept: Vec<(RangeInclusive<u64>, String)>,
     /// How use is known that rungate did not start.
@@ -471,7 +470,7 @@ impl Owner<'_> {
             limit: Some(listed.limit),
             limit_note: listed.limit_of.map(|because| because.limit()),
             names: listed.names.to_vec(),
-            out_of_order: listed.out_of_order.into_iter().cloned().collect(),
+            out_of_order: listed.out_of_order,
             kept: listed.kept.into_iter().map(|(slots, whom)| (slots, whom.to_string())).collect(),
             outside: listed.outside.map(|outside| {
                 // A sample that is not root's is the caller's, whoever owns the file.

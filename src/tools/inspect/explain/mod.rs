@@ -250,7 +250,7 @@ impl Explained<'_, '_> {
                         "place": entry.rule.place().to_string(),
                         "matches": entry.matches(),
                         "captured": captured.collect::<Map<String, Value>>(),
-                        "result": entry.describe(self.policy).to_string(),
+                        "result": entry.describe(self.policy),
                     })
                 })
                 .collect();
@@ -297,7 +297,7 @@ fn claim_as_json((standing, prospect): (Standing, &Prospect<'_>)) -> Value {
         "wanted": claim.amount.wanted(),
         "limit": claim.amount.effective_limit(),
         "limit_of": claim.limit_of.as_ref().map(Provenance::limit),
-        "out_of_order": claim.out_of_order,
+        "out_of_order": claim.out_of_order.len(),
         "kept_for": (!claim.kept.is_empty()).then(|| provenance::list(&claim.kept)),
         "used": found.ok().map(|found| found.occupancy.shown()),
         "waiting": found.ok().map(|found| found.waiting.len()),

@@ -59,7 +59,7 @@ impl Explained<'_, '_> {
                 table.row([
                     visible(entry.rule.shown_name()),
                     short_place(&entry.rule.place().to_string()),
-                    entry.describe(self.policy).to_string(),
+                    entry.describe(self.policy),
                 ]);
             } else {
                 hidden += 1;

@@ -232,11 +232,15 @@ fn lower(limit: &Limit<'_>) -> Vec<String> {
     limit.lower.iter().map(|(slots, origin)| format!("{slots} by {}", rule_title(origin.rule))).collect()
 }
 
-/// A rule that decides on everything that the person starts.
+/// What decides on everything that the person starts: in a few words, and why.
 fn verdict(personal: &Personal<'_>) -> Option<(&'static str, String)> {
-    let title = |rule: &Rule| format!("{}, {}", rule.title(), rule.place());
-    let denied = personal.denied.map(|rule| ("everything is refused", title(rule)));
-    denied.or_else(|| personal.exempt.map(|rule| ("nothing is limited", title(rule))))
+    const REFUSED: &str = "everything is refused";
+    let by = |rule: &Rule| format!(" by {}, {}", rule.title(), rule.place());
+    let denied = personal.denied.map(|rule| (REFUSED, by(rule)));
+    let unmatched = || (REFUSED, ": no rule allows it (unmatched = \"refuse\")".to_owned());
+    denied
+        .or_else(|| personal.unmatched.then(unmatched))
+        .or_else(|| personal.exempt.map(|rule| ("nothing is limited", by(rule))))
 }
 
 // How long launches waited for repositories, as far as the log shows.
@@ -361,6 +365,7 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
             "gids": credentials.groups,
             "host": self.situation.host.to_string_lossy(),
             "denied": self.personal.denied.map(Rule::shown_name),
+            "unmatched": self.personal.unmatched,
             "exempt": self.personal.exempt.map(Rule::shown_name),
             "limits": self.limits.iter().map(Limit::to_json).collect::<Vec<Value>>(),
             "by_command": self.personal.open.iter().map(|one| one.shown_name()).collect::<Vec<_>>(),

@@ -23,8 +23,8 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
     }
 
     fn limits(&self) -> String {
-        if let Some((what, rule)) = verdict(self.personal) {
-            return answer(&format!("{} by {}\n", Style::Name.paint(what), visible(rule)));
+        if let Some((what, why)) = verdict(self.personal) {
+            return answer(&format!("{}{}\n", Style::Name.paint(what), visible(why)));
         }
         if self.limits.is_empty() && self.personal.open.is_empty() {
             let user = visible(self.names.user(self.uid()));

@@ -1,0 +1,90 @@
+//! What `explain` says of everything that a user starts: the same that a launch of it would get.
+
+use super::site::under;
+
+const SEATS: &str = r#"
+    [repository.seats]
+    limit = 5
+    [repository.each]
+    per = "command"
+    limit = 2
+    [[rule]]
+    name = "seats"
+    commands = ["matlab"]
+    acquire = ["seats", "each"]
+"#;
+
+#[test]
+fn a_rule_that_refuses_everything_is_enforced_and_has_no_exception() {
+    let deny = |text: &str| under(&format!("{SEATS}[[rule]]\nname = \"no\"\naction = \"deny\"\n{text}\n"));
+    deny("").gives("denied by no: command \"matlab\"").allows("denied by no");
+    deny("commands = [\"*\"]").allows("denied by no");
+    deny("enforce = false").gives("would be denied by no, 1 of 5 seats, 1 of 2 each [matlab]");
+    deny("enforce = false").allows("1 of 5 seats, each by command");
+    deny("except = [{ commands = [\"matlab\"] }]").allows("1 of 5 seats, each by command");
+    deny("except = [{ users = [\"bob\"], commands = [\"matlab\"] }]").allows("denied by no");
+    deny("except = [{ users = [\"ann\"] }]").allows("1 of 5 seats, each by command");
+}
+
+#[test]
+fn the_first_rule_of_a_family_counts_here_too() {
+    let nobody = "[[rule]]\nname = \"nobody\"\naction = \"deny\"\nfirst_of = \"f\"\n";
+    let may = |selector: &str| {
+        let rule = format!("[[rule]]\nname = \"may\"\nacquire = []\nfirst_of = \"f\"\n{selector}\n");
+        under(&format!("{rule}{nobody}{SEATS}"))
+    };
+    may("users = [\"ann\"]").allows("1 of 5 seats, each by command");
+    may("users = [\"bob\"]").allows("denied by nobody");
+    // What matlab may, other commands may not.
+    may("commands = [\"matlab\"]").allows("1 of 5 seats, each by command");
+    let few = r#"
+        [repository.seats]
+        limit = 5
+        [[rule]]
+        name = "bob"
+        users = ["bob"]
+        first_of = "f"
+        acquire = [{ repository = "seats", ceiling = 4 }]
+        [[rule]]
+        name = "most"
+        first_of = "f"
+        acquire = [{ repository = "seats", ceiling = 2 }]
+    "#;
+    under(few).allows("1 of 2 seats");
+    under(few).user("bob").allows("1 of 4 seats");
+}
+
+#[test]
+fn an_exemption_is_for_its_layer_and_those_before() {
+    let system = format!("{SEATS}[[rule]]\nname = \"free\"\naction = \"exempt\"\n");
+    let own = "[repository.mine]\nlimit = 2\n[[rule]]\nacquire = [\"mine\"]\n";
+    under(&system).gives("exempt by free").allows("exempt by free");
+    under(&system).own(own).gives("1 of 2 mine").allows("1 of 2 mine");
+    under(&format!("{system}from = [\"seats\"]\n")).own(own).allows("1 of 2 mine, each by command");
+}
+
+#[test]
+fn a_ceiling_of_a_delegated_rule_lowers_what_is_claimed_and_claims_nothing() {
+    let system = |users: &str| {
+        under(&format!(
+            "[delegate.\"20-cad.toml\"]\nowner = \"tutor1\"\nusers = [\"%cad\"]\ncommands = [\"*\"]\n\
+             [repository.seats]\nlimit = 5\n[[rule]]\nusers = [\"{users}\"]\nacquire = [\"seats\"]\n"
+        ))
+        .delegated("20-cad.toml", "[[rule]]\nacquire = [{ repository = \"seats\", ceiling = 3 }]\n")
+    };
+    system("ann").allows("1 of 5 seats");
+    system("ann").groups(["cad"]).gives("1 of 3 seats").allows("1 of 5 seats, 1 of 3 seats");
+    system("bob").groups(["cad"]).gives("free").allows("");
+}
+
+#[test]
+fn where_no_rule_allows_anything_everything_is_refused() {
+    let system = |user: &str| {
+        under(&format!(
+            "[defaults]\nunmatched = \"refuse\"\n[[rule]]\nusers = [\"{user}\"]\ncommands = [\"matlab\"]\n\
+             acquire = []\n"
+        ))
+    };
+    system("ann").gives("free").allows("");
+    system("bob").gives("unmatched").allows("unmatched");
+}
