@@ -114,7 +114,7 @@ impl PlaceInLine {
         self.clocks.run(&[]);
     }
 
-    /// Waits in no queue any more. It keeps its places: if it has to wait again, it comes with its old number.
+    /// Waits in no queue any more. It keeps its places: if it waits again, it comes with its old number.
     pub fn step_aside(&mut self) -> Result<(), KeeperError> {
         self.clocks.run(&[]);
         (self.over, self.tries_again, self.idle_since) = (None, None, None);
