@@ -5,7 +5,7 @@
 
 use std::ops::RangeInclusive;
 
-use super::terms::{Kept, Provenance, Reserved};
+use super::terms::{Kept, Provenance, Reserved, runs::length};
 use crate::policy::{Reservation, Standing};
 
 /// What a launch may take, and what it may not.
@@ -76,7 +76,7 @@ pub(super) fn zones<'p, E>(
             Standing::Nobodys => lent.extend([only_members, lendable]),
             Standing::Others => {
                 let of_members = without(vec![only_members], out_of_order);
-                let slots = of_members.iter().cloned().flatten().count() as u64;
+                let slots = of_members.iter().filter(|range| !range.is_empty()).map(length).sum();
                 reserved.kept.extend(of_members);
                 reserved.lent.extend(without(vec![lendable.clone()], out_of_order));
                 lent.push(lendable);
