@@ -76,7 +76,7 @@ pub(super) fn zones<'p, E>(
             Standing::Nobodys => lent.extend([only_members, lendable]),
             Standing::Others => {
                 let of_members = without(vec![only_members], out_of_order);
-                let slots = of_members.iter().map(length).sum();
+                let slots = of_members.iter().filter(|range| !range.is_empty()).map(length).sum();
                 reserved.kept.extend(of_members);
                 reserved.lent.extend(without(vec![lendable.clone()], out_of_order));
                 lent.push(lendable);
