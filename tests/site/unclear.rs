@@ -1,7 +1,7 @@
 //! Answers that did not come: what became of the question is found out, however long that takes.
 
-use super::scene::Scene;
 use super::scenes::AT_ONCE;
+use super::{held, scene::Scene, waiting};
 use crate::agent::{
     hostility::{LONG, request},
     numbers::Caller,
@@ -56,4 +56,72 @@ fn what_is_proved_late_for_a_question_that_is_over_is_free_again() {
         eventually("the slot is free", || (scene.slots() == 0).then_some(()));
         one.test().args(AT_ONCE).status(0);
     }
+}
+
+/// A launch whose turn has come, and whose proof stays unclear for the whole outage, waits on: it can leave when
+/// its time is over, and is told that it was.
+#[test]
+fn who_waits_and_gets_no_proof_is_refused_when_its_time_is_over() {
+    needs_etcd!();
+    let scene = Scene::new("", None);
+    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let holder = two.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&one) == 1).then_some(()));
+    let mut waits = one.test().args(["run", "-q", "--wait", "15s", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    way.befall(scene.any_slot(), Mishap::Unanswered);
+    drop(holder);
+    eventually("the proof was asked for", || way.has_befallen().then_some(()));
+    way.cut(true);
+    let outcome = waits.end();
+    assert_eq!(outcome.ending, Ending::Status(124), "{outcome:?}");
+    way.cut(false);
+    eventually("nothing is left", || (scene.slots() == 0 && scene.tickets(0).is_empty()).then_some(()));
+    eventually("the next one starts", || {
+        (one.test().args(AT_ONCE).outcome().ending == Ending::Status(0)).then_some(())
+    });
+}
+
+/// It keeps its place as well, although its proof deleted the ticket: whoever comes meanwhile, on another host,
+/// gets the slot after it.
+#[test]
+fn who_waits_and_gets_no_proof_keeps_its_place() {
+    needs_etcd!();
+    let scene = Scene::new("", None);
+    let ((one, way), (two, _way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let holder = two.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&one) == 1).then_some(()));
+    let mut first = Caller::new(&one.site);
+    first.takes(false);
+    assert!(matches!(first.hears(), Answer::Waits(_)));
+    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    way.befall(scene.any_slot(), Mishap::Unanswered);
+    drop(holder);
+    eventually("the proof was asked for", || way.has_befallen().then_some(()));
+    way.cut(true);
+    eventually("the ticket is gone, and the slot is its own", || {
+        (scene.tickets(0).is_empty() && scene.slots() == 1).then_some(())
+    });
+    let mut next = || {
+        first.says(&Request::Beat);
+        first.hears()
+    };
+    assert!(matches!(next(), Answer::Waits(_)));
+    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    // It counts as away where it is silent for some seconds.
+    eventually("the other stands in line", || {
+        assert!(matches!(next(), Answer::Waits(_)));
+        (scene.tickets(0).len() == 1).then_some(())
+    });
+    way.cut(false);
+    eventually("it has the slot", || {
+        let answer = next();
+        assert!(matches!(answer, Answer::Waits(_) | Answer::Granted(_)), "{answer:?}");
+        matches!(answer, Answer::Granted(_)).then_some(())
+    });
+    assert_eq!(waiting(&two), 1);
+    first.says(&Request::GiveBack(false));
+    assert!(second.answers());
 }

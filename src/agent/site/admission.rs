@@ -167,10 +167,11 @@ impl Site {
         }
         self.own.has_written(revision, writes);
         self.presence.clear_trouble();
-        self.resting.remove(&session);
         let is_open = self.is_open() && is_of_now;
         let is_there = local.session(session).is_some_and(Session::is_proving);
+        // It may rest by now, for the slots that it gets instead of these.
         let Some(order) = order.filter(|_| is_there) else { return self.free(local, holding, false) };
+        self.resting.remove(&session);
         if !is_open {
             // A program is started only while no other host can consider this host dead.
             self.free(local, holding, false);
@@ -319,12 +320,12 @@ impl Site {
         }
     }
 
-    /// Launches that do not wait, and have waited too long for the proof of their slots. This agent decides
-    /// what happens to those slots.
+    /// Launches that have waited too long for the proof of their slots: they get an answer, or wait on in the
+    /// queue, which they can leave. This agent decides what happens to those slots.
     fn late_proofs(&mut self, local: &Local) -> Vec<(u64, AcquireRequest)> {
         let late = self.pending.admissions_mut().filter(|admission| {
-            let waits = local.session(admission.session).is_none_or(|session| session.place.has_waited);
-            admission.since.elapsed() > PATIENCE && !waits
+            let is_there = local.session(admission.session).is_some();
+            admission.since.elapsed() > PATIENCE && is_there
         });
         late.filter_map(|admission| Some((admission.session, admission.order.take()?))).collect()
     }
