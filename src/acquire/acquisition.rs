@@ -129,9 +129,10 @@ impl<'c, 'a> Acquisition<'c, 'a> {
             let mut locked = Locked { tables: Vec::new(), stops: None };
             let all = self.wants.tables.values().try_for_each(|table| {
                 let left = patience.saturating_sub(begun.elapsed());
-                let guard = match locked.tables.is_empty() {
-                    true => table.lock(left)?,
-                    false => lock_beside_others(table, left.min(HEARTBEAT_INTERVAL))?,
+                let guard = if locked.tables.is_empty() {
+                    table.lock(left)?
+                } else {
+                    lock_beside_others(table, left.min(HEARTBEAT_INTERVAL))?
                 };
                 if locked.tables.is_empty() && !self.asker.clock.is_imagined() {
                     locked.stops = Some(SigtstpBlocked::begin());
