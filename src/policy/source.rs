@@ -154,8 +154,10 @@ impl Stamps {
         shared.filter_map(|(_, stamp)| stamp.as_ref())
     }
 
+    /// Whether it is one that is read for every user: which delegated files are read depends on the launch,
+    /// and must not change what else is.
     fn has(&self, file: Stamp) -> bool {
-        self.all().filter_map(|(_, stamp)| stamp.as_ref()).any(|known| known.is_of_same_file(&file))
+        self.files.iter().filter_map(|(_, stamp)| stamp.as_ref()).any(|known| known.is_of_same_file(&file))
     }
 
     /// Whether two policies are the same, without delegated files.
