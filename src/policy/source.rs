@@ -76,6 +76,7 @@ impl Sources {
         let mut system = reading.file(&self.system, Need::May);
         let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
         let delegated = reading.drop_ins(&self.drop_ins(), &mut system, &delegations, is_wanted);
+        reading.found.stamps.of_system = reading.found.stamps.files.len();
         reading.layer(LayerKind::System, system);
         for file in delegated {
             reading.layer(LayerKind::Delegated, vec![file]);
@@ -122,6 +123,8 @@ pub(super) struct Found {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stamps {
     files: Vec<(PathBuf, Option<Stamp>)>,
+    /// How many of them, the first ones, are the system's.
+    of_system: usize,
     /// Those of delegated files, which do not apply to all users.
     delegated: Vec<(PathBuf, Option<Stamp>)>,
     /// Stamps of time zones, which do not distinguish policies.
@@ -145,13 +148,11 @@ impl Stamps {
         self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
     }
 
-    /// The inputs that are the same for all users while the system's policy in this directory is unchanged,
-    /// without delegated files. Without a system policy, for all users of these files.
-    pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {
-        let is_of_system = move |path: &Path| systems.is_some_and(|systems| path.starts_with(systems));
-        let has_systems = self.files.iter().any(|(path, stamp)| stamp.is_some() && is_of_system(path));
-        let shared = self.files.iter().filter(move |(path, _)| !has_systems || is_of_system(path));
-        shared.filter_map(|(_, stamp)| stamp.as_ref())
+    /// The inputs that are the same for all users while the system's policy is unchanged, without delegated
+    /// files. Without a system policy, for all users of these files.
+    pub(in crate::policy) fn shared(&self, has_systems: bool) -> impl Iterator<Item = &Stamp> {
+        let count = if has_systems { self.of_system } else { self.files.len() };
+        self.files.iter().take(count).filter_map(|(_, stamp)| stamp.as_ref())
     }
 
     /// Whether it is one that is read for every user: which delegated files are read depends on the launch,
