@@ -11,7 +11,8 @@ use std::{
 use super::{Delegation, LayerKind, SYSTEM_POLICY, fault::Fault, malformed, validation::delegations_of};
 use crate::{
     sys::{
-        InsecurePath, JudgedDirectories, Kind, Stamp, TrustedDirectory, TrustedFile, accounts, regular_file,
+        InsecurePath, JudgedDirectories, Kind, LookupFailure, Stamp, TrustedDirectory, TrustedFile, accounts,
+        regular_file,
     },
     text::{Change, SourceText},
 };
@@ -70,6 +71,17 @@ impl Sources {
     /// Reads every file as if these texts were at their paths.
     pub(super) fn read_with(&self, proposals: &[Proposal]) -> Found {
         self.read_by(Reading::for_caller(self.caller).with(proposals), &|_| true)
+    }
+
+    /// Who may own a file besides root, with these texts at their paths.
+    pub(crate) fn delegate_with(
+        &self,
+        proposals: &[Proposal],
+        file: &Path,
+    ) -> Result<Option<u32>, LookupFailure> {
+        let delegations = self.read_with(proposals).delegations;
+        let delegation = delegations.iter().find(|known| self.is_drop_in(file) && known.is_of(file));
+        delegation.map(owner_of).transpose()
     }
 
     fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
@@ -357,13 +369,8 @@ impl<'p> Reading<'p> {
         delegation: &Delegation,
         open: impl FnOnce(u32) -> Result<Option<TrustedFile>, InsecurePath>,
     ) -> Option<SourceText> {
-        let owner = match delegation.owner().parse() {
-            Ok(uid) => Ok(Some(uid)),
-            Err(_) => accounts::account_of_name(delegation.owner()).map(|owner| owner.map(|owner| owner.uid)),
-        };
-        let owner = match owner {
-            // If there is no such user, it can only belong to root.
-            Ok(owner) => owner.unwrap_or(0),
+        let owner = match owner_of(delegation) {
+            Ok(owner) => owner,
             Err(failure) => {
                 let reason = failure.to_string();
                 self.found.faults.push((path.to_owned(), Fault::Unreadable { reason }));
@@ -428,6 +435,14 @@ impl<'p> Reading<'p> {
             self.found.layers.push(LayerText { kind, files });
         }
     }
+}
+
+/// The user who may own a delegated file besides root. If there is no such user, it can only belong to root.
+fn owner_of(delegation: &Delegation) -> Result<u32, LookupFailure> {
+    if let Ok(uid) = delegation.owner().parse() {
+        return Ok(uid);
+    }
+    Ok(accounts::account_of_name(delegation.owner())?.map_or(0, |owner| owner.uid))
 }
 
 /// Whether a file with this name in the directory of drop-ins is one.
