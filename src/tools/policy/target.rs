@@ -15,7 +15,7 @@ use crate::{
         Attributes, Before, EditLock, InsecurePath, JudgedDirectories, NoLock, Process, TrustedDirectory,
         TrustedFile, accounts, errno_of, owner, regular_file,
     },
-    text::{Error, ExitStatus, Show, visible},
+    text::{Error, ExitStatus, Show, stream, visible},
 };
 
 /// The mode of a new file, which every launch reads.
@@ -63,7 +63,7 @@ impl Target {
         Ok(read(directory, name, path)?.0 != self.before)
     }
 
-    /// Puts the text in place, as a part of these proposals.
+    /// Puts the text in place as a part of these proposals.
     pub(super) fn put(&self, text: &str, proposals: &[Proposal]) -> Result<(), Error> {
         let Location { directory, name, .. } = &self.location;
         let attributes = if self.may_keep_its_owner(proposals)? { &self.attributes } else { &NEW };
@@ -309,13 +309,19 @@ impl Location {
             }
             _ => own(),
         };
-        taken_lock.map_err(|none| match none {
+        let lock = taken_lock.map_err(|none| match none {
             NoLock::Taken(pid) => taken(&self.path, pid),
             NoLock::Failed(failure) => {
                 let text = format!("{} cannot be changed by you: {failure}", visible(&self.path));
                 Error::new(ExitStatus::System, text).advise(self.advice(situation))
             }
-        })
+        })?;
+        // This lock replaces the only record of it.
+        if let Some(left) = lock.left() {
+            let left = visible(left);
+            stream::complain(&format!("rungate: an earlier edit was interrupted; its text is in {left}"));
+        }
+        Ok(lock)
     }
 
     fn advice(&self, situation: &Situation) -> String {
