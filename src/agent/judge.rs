@@ -12,7 +12,7 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
@@ -211,6 +211,18 @@ struct Read {
     policy: Arc<Policy>,
     /// Whether the kernel alone can tell that it is unchanged.
     is_local: bool,
+    when: Instant,
+}
+
+/// How long a policy counts from which a delegated file is left out. The cause may be outside of its files: a
+/// directory above that file, or an account.
+const WITHHELD_FOR: Duration = Duration::from_secs(1);
+
+impl Read {
+    /// Whether it counts while its files are unchanged.
+    fn counts(&self) -> bool {
+        self.policy.withheld().is_empty() || self.when.elapsed() < WITHHELD_FOR
+    }
 }
 
 /// One judge.
@@ -228,7 +240,7 @@ impl Judge {
     /// The policy as it is now.
     pub(super) fn policy(&self) -> Result<Arc<Policy>, String> {
         let known = self.last().clone();
-        if let Some(known) = known.filter(|known| !known.policy.is_stale()) {
+        if let Some(known) = known.filter(|known| known.counts() && !known.policy.is_stale()) {
             return Ok(known.policy);
         }
         self.read()
@@ -238,10 +250,11 @@ impl Judge {
     pub(super) fn read(&self) -> Result<Arc<Policy>, String> {
         // Not under the lock, because the disk may be slow.
         let loaded = Policy::load_sound(&Sources::system(0)).map(Arc::new);
-        let read = loaded
-            .as_ref()
-            .ok()
-            .map(|policy| Read { policy: Arc::clone(policy), is_local: policy.is_local() });
+        let read = loaded.as_ref().ok().map(|policy| Read {
+            policy: Arc::clone(policy),
+            is_local: policy.is_local(),
+            when: Instant::now(),
+        });
         *self.last() = read;
         loaded.map_err(|faults| faults.to_string().trim_end().to_owned())
     }
@@ -295,10 +308,11 @@ impl Judge {
     /// long.
     fn judge_at_once(&self, case: &Case) -> Option<Outcome> {
         let groups = case.groups.as_ref().filter(|_| case.take.size() <= SMALL)?;
-        let Read { policy, is_local } = self.last.try_lock().ok()?.clone()?;
+        let read = self.last.try_lock().ok()?.clone()?;
         let unasked = NoLookups::default();
-        let is_fresh = is_local && policy.is_surely_fresh();
-        let judge = || judge_by(&policy, &unasked, &case.take, (case.uid, groups), MOST_EFFORT_AT_ONCE).ok();
+        let is_fresh = read.is_local && read.counts() && read.policy.is_surely_fresh();
+        let judge =
+            || judge_by(&read.policy, &unasked, &case.take, (case.uid, groups), MOST_EFFORT_AT_ONCE).ok();
         is_fresh.then(judge).flatten().filter(|_| !unasked.was_asked())
     }
 }

@@ -11,7 +11,8 @@ use std::{
 use super::{Delegation, LayerKind, SYSTEM_POLICY, fault::Fault, malformed, validation::delegations_of};
 use crate::{
     sys::{
-        InsecurePath, JudgedDirectories, Kind, Stamp, TrustedDirectory, TrustedFile, accounts, regular_file,
+        InsecurePath, JudgedDirectories, Kind, LookupFailure, Stamp, TrustedDirectory, TrustedFile, accounts,
+        regular_file,
     },
     text::{Change, SourceText},
 };
@@ -72,10 +73,22 @@ impl Sources {
         self.read_by(Reading::for_caller(self.caller).with(proposals), &|_| true)
     }
 
+    /// Who may own a file besides root, with these texts at their paths.
+    pub(crate) fn delegate_with(
+        &self,
+        proposals: &[Proposal],
+        file: &Path,
+    ) -> Result<Option<u32>, LookupFailure> {
+        let delegations = self.read_with(proposals).delegations;
+        let delegation = delegations.iter().find(|known| self.is_drop_in(file) && known.is_of(file));
+        delegation.map(owner_of).transpose()
+    }
+
     fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
         let mut system = reading.file(&self.system, Need::May);
         let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
         let delegated = reading.drop_ins(&self.drop_ins(), &mut system, &delegations, is_wanted);
+        reading.found.stamps.of_system = reading.found.stamps.files.len();
         reading.layer(LayerKind::System, system);
         for file in delegated {
             reading.layer(LayerKind::Delegated, vec![file]);
@@ -122,6 +135,8 @@ pub(super) struct Found {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stamps {
     files: Vec<(PathBuf, Option<Stamp>)>,
+    /// How many of them, the first ones, are the system's.
+    of_system: usize,
     /// Those of delegated files, which do not apply to all users.
     delegated: Vec<(PathBuf, Option<Stamp>)>,
     /// Stamps of time zones, which do not distinguish policies.
@@ -145,17 +160,17 @@ impl Stamps {
         self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
     }
 
-    /// The inputs that are the same for all users while the system's policy in this directory is unchanged,
-    /// without delegated files. Without a system policy, for all users of these files.
-    pub(in crate::policy) fn shared(&self, systems: Option<&Path>) -> impl Iterator<Item = &Stamp> {
-        let is_of_system = move |path: &Path| systems.is_some_and(|systems| path.starts_with(systems));
-        let has_systems = self.files.iter().any(|(path, stamp)| stamp.is_some() && is_of_system(path));
-        let shared = self.files.iter().filter(move |(path, _)| !has_systems || is_of_system(path));
-        shared.filter_map(|(_, stamp)| stamp.as_ref())
+    /// The inputs that are the same for all users while the system's policy is unchanged, without delegated
+    /// files. Without a system policy, for all users of these files.
+    pub(in crate::policy) fn shared(&self, has_systems: bool) -> impl Iterator<Item = &Stamp> {
+        let count = if has_systems { self.of_system } else { self.files.len() };
+        self.files.iter().take(count).filter_map(|(_, stamp)| stamp.as_ref())
     }
 
+    /// Whether it is one that is read for every user: which delegated files are read depends on the launch,
+    /// and must not change what else is.
     fn has(&self, file: Stamp) -> bool {
-        self.all().filter_map(|(_, stamp)| stamp.as_ref()).any(|known| known.is_of_same_file(&file))
+        self.files.iter().filter_map(|(_, stamp)| stamp.as_ref()).any(|known| known.is_of_same_file(&file))
     }
 
     /// Whether two policies are the same, without delegated files.
@@ -354,13 +369,8 @@ impl<'p> Reading<'p> {
         delegation: &Delegation,
         open: impl FnOnce(u32) -> Result<Option<TrustedFile>, InsecurePath>,
     ) -> Option<SourceText> {
-        let owner = match delegation.owner().parse() {
-            Ok(uid) => Ok(Some(uid)),
-            Err(_) => accounts::account_of_name(delegation.owner()).map(|owner| owner.map(|owner| owner.uid)),
-        };
-        let owner = match owner {
-            // If there is no such user, it can only belong to root.
-            Ok(owner) => owner.unwrap_or(0),
+        let owner = match owner_of(delegation) {
+            Ok(owner) => owner,
             Err(failure) => {
                 let reason = failure.to_string();
                 self.found.faults.push((path.to_owned(), Fault::Unreadable { reason }));
@@ -425,6 +435,14 @@ impl<'p> Reading<'p> {
             self.found.layers.push(LayerText { kind, files });
         }
     }
+}
+
+/// The user who may own a delegated file besides root. If there is no such user, it can only belong to root.
+fn owner_of(delegation: &Delegation) -> Result<u32, LookupFailure> {
+    if let Ok(uid) = delegation.owner().parse() {
+        return Ok(uid);
+    }
+    Ok(accounts::account_of_name(delegation.owner())?.map_or(0, |owner| owner.uid))
 }
 
 /// Whether a file with this name in the directory of drop-ins is one.

@@ -8,7 +8,7 @@ use std::{
 
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 
-use super::{Layer, LayerKind, Policy, SYSTEM_POLICY, selector::Window};
+use super::{Layer, LayerKind, Policy, selector::Window};
 
 /// The times of a rule that a launch left out because it is for other commands.
 #[derive(Debug)]
@@ -55,8 +55,11 @@ impl Policy {
     /// if these agree.
     pub fn generation(&self, now: Timestamp) -> u16 {
         let mut hasher = DefaultHasher::new();
-        self.stamps.shared(Path::new(SYSTEM_POLICY).parent()).for_each(|file| file.hash(&mut hasher));
-        self.times_of(|layer| layer.kind != LayerKind::Delegated, now).hash(&mut hasher);
+        let is_of_system = |layer: &Layer| layer.kind == LayerKind::System;
+        // What a user adds gives no limit of the system, and so distinguishes no launches below its limits.
+        let has_systems = self.layers.iter().any(is_of_system);
+        self.stamps.shared(has_systems).for_each(|file| file.hash(&mut hasher));
+        self.times_of(|layer| !has_systems || is_of_system(layer), now).hash(&mut hasher);
         // 0 is for launches without a policy.
         u16::try_from(hasher.finish() % 4095 + 1).unwrap_or(1)
     }

@@ -201,6 +201,26 @@ impl TrustedDirectory {
         Err(InsecurePath { path: directory.path, reason })
     }
 
+    /// Opens a directory that gets another owner or mode: only what leads to it is judged.
+    pub(crate) fn open_to_change(
+        path: &Path,
+        judged: &JudgedDirectories,
+    ) -> Result<Option<OwnedFd>, InsecurePath> {
+        let found = Walk::from_root(path, judged)?.end(OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
+        Ok(found.map(|found| found.descriptor))
+    }
+
+    /// Creates a directory with exactly these permission bits, and missing ones above it.
+    pub(crate) fn create(path: &Path, mode: u32, judged: &JudgedDirectories) -> Result<(), InsecurePath> {
+        let failed = |errno| InsecurePath { path: path.to_owned(), reason: Reason::System("mkdir", errno) };
+        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+            return Err(failed(Errno::EINVAL));
+        };
+        let above = Walk::from_root(above, judged)?.directory(Some(0o755))?;
+        let above = above.ok_or_else(|| failed(Errno::ENOENT))?;
+        create_directory_at(&above.descriptor, name, mode).map_err(failed)
+    }
+
     /// The names in it at the first call, in byte order, without `.` and `..`.
     pub fn names(&self) -> Result<&[OsString], InsecurePath> {
         if let Some(names) = self.names.get() {

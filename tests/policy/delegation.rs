@@ -397,3 +397,21 @@ fn a_directory_that_somebody_else_has_prepared_is_not_used() {
         matlab(&site, "dan").status(0);
     }
 }
+
+/// Somebody of the department who names its file as a policy too adds it, as any other file.
+#[test]
+fn a_delegated_file_can_be_named_too() {
+    needs_root!();
+    let site = site(ONE);
+    own(&site, "etc/rungate/policy.d/20-cad.toml", "root");
+    let named = ["--policy", "/etc/rungate/policy.d/20-cad.toml"];
+    for user in ["ann", "dan"] {
+        let test = |command| site.test().user(user).args([command]).args(named).args(["--", "matlab"]);
+        test("explain").stdout("...\nnow[gap]starts\n...\n").status(0);
+        let running = test("run").spawn();
+        let explained = test("explain").outcome().stdout;
+        assert!(!explained.contains("starts"), "{user}: {explained}");
+        test("run").stderr("rungate: matlab: not started: [..]\n...\n").status(75);
+        drop(running);
+    }
+}

@@ -211,6 +211,27 @@ fn an_edit_that_was_cut_off_is_found_again() {
     edit(&site, "true", []).env("EDITOR", "true").stderr("rungate: [..] is unchanged\n").status(0);
 }
 
+/// The same says a change that is no edit: afterwards nothing else knows where the copy is.
+#[test]
+fn an_edit_that_was_cut_off_is_not_forgotten_by_another_change() {
+    needs_root!();
+    let site = site();
+    site.write("work/new.toml", &POLICY.replace("= 5", "= 6"));
+    for change in [&["install", "--name", "policy.toml", "new.toml"][..], &["undo"]] {
+        let first = waiting_editor(&site);
+        first.signal(Signal::SIGKILL);
+        drop(first);
+        let left = copies(&site);
+        let [left] = left.as_slice() else { panic!("{left:?}") };
+        let told = format!(
+            "rungate: an earlier edit was interrupted; its text is in {}/policy.toml\n",
+            left.display()
+        );
+        site.test().args(["policy"]).args(change).args(["--yes"]).stdout("...\n").stderr(&told).status(0);
+        fs::remove_dir_all(left).expect("the copy");
+    }
+}
+
 /// Root runs no editor that somebody else can have written.
 #[test]
 fn root_runs_no_editor_of_somebody_else() {

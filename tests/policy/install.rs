@@ -246,6 +246,42 @@ fn several_files_never_make_a_fault_in_between() {
     assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
 }
 
+/// Where there is no such order, that is said at once, however many other files there are.
+#[test]
+fn many_files_without_an_order_are_refused_soon() {
+    needs_root!();
+    let site = site();
+    fs::create_dir(site.path("work/new")).expect("a directory");
+    set_mode(&site.path("work/new"), 0o755);
+    for number in 0..10 {
+        site.write(format!("work/new/1{number}-x.toml"), &format!("[repository.x{number}]\nlimit = 1\n"));
+    }
+    for (one, other) in [("a", "b"), ("b", "a")] {
+        let text = format!(
+            "[repository.{one}]\nlimit = 1\n\n[[rule]]\nname = \"of {one}\"\ncommands = [\"{one}\"]\n\
+             acquire = [\"{other}\"]\n"
+        );
+        site.write(format!("work/new/30-{one}.toml"), &text);
+    }
+    let outcome = install(&site, ["--yes", "new"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(1), "{}{}", outcome.stdout, outcome.stderr);
+    let told = "rungate: nothing was changed: no order was found in which the files can be replaced without a \
+                fault in between\n";
+    assert!(outcome.stderr.ends_with(told), "{}", outcome.stderr);
+    assert!(!drop_in_is_there(&site, "10-x.toml"));
+    // Without these two there is one.
+    for name in ["a", "b"] {
+        fs::remove_file(site.path(format!("work/new/30-{name}.toml"))).expect("a file");
+    }
+    let ending = install(&site, ["--yes", "new"]).outcome().ending;
+    assert_eq!(ending, Ending::Status(0));
+    assert!(drop_in_is_there(&site, "19-x.toml"));
+}
+
+fn drop_in_is_there(site: &Site, name: &str) -> bool {
+    site.path("etc/rungate/policy.d").join(name).exists()
+}
+
 /// Of those who run now, who would be refused if they came again: nobody is ended.
 #[test]
 fn who_runs_now_and_would_be_refused_is_named() {

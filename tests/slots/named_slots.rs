@@ -160,6 +160,39 @@ pub(crate) fn a_host_has_what_is_out_of_order_there_and_a_lower_limit_the_first_
     assert_eq!(line.split_whitespace().take(5).collect::<Vec<_>>(), ["dgx2.example.org", "1", "2", "0", "1"]);
 }
 
+/// What is out of order on another host is listed as that host has it, also if all have one limit.
+#[test]
+fn what_is_out_of_order_elsewhere_is_listed_as_it_is_there() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        r#"
+        [repository.gpu]
+        per          = "host"
+        names        = ["0", "1", "2", "3"]
+        out_of_order = { dgx2 = ["0", "3"] }
+
+        [[rule]]
+        name     = "a device for each"
+        commands = ["train"]
+        acquire  = ["gpu"]
+        "#,
+    );
+    site.account("ann", &[]);
+    site.script("train", "#!/bin/sh\necho \"$RUNGATE_NAME_GPU\"\nexec cat\n");
+    let running = ["dgx2", "ws1"].map(|host| start(&run(&site, "ann", &["train"]).host(host)).1);
+    for on in ["dgx2", "ws1"] {
+        let status = site.test().host(on).args(["status"]).outcome().stdout;
+        for (host, used, limit) in [("dgx2", "1", "2"), ("ws1", "1", "4")] {
+            let line = status.lines().find(|line| line.contains(host)).unwrap_or_default();
+            let words: Vec<&str> = line.split_whitespace().take(3).collect();
+            assert_eq!(words, [host, used, limit], "{status}");
+            assert_eq!(line.contains("2 out of order"), host == "dgx2", "{status}");
+        }
+    }
+    drop(running);
+}
+
 /// A program that knows no names, such as exectimes, takes any slot, one that is out of order too; it counts,
 /// and nothing more is let in than there are.
 #[test]

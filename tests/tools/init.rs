@@ -393,6 +393,57 @@ fn what_is_no_lock_file_is_not_made_roots() {
     .status(71);
 }
 
+/// Below a directory of a group, a member can replace the directory by a link: what that leads to stays as it
+/// is.
+#[test]
+fn what_another_user_can_put_a_link_to_is_not_made_roots() {
+    needs_root!();
+    let site = bare_system();
+    site.system_policy(
+        "
+        version = 1
+        defaults.directory = \"$DIR/project/locks\"
+        [repository.seats]
+        limit = 2
+        [[rule]]
+        acquire = [\"seats\"]
+        ",
+    );
+    let (project, secret) = (site.path("project"), site.path("secret"));
+    for directory in [&project, &secret] {
+        fs::create_dir(directory).expect("a new directory");
+    }
+    set_mode(&secret, 0o700);
+    chown(&project, None, Some(site.user("ann").gid)).expect("chown");
+    set_mode(&project, 0o2775);
+    symlink(&secret, project.join("locks")).expect("a new link");
+    let init = site.test().args(["init", "--repositories"]);
+    let refused = init.clone().stderr(
+        "
+        rungate: $DIR/project/locks cannot be given to root: $DIR/project: its group can write to it (mode \
+         2775); chmod g-w fixes that
+        What was created before stays. Correct this, then run the same command again.
+        ",
+    );
+    refused.status(74);
+    fs::remove_file(project.join("locks")).expect("the link");
+    refused.status(74);
+    assert!(!project.join("locks").exists());
+    // In a directory like /tmp the link itself is somebody's.
+    set_mode(&project, 0o1777);
+    symlink(&secret, project.join("locks")).expect("a new link");
+    std::os::unix::fs::lchown(project.join("locks"), Some(site.user("ann").uid), None).expect("lchown");
+    init.clone()
+        .stderr("rungate: $DIR/project/locks cannot be given to root: belongs to ann [..]\n...\n")
+        .status(74);
+    assert_eq!(mode(&secret), 0o700);
+    // A link of root's leads where root wants.
+    std::os::unix::fs::lchown(project.join("locks"), Some(0), None).expect("lchown");
+    init.stdout("changed $DIR/project/locks/: root (0), mode 1777; it was root (0), mode 0700\n...\n")
+        .status(0);
+    assert_eq!(mode(&secret), 0o1777);
+}
+
 /// `--for` writes the example policy of a place as it is, or for root with the repositories of the host, and names three
 /// commands to try.
 #[test]

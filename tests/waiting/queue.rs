@@ -410,6 +410,48 @@ pub(crate) fn a_student_who_waits_below_his_ceiling_does_not_hold_up_staff() {
     waiting.wait_for_echo();
 }
 
+/// The same of a student with a policy of their own: what it adds does not make the limits of the system's
+/// incomparable.
+#[test]
+fn a_students_own_policy_does_not_hold_up_staff() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        r#"
+        [repository.seats]
+        limit = 3
+
+        [[rule]]
+        name     = "everybody"
+        commands = ["staff", "student"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        name     = "students leave room"
+        commands = ["student"]
+        acquire  = [{ repository = "seats", ceiling = 1 }]
+        "#,
+    );
+    for command in ["staff", "student"] {
+        site.program(command);
+        site.account(command, &[]);
+    }
+    let when =
+        "[[rule]]\nname = \"never\"\ncommands = [\"none\"]\nwhen = [\"08:00-18:00\"]\naction = \"deny\"\n";
+    site.own_policy(&site.user("student"), when);
+    site.write("given.toml", &format!("version = 1\n{when}"));
+    let student = || run(&site, "student", &["-wforever"]).user("student");
+    let first = student().spawn();
+    for waiting in [student(), student().env("RUNGATE_POLICY", "$DIR/given.toml")] {
+        let waiting = waiting.background();
+        site.stands_in_line("seats.lock", &waiting);
+        let staff = || run(&site, "staff", &[]).user("staff").spawn();
+        let _staff = [staff(), staff()];
+        assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3]);
+    }
+    first.kill();
+}
+
 /// A newcomer without `wait` is refused when it is blocked, rather than overtaking.
 #[test]
 pub(crate) fn nobody_overtakes_the_line() {

@@ -41,10 +41,6 @@ pub(super) fn run(arguments: &EditArguments, situation: Situation) -> Result<u8,
     let mut lock = target.location.lock(&situation)?;
     // The previous holder of the lock may have changed it.
     let target = Rc::new(Target::of_path(target.path(), &situation)?);
-    if let Some(left) = lock.left() {
-        let left = visible(left);
-        stream::complain(&format!("rungate: an earlier edit was interrupted; its text is in {left}"));
-    }
     let copy = EditedCopy::of(&target, &situation)?;
     Session { target, editor, copy, situation, consent: arguments.consent }.run(&mut lock)
 }

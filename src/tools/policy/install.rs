@@ -2,6 +2,7 @@
 //! each in one step. Drop-ins are removed in the same way.
 
 use std::{
+    collections::{BTreeSet, HashSet},
     path::{Path, PathBuf},
     rc::Rc,
 };
@@ -52,7 +53,8 @@ fn perform_or_show(
     }
     let Some(order) = find(sources, candidate.proposals()) else {
         return Ok(refuse(
-            "nothing was changed: the files cannot be replaced in any order without a fault in between",
+            "nothing was changed: no order was found in which the files can be replaced without a fault in \
+                between",
         ));
     };
     if dry_run {
@@ -175,21 +177,56 @@ pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Vec<usiz
     if Policy::propose(sources, &[], None).is_err() {
         return Some((0..proposals.len()).collect());
     }
-    let mut order = Vec::new();
-    search(sources, proposals, &mut order).then_some(order)
+    let sets = Sets { sources, proposals };
+    let mut candidates: Vec<usize> = (0..proposals.len()).collect();
+    // What can be the first and the last one needs no order. Once it is in place, only the others are ordered.
+    candidates.sort_by_cached_key(|index| !sets.can_be_first_and_last(*index));
+    let (mut order, mut tried) = (Vec::new(), HashSet::new());
+    sets.search(&candidates, &mut order, &mut tried).then_some(order)
 }
 
-fn search(sources: &Sources, proposals: &[Proposal], order: &mut Vec<usize>) -> bool {
-    if order.len() == proposals.len() {
-        return true;
+/// How many sets are tried at most: some seconds.
+const MOST_TRIED: usize = 1000;
+
+/// Sets of files in place; whether one has a fault does not depend on the order in which they got there.
+struct Sets<'p> {
+    sources: &'p Sources,
+    proposals: &'p [Proposal],
+}
+
+impl Sets<'_> {
+    fn is_sound(&self, there: &BTreeSet<usize>) -> bool {
+        let there: Vec<Proposal> = there.iter().map(|index| self.proposals[*index].clone()).collect();
+        Policy::propose(self.sources, &there, None).is_ok()
     }
-    for next in (0..proposals.len()).filter(|index| !order.contains(index)).collect::<Vec<_>>() {
-        order.push(next);
-        let there: Vec<Proposal> = order.iter().map(|index| proposals[*index].clone()).collect();
-        if Policy::propose(sources, &there, None).is_ok() && search(sources, proposals, order) {
+
+    fn can_be_first_and_last(&self, index: usize) -> bool {
+        let others = (0..self.proposals.len()).filter(|other| *other != index).collect();
+        self.is_sound(&BTreeSet::from([index])) && self.is_sound(&others)
+    }
+
+    /// Completes an order that has no fault so far.
+    fn search(
+        &self,
+        candidates: &[usize],
+        order: &mut Vec<usize>,
+        tried: &mut HashSet<BTreeSet<usize>>,
+    ) -> bool {
+        if order.len() == candidates.len() {
             return true;
         }
-        order.pop();
+        for next in candidates {
+            if order.contains(next) || tried.len() == MOST_TRIED {
+                continue;
+            }
+            order.push(*next);
+            let there: BTreeSet<usize> = order.iter().copied().collect();
+            let is_new = tried.insert(there.clone());
+            if is_new && self.is_sound(&there) && self.search(candidates, order, tried) {
+                return true;
+            }
+            order.pop();
+        }
+        false
     }
-    false
 }

@@ -12,6 +12,7 @@ use crate::{
 pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), Error> {
     let mut done: Vec<String> = Vec::new();
     let steps: Vec<&Step> = steps.into_iter().collect();
+    let proposals: Vec<Proposal> = steps.iter().map(|step| step.proposal()).collect();
     let what: Vec<String> = steps.iter().map(|step| step.to_do()).collect();
     if let Some(past) = steps.first().and_then(|step| Past::of(step.location())) {
         past.remember(&what.join(" and "));
@@ -25,7 +26,7 @@ pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), 
             let text = format!("{} was changed by another user meanwhile", visible(step.path()));
             return Err(Error::new(ExitStatus::Failure, text).advise(so_far()));
         }
-        step.make().map_err(|error| error.advise(so_far()))?;
+        step.make(&proposals).map_err(|error| error.advise(so_far()))?;
         done.push(step.done());
     }
     Ok(())
@@ -83,9 +84,9 @@ impl Step {
     }
 
     /// Does it.
-    fn make(&self) -> Result<(), Error> {
+    fn make(&self, proposals: &[Proposal]) -> Result<(), Error> {
         match self {
-            Self::Put(target, text) => target.put(text),
+            Self::Put(target, text) => target.put(text, proposals),
             Self::Link(link) => link.put(),
             Self::TakeAway(removal) => removal.take_away(),
         }

@@ -15,7 +15,7 @@ use crate::{
         Attributes, Before, EditLock, InsecurePath, JudgedDirectories, NoLock, Process, TrustedDirectory,
         TrustedFile, accounts, errno_of, owner, regular_file,
     },
-    text::{Error, ExitStatus, Show, visible},
+    text::{Error, ExitStatus, Show, stream, visible},
 };
 
 /// The mode of a new file, which every launch reads.
@@ -63,12 +63,31 @@ impl Target {
         Ok(read(directory, name, path)?.0 != self.before)
     }
 
-    pub(super) fn put(&self, text: &str) -> Result<(), Error> {
+    /// Puts the text in place as a part of these proposals.
+    pub(super) fn put(&self, text: &str, proposals: &[Proposal]) -> Result<(), Error> {
         let Location { directory, name, .. } = &self.location;
-        directory.place(name, text.as_bytes(), &self.attributes).map_err(|failure| {
+        let attributes = if self.may_keep_its_owner(proposals)? { &self.attributes } else { &NEW };
+        directory.place(name, text.as_bytes(), attributes).map_err(|failure| {
             let text = format!("{} cannot be put in place: {failure}", visible(self.path()));
             Error::new(ExitStatus::System, text)
         })
+    }
+}
+
+impl Target {
+    /// Whether the policy with these proposals trusts its owner. If not, root's new text is root's.
+    fn may_keep_its_owner(&self, proposals: &[Proposal]) -> Result<bool, Error> {
+        let Location { sources, path, .. } = &self.location;
+        let owner = self.attributes.before.as_ref().map_or(0, |before| before.uid);
+        let is_of_system = sources.given.is_none() && sources.own.is_none();
+        if owner == 0 || !is_of_system || accounts::own_uid() != 0 {
+            return Ok(true);
+        }
+        let delegate = sources.delegate_with(proposals, path).map_err(|failure| {
+            let text = format!("{} cannot be put in place: {failure}", visible(path));
+            Error::new(ExitStatus::System, text)
+        })?;
+        Ok(delegate == Some(owner))
     }
 }
 
@@ -290,13 +309,19 @@ impl Location {
             }
             _ => own(),
         };
-        taken_lock.map_err(|none| match none {
+        let lock = taken_lock.map_err(|none| match none {
             NoLock::Taken(pid) => taken(&self.path, pid),
             NoLock::Failed(failure) => {
                 let text = format!("{} cannot be changed by you: {failure}", visible(&self.path));
                 Error::new(ExitStatus::System, text).advise(self.advice(situation))
             }
-        })
+        })?;
+        // This lock replaces the only record of it.
+        if let Some(left) = lock.left() {
+            let left = visible(left);
+            stream::complain(&format!("rungate: an earlier edit was interrupted; its text is in {left}"));
+        }
+        Ok(lock)
     }
 
     fn advice(&self, situation: &Situation) -> String {

@@ -434,10 +434,10 @@ impl Owner<'_> {
         let (mut command, mut directory) = (OsStr::new(""), Path::new("/"));
         // If all have one limit, no look-up is needed.
         let is_same = self.known.limits.is_empty() && self.known.outside.is_none();
-        let members = if is_same { &[] } else { members };
         for (placeholder, member) in self.known.placeholders().zip(members) {
             let text = member.text();
             match placeholder {
+                Placeholder::User | Placeholder::Uid | Placeholder::Group | Placeholder::Gid if is_same => {}
                 Placeholder::User | Placeholder::Uid => names.user = Some(user(member)?),
                 Placeholder::Group | Placeholder::Gid => names.group = Some(group(member)?),
                 Placeholder::Host => host = OsStr::new(text),

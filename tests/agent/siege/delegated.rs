@@ -12,7 +12,7 @@ use std::{
 use rungate::keeper::agent::message::{Answer, Request, Take};
 
 use super::{Call, FAULTY, GRANTED, Mob, question, used_by};
-use crate::support::{Running, Site, Test, eventually, listing, needs_root, set_mode, unindent};
+use crate::support::{Ending, Running, Site, Test, eventually, listing, needs_root, set_mode, unindent};
 
 const SITE: &str = r#"
     [delegate."20-cad.toml"]
@@ -87,6 +87,22 @@ fn a_fault_in_a_delegated_file_stops_its_own_people_alone() {
     stops_cad_alone(&site);
     drop_in(&site, "version = 1\n");
     matlab(&site, "ann").status(0);
+}
+
+/// What is mended above the file, where its own state tells nothing, is seen by the agent too.
+#[test]
+fn a_directory_that_is_mended_lets_its_people_start_again() {
+    needs_root!();
+    let (site, _agent) = site("version = 1\n");
+    let (home, link) = (site.path("cadadm"), site.path(DROP_IN));
+    fs::create_dir(&home).expect("a home");
+    fs::rename(&link, home.join("rungate.toml")).expect("cadadm's file");
+    chown(&home, Some(site.user("cadadm").uid), None).expect("chown");
+    symlink(home.join("rungate.toml"), link).expect("a link");
+    set_mode(&home, 0o777);
+    stops_cad_alone(&site);
+    set_mode(&home, 0o755);
+    eventually("ann starts", || (matlab(&site, "ann").outcome().ending == Ending::Status(0)).then_some(()));
 }
 
 /// The agent sees such a fault itself: a program that speaks its language and asks no policy gets nothing.

@@ -5,7 +5,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -14,7 +13,10 @@ use crate::{
     keeper::{Before, file::prune},
     launch::Situation,
     policy::{Policy, Repository},
-    sys::{Failure, Mount, Status, accounts, errno_of, regular_file, replaced_file},
+    sys::{
+        Failure, InsecurePath, JudgedDirectories, Mount, Status, TrustedDirectory, accounts, errno_of,
+        regular_file, replaced_file,
+    },
     text::{Error, ExitStatus, Show, print, visible},
     tools::shared::{ListedFile, wanted},
 };
@@ -123,24 +125,29 @@ impl Making<'_> {
     /// A directory for lock files. An existing one keeps its mode, unless it gives users too few or too many
     /// permissions.
     fn directory(&mut self, path: &Path, is_for_members: bool) -> Result<(), Error> {
-        let before = match regular_file::status_of_target(path) {
-            Ok(status) => Some(status),
-            Err(crate::sys::failure::Errno::ENOENT) => None,
-            Err(errno) => return Err(failed(path, &Failure { call: "stat", errno })),
+        let judged = JudgedDirectories::for_caller(0);
+        let distrusted = |distrust: InsecurePath| distrusted(path, &distrust);
+        let opened = TrustedDirectory::open_to_change(path, &judged).map_err(distrusted)?;
+        let status_of = |directory| {
+            let status = regular_file::status(&directory);
+            status
+                .map(|status| (status, directory))
+                .map_err(|errno| failed(path, &Failure { call: "fstat", errno }))
         };
-        let mode = before.as_ref().map_or(COMMON, |status| right_mode(status, is_for_members));
+        let before = opened.map(status_of).transpose()?;
+        let mode = before.as_ref().map_or(COMMON, |(status, _)| right_mode(status, is_for_members));
         self.directories.insert(path.to_owned(), mode);
         let shown = path.shown();
         match before {
             None => {
                 if !self.is_dry_run {
-                    make_directory(path)?;
+                    TrustedDirectory::create(path, COMMON, &judged).map_err(distrusted)?;
                 }
                 self.tell("make", "made", &format!("{shown}/ (mode {mode:04o})"));
             }
-            Some(status) if status.uid != 0 || status.mode != mode => {
+            Some((status, directory)) if status.uid != 0 || status.mode != mode => {
                 if !self.is_dry_run {
-                    change_directory(path, mode)?;
+                    regular_file::give_to_root(&directory, mode).map_err(|failure| failed(path, &failure))?;
                 }
                 let (new, was) = (accounts::shown(0), accounts::shown(status.uid));
                 let what =
@@ -194,26 +201,6 @@ fn right_mode(status: &Status, is_for_members: bool) -> u32 {
     }
 }
 
-fn make_directory(path: &Path) -> Result<(), Error> {
-    if let Some(above) = path.parent().filter(|above| !above.exists()) {
-        fs::create_dir_all(above)
-            .map_err(|error| failed(above, &Failure { call: "mkdir", errno: errno_of(&error) }))?;
-    }
-    regular_file::create_directory(path, COMMON)
-        .map_err(|errno| failed(path, &Failure { call: "mkdir", errno }))
-}
-
-fn change_directory(path: &Path, mode: u32) -> Result<(), Error> {
-    let open = fs::File::open(path).and_then(|file| Ok((file.metadata()?, file)));
-    let (status, file) =
-        open.map_err(|error| failed(path, &Failure { call: "open", errno: errno_of(&error) }))?;
-    if !status.is_dir() {
-        let text = format!("{} is no directory; it is {}'s", path.shown(), accounts::shown(status.uid()));
-        return Err(Error::new(ExitStatus::Repository, text));
-    }
-    regular_file::give_to_root(&file, mode).map_err(|failure| failed(path, &failure))
-}
-
 /// A path as tmpfiles.d(5) reads it, which has specifiers, and blanks between its fields.
 fn field(path: &Path) -> String {
     let text = visible(path).replace('%', "%%");
@@ -224,7 +211,17 @@ fn field(path: &Path) -> String {
     }
 }
 
+/// Another user could put a link to any directory of the system in its place.
+fn distrusted(path: &Path, distrust: &InsecurePath) -> Error {
+    let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
+    not_roots(ExitStatus::Repository, path, &reason)
+}
+
 fn failed(path: &Path, failure: &Failure) -> Error {
-    Error::new(ExitStatus::System, format!("{} cannot be given to root: {failure}", path.shown()))
+    not_roots(ExitStatus::System, path, &failure.to_string())
+}
+
+fn not_roots(status: ExitStatus, path: &Path, why: &str) -> Error {
+    Error::new(status, format!("{} cannot be given to root: {why}", path.shown()))
         .advise("What was created before stays. Correct this, then run the same command again.".to_owned())
 }
