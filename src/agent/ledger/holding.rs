@@ -45,15 +45,26 @@ pub(in crate::agent) struct Lingering {
 
 impl Lingering {
     /// Keeps the slots of each table for as long as the repository says.
-    pub(in crate::agent) fn new(saved: SavedHolding, held: Vec<memory::Held>) -> Option<Self> {
+    pub(in crate::agent) fn new(mut saved: SavedHolding, held: Vec<memory::Held>) -> Option<Self> {
         let now = process::since_boot()?;
         let until = |held: memory::Held| {
             let until = saved.lingers_on(held.table().name())?;
             held.linger(SystemTime::now().checked_add(until.saturating_sub(now)));
             Some((held, until))
         };
-        let held = held.into_iter().map(until).collect::<Option<_>>()?;
+        let held: Vec<_> = held.into_iter().map(until).collect::<Option<_>>()?;
+        saved.give_up(|of| !held.iter().any(|(held, _)| held.table().is_called(&of.table)));
         Some(Self { saved, held })
+    }
+
+    /// These of its slots do not linger any more. They are free when the answer is dropped.
+    pub(in crate::agent) fn give_up(
+        &mut self,
+        is_over: impl Fn(&memory::Held, Duration) -> bool,
+    ) -> Vec<memory::Held> {
+        let over: Vec<_> = self.held.extract_if(.., |(held, until)| is_over(held, *until)).collect();
+        self.saved.give_up(|of| over.iter().any(|(held, _)| held.table().is_called(&of.table)));
+        over.into_iter().map(|(held, _)| held).collect()
     }
 
     /// When the first of the slots are free.
@@ -259,12 +270,17 @@ impl Holding {
         if !holding.is_kept() {
             return Ok(None);
         }
-        for of in &saved.tables {
-            let SavedSlots { table, rule, slots, is_shared, .. } = of;
-            let table = store.table(table);
-            // Shared slots are kept by their holder; they are not lost if no other process shares them.
-            if !is_shared && let Some(held) = table.restore(slots, of.group().as_ref()) {
-                held.describe(saved.holder(rule));
+        let (lingers, now) = (saved.lingers_until.is_some(), process::since_boot());
+        // Shared slots are kept by their holder; they are not lost if no other process shares them.
+        for of in holding.saved.tables.iter_mut().filter(|of| !of.is_shared) {
+            let (table, group) = (store.table(&of.table), of.group());
+            if !lingers {
+                of.slots = table.to_restore(&of.slots, group.as_ref());
+            } else if saved.lingers_on(&of.table) <= now {
+                continue;
+            }
+            if let Some(held) = table.restore(&of.slots, group.as_ref()) {
+                held.describe(saved.holder(&of.rule));
                 holding.held.push(held);
             }
         }

@@ -89,7 +89,10 @@ impl Ledger {
         for (table, stamps) in &found.stamps {
             stamps.put_into(&ledger.store_of(stamps.started_by).table(table));
         }
-        for (number, saved) in found.holdings {
+        // A slot that a running program and an ended one claim is that of the former.
+        let (ended, running): (Vec<_>, Vec<_>) =
+            found.holdings.into_iter().partition(|(_, saved)| saved.lingers_until.is_some());
+        for (number, saved) in running.into_iter().chain(ended) {
             let fifo = ledger.state.fifo_of(number, &saved);
             let fifo = fifo.map_err(|(path, errno)| Fatal::State(path, Failure { call: "open", errno }))?;
             let store = ledger.store_of(Some(saved.uid));
@@ -386,39 +389,34 @@ impl Ledger {
     /// The slots of an entry that stay taken until this time, or less. They are free when the answer is
     /// dropped.
     pub(super) fn end_lingering(&mut self, number: u64, until: Duration) -> Vec<memory::Held> {
-        self.free_lingering(number, |_, end| end <= until)
+        self.give_up(number, |_, end| end <= until)
     }
 
     /// The slots of ended programs that include this one. They are free when the answer is dropped.
     pub(super) fn end_lingering_at(&mut self, table: &str, slot: u64) -> Vec<memory::Held> {
-        let of_slot = self.lingering.iter().filter(|(_, of)| of.has(table, slot));
-        let numbers: Vec<u64> = of_slot.map(|(number, _)| *number).collect();
-        let has_it = |held: &memory::Held| held.table().is_called(table) && held.slots().contains(&slot);
-        let mut all = Vec::new();
-        for number in numbers {
-            all.extend(self.free_lingering(number, |held, _| has_it(held)));
-            if let Some(lingering) = self.lingering.get_mut(&number) {
-                lingering.saved.give_up(table, slot);
-                // A failed write costs at most a slot that lingers again from the agent's next start on.
-                let _ = self.state.write(number, &lingering.saved);
-            }
-        }
-        all
+        let numbers: Vec<u64> = self.lingering.keys().copied().collect();
+        let has_it = |held: &memory::Held, _| held.table().is_called(table) && held.slots().contains(&slot);
+        numbers.into_iter().flat_map(|number| self.give_up(number, has_it)).collect()
     }
 
-    fn free_lingering(
+    /// Slots of an entry do not linger any more. That is saved before they are free: another launch may have
+    /// them when the agent starts again.
+    fn give_up(
         &mut self,
         number: u64,
-        is_free: impl Fn(&memory::Held, Duration) -> bool,
+        is_over: impl Fn(&memory::Held, Duration) -> bool,
     ) -> Vec<memory::Held> {
         let Some(lingering) = self.lingering.get_mut(&number) else { return Vec::new() };
-        let free: Vec<_> = lingering.held.extract_if(.., |(held, end)| is_free(held, *end)).collect();
+        let over = lingering.give_up(is_over);
         if lingering.held.is_empty() {
             let hold = lingering.saved.hold;
             self.lingering.remove(&number);
             self.state.forget(number, hold);
+        } else if !over.is_empty() {
+            // A failed write costs at most a slot that lingers again from the agent's next start on.
+            let _ = self.state.write(number, &lingering.saved);
         }
-        free.into_iter().map(|(held, _)| held).collect()
+        over
     }
 
     /// A program ends now. If there are too many, the user who has most of them loses the oldest.

@@ -451,10 +451,10 @@ impl SavedHolding {
         self.tables.iter().filter_map(|of| of.linger).max()
     }
 
-    /// Slots of a table that include this one do not linger any more.
-    pub(super) fn give_up(&mut self, table: &str, slot: u64) {
+    /// These of its slots do not linger any more.
+    pub(super) fn give_up(&mut self, is_over: impl Fn(&SavedSlots) -> bool) {
         let ended = self.ended();
-        self.tables.retain(|of| of.table != table || !of.slots.contains(&slot));
+        self.tables.retain(|of| !is_over(of));
         let longest = self.longest_linger();
         self.lingers_until = ended.zip(longest).map(|(ended, longest)| ended.saturating_add(longest));
     }
