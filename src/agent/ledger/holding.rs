@@ -106,7 +106,11 @@ impl Holding {
         }
         match self.saved.hold {
             Hold::Process => lives(),
-            Hold::Descriptor => has_fifo(),
+            // A launch that drops the descriptor, or does not get it, may ask for its slots again. A script
+            // has its FIFO open whether it was told or not.
+            Hold::Descriptor => {
+                has_fifo() || !self.saved.is_started && self.saved.opened.is_none() && lives()
+            }
             Hold::Supervisor | Hold::Tree => lives() || has_fifo(),
         }
     }

@@ -295,13 +295,13 @@ impl Ledger {
         false
     }
 
-    /// The program of a holder is about to start.
-    pub(super) fn on_start(&mut self, number: u64) {
-        if let Some(holding) = self.holdings.get_mut(&number) {
-            holding.saved.is_started = true;
-            // A failed write only delays the release of a slot.
-            let _ = self.state.write_start(number);
-        }
+    /// The program of a holder is about to start. Returns whether nothing keeps the slots from then on.
+    pub(super) fn on_start(&mut self, number: u64) -> bool {
+        let Some(holding) = self.holdings.get_mut(&number) else { return false };
+        holding.saved.is_started = true;
+        // A failed write only delays the release of a slot.
+        let _ = self.state.write_start(number);
+        !holding.is_kept()
     }
 
     /// The program is this process.

@@ -245,8 +245,10 @@ impl Service {
         match request {
             Request::Take(take) => self.on_take(number, take),
             Request::Started => {
-                if let Some(holding) = session.holding() {
-                    self.local.ledger.on_start(holding);
+                if let Some(holding) = session.holding()
+                    && self.local.ledger.on_start(holding)
+                {
+                    self.release(holding, true);
                 }
             }
             Request::RunsAs(program) => {
