@@ -212,3 +212,18 @@ fn who_gives_back_what_was_not_used_takes_no_later_start_back() {
     let too_soon = "rungate: matlab: too soon: last started by games at [..]\n...\n";
     site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
 }
+
+/// Nor of a program whose launch had its slots from an agent that died before it could tell.
+#[test]
+fn no_start_counts_of_who_asks_again() {
+    needs_root!();
+    let (site, agent) = seats(1, "if_elapsed = \"1h\"");
+    let mut caller = Caller::new(&site);
+    caller.takes(false);
+    caller.is_granted();
+    agent.kill();
+    let _agent = site.agent();
+    let mut caller = Caller::new(&site);
+    caller.takes(true);
+    caller.is_granted();
+}

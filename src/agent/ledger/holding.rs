@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::state::{SavedHolding, SavedSlots};
+use super::state::{SavedHolding, SavedSlots, at};
 use crate::{
     judge::terms::{Hold, OnLost, Runs, name_on_site},
     keeper::{agent::message::Granted, held::Held, memory, open_unchanged},
@@ -22,15 +22,8 @@ pub(in crate::agent) struct Holding {
     pub(in crate::agent) process: Option<PidFd>,
     pub(in crate::agent) fifo: Option<Fifo>,
     pub(in crate::agent) held: Vec<memory::Held>,
-    /// The recorded start, and the previous one for each of `held` that is not shared.
-    pub(in crate::agent) started: SystemTime,
-    pub(in crate::agent) before: Vec<Option<SystemTime>>,
-    /// The tables whose last use must be remembered.
-    pub(in crate::agent) paced: Vec<String>,
     /// The tables that it needed no slots of because they are not enforced; reported once.
     pub(in crate::agent) without: Vec<String>,
-    /// The same as `paced`, for the site's tables.
-    pub(in crate::agent) paced_at_site: Vec<String>,
     /// What the site knows of it, if it has slots there.
     pub(in crate::agent) of_site: Option<OfSite>,
 }
@@ -239,9 +232,13 @@ impl Holding {
 
     /// Removes the recorded starts, because no program was started. Those of a later start stay.
     pub(in crate::agent) fn withdraw_stamps(&self) {
-        for (held, before) in self.held.iter().filter(|held| !held.is_shared()).zip(&self.before) {
-            if held.table().stamps().0 == Some(self.started) {
-                held.table().withdraw(*before);
+        let Some(started) = self.saved.started.and_then(at) else { return };
+        for held in self.held.iter().filter(|held| !held.is_shared()) {
+            let name = held.table().name();
+            if held.table().stamps().0 == Some(started)
+                && let Some(of) = self.saved.tables.iter().find(|of| of.table == name)
+            {
+                held.table().withdraw(of.before.and_then(at));
             }
         }
     }
@@ -264,11 +261,7 @@ impl Holding {
             process: opened.filter(is_same),
             fifo,
             held: Vec::new(),
-            started: SystemTime::UNIX_EPOCH,
-            before: Vec::new(),
-            paced: saved.paced.clone(),
             without: Vec::new(),
-            paced_at_site: Vec::new(),
             of_site: saved.tables.iter().any(|of| name_on_site(&of.table).is_some()).then(OfSite::default),
         };
         if !holding.is_kept() {

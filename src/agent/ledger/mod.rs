@@ -17,7 +17,7 @@ use self::{
     holding::{Holding, Lingering, follow, in_memory, writer},
     state::{
         SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, Unused, all_opened, at_millis,
-        forget_opened, in_millis, new_opened, remove_opened, unused_again,
+        forget_opened, in_millis, new_opened, remove_opened, since_1970, unused_again,
     },
 };
 use super::{
@@ -66,6 +66,8 @@ pub(super) struct Ledger {
     ends: BTreeMap<u32, VecDeque<End>>,
     /// The FIFOs of each user's scripts that keep no slots yet, or that a script waits with, oldest first.
     unused: BTreeMap<u32, VecDeque<Unused>>,
+    /// The holders that have ended while no agent ran, until the site is told.
+    ended_unseen: Vec<SavedHolding>,
     /// It has inherited nothing that could hold a slot.
     inherited: Inherited,
 }
@@ -82,6 +84,7 @@ impl Ledger {
             recovered: BTreeMap::new(),
             ends: BTreeMap::new(),
             unused: BTreeMap::new(),
+            ended_unseen: Vec::new(),
             inherited: Inherited::default(),
         };
         let found = ledger.state.read()?;
@@ -133,14 +136,22 @@ impl Ledger {
     }
 
     /// A program has ended unseen: for pauses, now. If it only lingered, that is over.
-    fn ended_unseen(&self, saved: &SavedHolding) {
-        for name in saved.paced.iter().filter(|_| saved.lingers_until.is_none()) {
-            if let Some(table) = self.store.known(name) {
+    fn ended_unseen(&mut self, saved: &SavedHolding) {
+        if saved.lingers_until.is_none() {
+            for table in saved.paced.iter().filter_map(|name| self.store.known(name)) {
                 table.ended(SystemTime::now());
-                let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
+                let _ = self.state.write_stamps(table.name(), &SavedStamps::of(&table, saved.uid));
+            }
+            if !saved.paced_at_site.is_empty() {
+                self.ended_unseen.push(saved.clone());
             }
         }
         forget_opened(saved);
+    }
+
+    /// The holders that have ended while no agent ran.
+    pub(super) fn take_ended_unseen(&mut self) -> Vec<SavedHolding> {
+        mem::take(&mut self.ended_unseen)
     }
 
     /// The tables.
@@ -251,7 +262,7 @@ impl Ledger {
     }
 
     fn write_stamps(&self, holding: &Holding) -> Result<(), Failure> {
-        for name in &holding.paced {
+        for name in &holding.saved.paced {
             if let Some(table) = self.store.known(name) {
                 self.state.write_stamps(name, &SavedStamps::of(&table, holding.saved.uid))?;
             }
@@ -731,6 +742,7 @@ fn holding(
     process: PidFd,
 ) -> Holding {
     let (started, before) = grant.stamps();
+    // Shared slots have none, and come last.
     let before = before.to_vec();
     let table = |location: &Location| match location {
         Location::Memory(table) => Some(table.clone()),
@@ -746,7 +758,7 @@ fn holding(
         }
     }
     let held = in_memory(grant.into_held());
-    let saved_slots = held.iter().map(|held| SavedSlots {
+    let saved_slots = held.iter().enumerate().map(|(index, held)| SavedSlots {
         table: held.table().name().to_owned(),
         rule: rules.get(held.table().name()).cloned().unwrap_or_default(),
         slots: held.slots().to_vec(),
@@ -755,6 +767,7 @@ fn holding(
         group: held.group().map(|group| group.text().to_owned()),
         is_of_heirs: held.group().is_some_and(Group::is_of_heirs),
         linger: request.linger_on(held.table().name()),
+        before: before.get(index).copied().flatten().and_then(since_1970),
     });
     let millis = |since: Duration| u64::try_from(since.as_millis()).unwrap_or(0);
     let is_of_site = |table: &String| is_shared && name_on_site(table).is_some();
@@ -776,7 +789,9 @@ fn holding(
         taken: process::since_boot().map(millis),
         is_started: false,
         served_as: numbered.map(|(number, take)| SavedNumber::of(number, take)),
-        paced: paced.clone(),
+        paced,
+        paced_at_site,
+        started: since_1970(started),
         tables: saved_slots.collect(),
         lingers_until: None,
         opened: session.take.as_ref().and_then(|take| take.opened),
@@ -786,7 +801,7 @@ fn holding(
         held.describe(saved.holder(&slots.rule));
     }
     let (process, fifo, of_site) = (Some(process), None, None);
-    Holding { saved, process, fifo, held, started, before, paced, without, paced_at_site, of_site }
+    Holding { saved, process, fifo, held, without, of_site }
 }
 
 /// A refusal, for the launch.

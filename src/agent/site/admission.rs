@@ -67,7 +67,8 @@ impl Site {
             of_site.map(|(name, held)| self.taking(&order, name, held)).collect();
         let Some(takings) = takings else { return self.rest(local, session_number, order, holding) };
         if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > 100 {
-            drop(holding);
+            let tables = self.withdraw(local, holding);
+            local.serve(&tables);
             let why = "the site grants at most 100 slots at once, of all repositories together";
             return local.fail(session_number, why.to_owned());
         }
