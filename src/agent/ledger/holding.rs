@@ -24,8 +24,8 @@ pub(in crate::agent) struct Holding {
     pub(in crate::agent) held: Vec<memory::Held>,
     /// The tables that it needed no slots of because they are not enforced; reported once.
     pub(in crate::agent) without: Vec<String>,
-    /// What the site knows of it, if it has slots there.
-    pub(in crate::agent) of_site: Option<OfSite>,
+    /// The number of its admission at the site; 0 if it has none, or a failed agent had it admitted.
+    pub(in crate::agent) launch: u64,
 }
 
 /// Slots that stay taken for some time, although their program has ended.
@@ -80,13 +80,6 @@ impl Lingering {
             })
         })
     }
-}
-
-/// How the site knows a holding.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(in crate::agent) struct OfSite {
-    /// The number of the admission.
-    pub(in crate::agent) launch: u64,
 }
 
 impl Holding {
@@ -262,7 +255,7 @@ impl Holding {
             fifo,
             held: Vec::new(),
             without: Vec::new(),
-            of_site: saved.tables.iter().any(|of| name_on_site(&of.table).is_some()).then(OfSite::default),
+            launch: 0,
         };
         if !holding.is_kept() {
             return Ok(None);

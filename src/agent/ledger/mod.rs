@@ -800,8 +800,7 @@ fn holding(
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.describe(saved.holder(&slots.rule));
     }
-    let (process, fifo, of_site) = (Some(process), None, None);
-    Holding { saved, process, fifo, held, without, of_site }
+    Holding { saved, process: Some(process), fifo: None, held, without, launch: 0 }
 }
 
 /// A refusal, for the launch.

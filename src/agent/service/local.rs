@@ -259,11 +259,6 @@ impl Worklist {
         self.dirty.extend(tables.iter().map(|table| table.name().to_owned()));
     }
 
-    /// The same for a table whose queue was not served to its end.
-    pub(super) fn keep_dirty(&mut self, table: &str) {
-        self.dirty.insert(table.to_owned());
-    }
-
     /// These sessions check again.
     pub(super) fn look_again(&mut self, sessions: impl IntoIterator<Item = u64>) {
         self.to_check.extend(sessions);

@@ -586,8 +586,7 @@ impl Service {
         let mut last: Option<Number> = None;
         while let Some(number) = table.next_to_look(last, &blocked) {
             if begun.elapsed() > LONGEST_ROUND {
-                self.local.work.keep_dirty(name);
-                return;
+                return self.local.serve(&[table]);
             }
             last = Some(number);
             if let Some(session) = table.session_of(number)

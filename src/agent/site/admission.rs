@@ -10,10 +10,7 @@ use super::{
 use crate::{
     agent::{
         AcquireRequest, Event, Session,
-        ledger::{
-            holding::{Holding, OfSite},
-            state::SavedStamps,
-        },
+        ledger::{holding::Holding, state::SavedStamps},
         service::local::Local,
     },
     judge::terms::{name_on_site, table_of_site},
@@ -159,7 +156,7 @@ impl Site {
     fn admitted(&mut self, local: &mut Local, admission: Admission, revision: i64) {
         let is_of_now = self.is_of_now(&admission);
         let Admission { session, order, mut holding, launch, writes, joined, .. } = admission;
-        holding.of_site = Some(OfSite { launch });
+        holding.launch = launch;
         for (key, value) in &writes {
             if let (Key::Slot(..), Some(value)) = (key, value) {
                 self.own.want(key.clone(), value.clone());

@@ -109,9 +109,8 @@ impl Site {
         let lingering = lingering.flat_map(|of| of.held.iter().map(|(held, _)| (&of.saved, 0, held)));
         // A slot that several have is that of the first of them.
         let holdings = local.ledger().holdings().values().rev().flat_map(|holding| {
-            let launch = holding.of_site.map_or(0, |of_site| of_site.launch);
             let own = holding.held.iter().filter(|held| !held.is_shared());
-            own.map(move |held| (&holding.saved, launch, held))
+            own.map(move |held| (&holding.saved, holding.launch, held))
         });
         let mut slots = BTreeMap::new();
         for (saved, launch, held) in lingering.chain(holdings) {
@@ -128,7 +127,7 @@ impl Site {
         let here = table_of_site(name);
         let mut holdings = local.ledger().holdings().values();
         let holding = holdings.find(|holding| holding.has_own(&here, slot));
-        let holding = holding.map(|of| (&of.saved, of.of_site.map_or(0, |of_site| of_site.launch)));
+        let holding = holding.map(|of| (&of.saved, of.launch));
         let mut lingering = local.ledger().lingering().values().rev();
         let lingering = || Some((&lingering.find(|of| of.has(&here, slot))?.saved, 0));
         let (saved, launch) = holding.or_else(lingering)?;
@@ -245,29 +244,17 @@ impl Site {
             let is_own = !matches!(&value, Value::Notice(of) if !self.is_own(&of.host, &of.agent));
             return Some(Present { revision: *revision, value: Some(value), is_own });
         }
-        let is_own = |host: &str, agent| self.is_own(host, agent);
-        match key {
-            Key::Slot(table, slot) => {
-                let Versioned { revision, record } = self.mirror.table(table)?.slots.get(slot)?;
-                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
-                Some(Present { revision: *revision, value: record.clone().map(Value::Slot), is_own })
-            }
-            Key::Ticket(table, number) => {
-                let Versioned { revision, record } = self.mirror.table(table)?.tickets.get(number)?;
-                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
-                Some(Present { revision: *revision, value: record.clone().map(Value::Ticket), is_own })
-            }
-            Key::Notice(table, slot) => {
-                let Versioned { revision, record } = self.mirror.table(table)?.notices.get(slot)?;
-                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
-                Some(Present { revision: *revision, value: record.clone().map(Value::Notice), is_own })
-            }
-            Key::Stamps(table) => {
-                let Versioned { revision, record } = self.mirror.table(table)?.stamps.as_ref()?;
-                Some(Present { revision: *revision, value: record.map(Value::Stamps), is_own: false })
-            }
-            Key::Host(_) | Key::Written(_) | Key::Cluster => None,
-        }
+        let of_table = |table: &str| self.mirror.table(table);
+        let (revision, value) = match key {
+            Key::Slot(table, slot) => value_of(of_table(table)?.slots.get(slot)?, Value::Slot),
+            Key::Ticket(table, number) => value_of(of_table(table)?.tickets.get(number)?, Value::Ticket),
+            Key::Notice(table, slot) => value_of(of_table(table)?.notices.get(slot)?, Value::Notice),
+            Key::Stamps(table) => value_of(of_table(table)?.stamps.as_ref()?, Value::Stamps),
+            Key::Host(_) | Key::Written(_) | Key::Cluster => return None,
+        };
+        let is_own =
+            value.as_ref().and_then(Value::writer).is_some_and(|(host, agent)| self.is_own(host, agent));
+        Some(Present { revision, value, is_own })
     }
 
     /// Whether this host has written it: this agent, or one before it. A living host of the same name would
@@ -305,6 +292,11 @@ impl Site {
         let names = tables.iter().filter_map(|table| name_on_site(table.name()));
         self.stirred.extend(names.map(str::to_owned));
     }
+}
+
+/// The revision and the value of a key in the mirror.
+fn value_of<T: Clone>(at: &Versioned<T>, value: impl Fn(T) -> Value) -> (i64, Option<Value>) {
+    (at.revision, at.record.clone().map(value))
 }
 
 // The keys that this host wants, which of them may have to change, and what it has written since the
