@@ -76,6 +76,23 @@ fn a_process_with_the_number_of_a_holder_is_not_the_holder() {
     drop(running);
 }
 
+/// Where two of them have the same slot, as the agent has recorded it, each counts.
+#[test]
+fn two_holders_of_one_slot_count_twice() {
+    needs_root!();
+    let (site, agent) = seats(2, "");
+    let _running = [(); 2].map(|()| site.test().args(["run", "--", "matlab"]).spawn());
+    agent.kill();
+    for entry in fs::read_dir(site.agent_state().join("holdings")).expect("what is written down") {
+        let file = entry.expect("a file").path();
+        let text = fs::read_to_string(&file).expect("what is written down");
+        fs::write(&file, text.replace("\"slots\":[1]", "\"slots\":[2]")).expect("it is written");
+    }
+    let _agent = site.agent();
+    assert_eq!(held(&site).len(), 2);
+    site.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
+}
+
 /// Nor does a process that has the number of a launch which waits in the queue have its place: it comes last.
 #[test]
 fn a_process_with_the_number_of_a_waiter_is_not_the_waiter() {

@@ -114,7 +114,8 @@ fn agent_of(site: &Site) -> Test {
 fn agents(most: usize) {
     let begun = Instant::now();
     let mut tried = 0;
-    for (play, hold) in [(play_line as fn(&Site, Fault) -> usize, "process"), (play_launches, "descriptor")] {
+    let line = play_line as fn(&Site, Fault) -> usize;
+    for (play, hold) in [(line, "process"), (line, "descriptor"), (play_launches, "descriptor")] {
         let (site, agent) = seats(1, &format!("hold = \"{hold}\""));
         site.program("other");
         agent.kill();

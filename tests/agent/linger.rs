@@ -96,10 +96,8 @@ fn what_was_never_used_is_free() {
     eventually("it is free", || held(&site).is_empty().then_some(()));
 }
 
-/// A launch of two repositories keeps the slots of each for its own time.
-#[test]
-fn each_repository_has_its_own_time() {
-    needs_root!();
+/// `matlab` needs slots that linger for a second and for an hour; `viewer` the former alone.
+fn short_and_long() -> (Site, Running) {
     let (site, agent) = Site::with_agent(
         r#"
         [repository.short]
@@ -120,6 +118,14 @@ fn each_repository_has_its_own_time() {
     );
     site.program("matlab");
     site.program("viewer");
+    (site, agent)
+}
+
+/// A launch of two repositories keeps the slots of each for its own time.
+#[test]
+fn each_repository_has_its_own_time() {
+    needs_root!();
+    let (site, agent) = short_and_long();
     ends(matlab(&site, "games").spawn());
     let viewer = || site.test().user("backup").args(["run", "-w", "10m", "--", "viewer"]).background();
     let mut waits = viewer();
@@ -133,6 +139,22 @@ fn each_repository_has_its_own_time() {
     let mut waits = viewer();
     assert!(waits.answers(), "it got the slot");
     site.test().args(["list", "long"]).stdout("long: 1 of 1 used, 1 lingering\n...\n").status(0);
+}
+
+/// What another program has had since the time was over stays that program's when the agent starts again.
+#[test]
+fn a_time_that_is_over_stays_over() {
+    needs_root!();
+    let (site, agent) = short_and_long();
+    ends(matlab(&site, "games").spawn());
+    let mut viewer = site.test().user("backup").args(["run", "-w", "10m", "--", "viewer"]).background();
+    assert!(viewer.answers(), "it got the slot");
+    agent.kill();
+    let _agent = site.agent();
+    let short: Vec<_> = held(&site).into_iter().filter(|(_, pid)| *pid == i64::from(viewer.pid())).collect();
+    assert_eq!(short, [(1, viewer.pid().into())]);
+    let refused = "rungate: viewer: not started: the limit is reached\n...\n";
+    site.test().user("nobody").args(["run", "--", "viewer"]).stderr(refused).status(75);
 }
 
 /// The end of an overdue program would make no room, so no launch ends it; `rungate end --overdue` does.

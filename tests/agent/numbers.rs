@@ -58,8 +58,8 @@ impl Caller {
 
 /// Two seats, both taken; the caller waits in the queue, and behind it somebody else. Then the caller gets
 /// one.
-fn served_first() -> (Site, Running, Caller, Running, Running) {
-    let (site, agent) = seats(2, "");
+fn served_first(more: &str) -> (Site, Running, Caller, Running, Running) {
+    let (site, agent) = seats(2, more);
     let of_first = site.test().args(["run", "--", "matlab"]).spawn();
     let of_second = site.test().args(["run", "--", "matlab"]).spawn();
     let mut caller = Caller::new(&site);
@@ -91,7 +91,7 @@ fn comes_next(site: &Site, mut behind: Running, holder: Running) {
 #[test]
 fn who_has_used_a_number_gets_another_one() {
     needs_root!();
-    let (site, _agent, mut caller, behind, holder) = served_first();
+    let (site, _agent, mut caller, behind, holder) = served_first("");
     caller.says(&Request::Started);
     caller.takes(false);
     assert_eq!(caller.hears(), Answer::Anew);
@@ -99,11 +99,36 @@ fn who_has_used_a_number_gets_another_one() {
     comes_next(&site, behind, holder);
 }
 
+/// Whoever has not used a number has it again, also if it dropped the descriptor that keeps its slots, or
+/// never got it: no launch behind it gets them meanwhile. From the start on the descriptor alone keeps them.
+#[test]
+fn who_has_not_used_a_number_has_it_again() {
+    needs_root!();
+    for hold in ["process", "descriptor"] {
+        let (site, agent, mut caller, mut behind, holder) = served_first(&format!("hold = \"{hold}\""));
+        // It has read the answer without the descriptor.
+        caller.takes(false);
+        assert_eq!(caller.hears(), Answer::Anew, "{hold}");
+        caller.is_granted();
+        agent.kill();
+        let _agent = site.agent();
+        let mut caller = Caller::new(&site);
+        caller.takes(true);
+        caller.is_granted();
+        caller.says(&Request::Started);
+        if hold == "descriptor" {
+            assert_eq!(behind.read_line(), "it runs\n");
+        } else {
+            comes_next(&site, behind, holder);
+        }
+    }
+}
+
 /// A launch whose conversation broke off has its number in the next one, and in no other.
 #[test]
 fn no_number_is_used_in_two_conversations() {
     needs_root!();
-    let (site, _agent, mut caller, behind, holder) = served_first();
+    let (site, _agent, mut caller, behind, holder) = served_first("");
     let mut other = Caller::new(&site);
     other.takes(true);
     other.is_granted();
@@ -118,7 +143,7 @@ fn no_number_is_used_in_two_conversations() {
 #[test]
 fn no_number_is_used_in_two_conversations_at_once() {
     needs_root!();
-    let (site, agent, _caller, behind, holder) = served_first();
+    let (site, agent, _caller, behind, holder) = served_first("");
     let mut others = [Caller::new(&site), Caller::new(&site)];
     stop(&agent);
     for other in &mut others {
@@ -137,7 +162,7 @@ fn no_number_is_used_in_two_conversations_at_once() {
 #[test]
 fn what_is_asked_for_again_is_not_used() {
     needs_root!();
-    let (site, agent, mut caller, behind, holder) = served_first();
+    let (site, agent, mut caller, behind, holder) = served_first("");
     let mut other = Caller::new(&site);
     stop(&agent);
     other.takes(true);
@@ -186,4 +211,19 @@ fn who_gives_back_what_was_not_used_takes_no_later_start_back() {
     assert_eq!(caller.hears(), Answer::Done(true));
     let too_soon = "rungate: matlab: too soon: last started by games at [..]\n...\n";
     site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+}
+
+/// Nor of a program whose launch had its slots from an agent that died before it could tell.
+#[test]
+fn no_start_counts_of_who_asks_again() {
+    needs_root!();
+    let (site, agent) = seats(1, "if_elapsed = \"1h\"");
+    let mut caller = Caller::new(&site);
+    caller.takes(false);
+    caller.is_granted();
+    agent.kill();
+    let _agent = site.agent();
+    let mut caller = Caller::new(&site);
+    caller.takes(true);
+    caller.is_granted();
 }

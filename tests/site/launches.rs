@@ -1,5 +1,7 @@
 //! Launches: one limit, one line and one list for all hosts.
 
+use nix::sys::signal::Signal;
+
 use super::scene::Scene;
 use super::{REFUSED, held, hosts, seats, status, waiting};
 use crate::support::{Ending, Etcd, Host, eventually, needs_etcd, needs_root};
@@ -185,6 +187,31 @@ fn a_pause_from_the_end_counts_on_all_hosts() {
     }
 }
 
+/// The same where the agent is started again before the end, or after an end that it did not see.
+#[test]
+fn a_pause_from_an_end_counts_after_a_restart() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let pause = "if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"supervisor\"";
+    for sees_it in [true, false] {
+        let [mut one, two] = hosts(&etcd, &seats(3, pause), ["lab1", "lab2"]);
+        let mut running = one.test().args(["run", "--", "matlab"]).spawn();
+        eventually("both hosts see it", || (held(&one) == 1 && held(&two) == 1).then_some(()));
+        if sees_it {
+            one.restart();
+        } else {
+            one.agent.signal(Signal::SIGKILL);
+        }
+        running.close_stdin();
+        running.end();
+        if !sees_it {
+            one.restart();
+        }
+        is_too_soon(&two);
+        is_too_soon(&one);
+    }
+}
+
 /// The same where a program ends before its agent has heard of its start.
 #[test]
 fn a_pause_from_an_end_that_comes_before_its_start_is_heard_of() {
@@ -202,10 +229,13 @@ fn a_pause_from_an_end_that_comes_before_its_start_is_heard_of() {
 
 /// Returns when a host has heard that it is too soon for another launch.
 fn is_too_soon(host: &Host) {
-    eventually("it is too soon", || {
-        let outcome = host.test().args(["explain", "--json", "--", "matlab"]).outcome();
-        outcome.stdout.contains("too soon").then_some(())
-    });
+    eventually("it is too soon", || finds_it_too_soon(host).then_some(()));
+}
+
+/// Whether a host says so.
+pub(super) fn finds_it_too_soon(host: &Host) -> bool {
+    let outcome = host.test().args(["explain", "--json", "--", "matlab"]).outcome();
+    outcome.stdout.contains("too soon")
 }
 
 /// With one host and no etcd configured, `site` is served by the local agent, and says so.

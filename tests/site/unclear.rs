@@ -1,5 +1,6 @@
 //! Answers that did not come: what became of the question is found out, however long that takes.
 
+use super::launches::finds_it_too_soon;
 use super::scenes::AT_ONCE;
 use super::{held, scene::Scene, waiting};
 use crate::agent::{
@@ -34,14 +35,14 @@ fn an_answer_that_did_not_come_is_settled_by_the_mirror() {
 }
 
 /// What is proved late is for the question that was asked. A launch that wants nothing more, or something
-/// else, does not get it.
+/// else, does not get it, and no pause begins with it.
 #[test]
 fn what_is_proved_late_for_a_question_that_is_over_is_free_again() {
     needs_etcd!();
     for instead in [Request::GiveBack(false), Request::Take(request("other", LONG))] {
-        let scene = Scene::new("", None);
-        let (one, way) = scene.host("lab1");
-        Scene::meet(&[&one]);
+        let scene = Scene::new("if_elapsed = \"1h\"", None);
+        let ((one, way), (two, _other_way)) = (scene.host("lab1"), scene.host("lab2"));
+        Scene::meet(&[&one, &two]);
         let registered = scene.revision_of("lab1");
         way.deafen(true);
         way.befall_each(scene.any_slot(), [Mishap::Broken]);
@@ -49,12 +50,16 @@ fn what_is_proved_late_for_a_question_that_is_over_is_free_again() {
         launch.takes(false);
         eventually("the key is written once more", || (scene.revision_of("lab1") > registered).then_some(()));
         assert_eq!(scene.slots(), 1, "the proof was done");
+        eventually("a start is heard of", || finds_it_too_soon(&two).then_some(()));
         launch.says(&instead);
         // On a slow machine the agent gives up before that, and says so.
         while matches!(launch.hears(), Answer::Anew | Answer::Failed(_)) {}
         way.deafen(false);
         eventually("the slot is free", || (scene.slots() == 0).then_some(()));
-        one.test().args(AT_ONCE).status(0);
+        for host in [&one, &two] {
+            eventually("there was none", || (!finds_it_too_soon(host)).then_some(()));
+        }
+        two.test().args(AT_ONCE).status(0);
     }
 }
 

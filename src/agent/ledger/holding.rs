@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::state::{SavedHolding, SavedSlots};
+use super::state::{SavedHolding, SavedSlots, at};
 use crate::{
     judge::terms::{Hold, OnLost, Runs, name_on_site},
     keeper::{agent::message::Granted, held::Held, memory, open_unchanged},
@@ -22,17 +22,10 @@ pub(in crate::agent) struct Holding {
     pub(in crate::agent) process: Option<PidFd>,
     pub(in crate::agent) fifo: Option<Fifo>,
     pub(in crate::agent) held: Vec<memory::Held>,
-    /// The recorded start, and the previous one for each of `held` that is not shared.
-    pub(in crate::agent) started: SystemTime,
-    pub(in crate::agent) before: Vec<Option<SystemTime>>,
-    /// The tables whose last use must be remembered.
-    pub(in crate::agent) paced: Vec<String>,
     /// The tables that it needed no slots of because they are not enforced; reported once.
     pub(in crate::agent) without: Vec<String>,
-    /// The same as `paced`, for the site's tables.
-    pub(in crate::agent) paced_at_site: Vec<String>,
-    /// What the site knows of it, if it has slots there.
-    pub(in crate::agent) of_site: Option<OfSite>,
+    /// The number of its admission at the site; 0 if it has none, or a failed agent had it admitted.
+    pub(in crate::agent) launch: u64,
 }
 
 /// Slots that stay taken for some time, although their program has ended.
@@ -45,15 +38,26 @@ pub(in crate::agent) struct Lingering {
 
 impl Lingering {
     /// Keeps the slots of each table for as long as the repository says.
-    pub(in crate::agent) fn new(saved: SavedHolding, held: Vec<memory::Held>) -> Option<Self> {
+    pub(in crate::agent) fn new(mut saved: SavedHolding, held: Vec<memory::Held>) -> Option<Self> {
         let now = process::since_boot()?;
         let until = |held: memory::Held| {
             let until = saved.lingers_on(held.table().name())?;
             held.linger(SystemTime::now().checked_add(until.saturating_sub(now)));
             Some((held, until))
         };
-        let held = held.into_iter().map(until).collect::<Option<_>>()?;
+        let held: Vec<_> = held.into_iter().map(until).collect::<Option<_>>()?;
+        saved.give_up(|of| !held.iter().any(|(held, _)| held.table().is_called(&of.table)));
         Some(Self { saved, held })
+    }
+
+    /// These of its slots do not linger any more. They are free when the answer is dropped.
+    pub(in crate::agent) fn give_up(
+        &mut self,
+        is_over: impl Fn(&memory::Held, Duration) -> bool,
+    ) -> Vec<memory::Held> {
+        let over: Vec<_> = self.held.extract_if(.., |(held, until)| is_over(held, *until)).collect();
+        self.saved.give_up(|of| over.iter().any(|(held, _)| held.table().is_called(&of.table)));
+        over.into_iter().map(|(held, _)| held).collect()
     }
 
     /// When the first of the slots are free.
@@ -78,13 +82,6 @@ impl Lingering {
     }
 }
 
-/// How the site knows a holding.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(in crate::agent) struct OfSite {
-    /// The number of the admission.
-    pub(in crate::agent) launch: u64,
-}
-
 impl Holding {
     /// Whether anything keeps its slots.
     pub(in crate::agent) fn is_kept(&self) -> bool {
@@ -95,7 +92,11 @@ impl Holding {
         }
         match self.saved.hold {
             Hold::Process => lives(),
-            Hold::Descriptor => has_fifo(),
+            // A launch that drops the descriptor, or does not get it, may ask for its slots again. A script
+            // has its FIFO open whether it was told or not.
+            Hold::Descriptor => {
+                has_fifo() || !self.saved.is_started && self.saved.opened.is_none() && lives()
+            }
             Hold::Supervisor | Hold::Tree => lives() || has_fifo(),
         }
     }
@@ -224,9 +225,13 @@ impl Holding {
 
     /// Removes the recorded starts, because no program was started. Those of a later start stay.
     pub(in crate::agent) fn withdraw_stamps(&self) {
-        for (held, before) in self.held.iter().filter(|held| !held.is_shared()).zip(&self.before) {
-            if held.table().stamps().0 == Some(self.started) {
-                held.table().withdraw(*before);
+        let Some(started) = self.saved.started.and_then(at) else { return };
+        for held in self.held.iter().filter(|held| !held.is_shared()) {
+            let name = held.table().name();
+            if held.table().stamps().0 == Some(started)
+                && let Some(of) = self.saved.tables.iter().find(|of| of.table == name)
+            {
+                held.table().withdraw(of.before.and_then(at));
             }
         }
     }
@@ -249,22 +254,23 @@ impl Holding {
             process: opened.filter(is_same),
             fifo,
             held: Vec::new(),
-            started: SystemTime::UNIX_EPOCH,
-            before: Vec::new(),
-            paced: saved.paced.clone(),
             without: Vec::new(),
-            paced_at_site: Vec::new(),
-            of_site: saved.tables.iter().any(|of| name_on_site(&of.table).is_some()).then(OfSite::default),
+            launch: 0,
         };
         if !holding.is_kept() {
             return Ok(None);
         }
-        for of in &saved.tables {
-            let SavedSlots { table, rule, slots, is_shared, .. } = of;
-            let table = store.table(table);
-            // Shared slots are kept by their holder; they are not lost if no other process shares them.
-            if !is_shared && let Some(held) = table.restore(slots, of.group().as_ref()) {
-                held.describe(saved.holder(rule));
+        let (lingers, now) = (saved.lingers_until.is_some(), process::since_boot());
+        // Shared slots are kept by their holder; they are not lost if no other process shares them.
+        for of in holding.saved.tables.iter_mut().filter(|of| !of.is_shared) {
+            let (table, group) = (store.table(&of.table), of.group());
+            if !lingers {
+                of.slots = table.to_restore(&of.slots, group.as_ref());
+            } else if saved.lingers_on(&of.table) <= now {
+                continue;
+            }
+            if let Some(held) = table.restore(&of.slots, group.as_ref()) {
+                held.describe(saved.holder(&of.rule));
                 holding.held.push(held);
             }
         }

@@ -17,7 +17,7 @@ use self::{
     holding::{Holding, Lingering, follow, in_memory, writer},
     state::{
         SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, Unused, all_opened, at_millis,
-        in_millis, new_opened, remove_opened, unused_again,
+        in_millis, new_opened, remove_opened, since_1970, unused_again,
     },
 };
 use super::{
@@ -63,6 +63,8 @@ pub(super) struct Ledger {
     ends: BTreeMap<u32, VecDeque<End>>,
     /// The FIFOs of each user's scripts that keep no slots yet, or that a script waits with, oldest first.
     unused: BTreeMap<u32, VecDeque<Unused>>,
+    /// The holders that have ended while no agent ran, until the site is told.
+    ended_unseen: Vec<SavedHolding>,
     /// It has inherited nothing that could hold a slot.
     inherited: Inherited,
 }
@@ -79,6 +81,7 @@ impl Ledger {
             recovered: BTreeMap::new(),
             ends: BTreeMap::new(),
             unused: BTreeMap::new(),
+            ended_unseen: Vec::new(),
             inherited: Inherited::default(),
         };
         let found = ledger.state.read()?;
@@ -86,7 +89,10 @@ impl Ledger {
         for (table, stamps) in &found.stamps {
             stamps.put_into(&ledger.store_of(stamps.started_by).table(table));
         }
-        for (number, saved) in found.holdings {
+        // A slot that a running program and an ended one claim is that of the former.
+        let (ended, running): (Vec<_>, Vec<_>) =
+            found.holdings.into_iter().partition(|(_, saved)| saved.lingers_until.is_some());
+        for (number, saved) in running.into_iter().chain(ended) {
             let fifo = ledger.state.fifo_of(number, &saved);
             let fifo = fifo.map_err(|(path, errno)| Fatal::State(path, Failure { call: "open", errno }))?;
             let store = ledger.store_of(Some(saved.uid));
@@ -125,13 +131,21 @@ impl Ledger {
     }
 
     /// A program has ended unseen: for pauses, now. If it only lingered, that is over.
-    fn ended_unseen(&self, saved: &SavedHolding) {
-        for name in saved.paced.iter().filter(|_| saved.lingers_until.is_none()) {
-            if let Some(table) = self.store.known(name) {
+    fn ended_unseen(&mut self, saved: &SavedHolding) {
+        if saved.lingers_until.is_none() {
+            for table in saved.paced.iter().filter_map(|name| self.store.known(name)) {
                 table.ended(SystemTime::now());
-                let _ = self.state.write_stamps(name, &SavedStamps::of(&table, saved.uid));
+                let _ = self.state.write_stamps(table.name(), &SavedStamps::of(&table, saved.uid));
+            }
+            if !saved.paced_at_site.is_empty() {
+                self.ended_unseen.push(saved.clone());
             }
         }
+    }
+
+    /// The holders that have ended while no agent ran.
+    pub(super) fn take_ended_unseen(&mut self) -> Vec<SavedHolding> {
+        mem::take(&mut self.ended_unseen)
     }
 
     /// The tables.
@@ -258,7 +272,7 @@ impl Ledger {
     }
 
     fn write_stamps(&self, holding: &Holding) -> Result<(), Failure> {
-        for name in &holding.paced {
+        for name in &holding.saved.paced {
             if let Some(table) = self.store.known(name) {
                 self.state.write_stamps(name, &SavedStamps::of(&table, holding.saved.uid))?;
             }
@@ -302,13 +316,13 @@ impl Ledger {
         false
     }
 
-    /// The program of a holder is about to start.
-    pub(super) fn on_start(&mut self, number: u64) {
-        if let Some(holding) = self.holdings.get_mut(&number) {
-            holding.saved.is_started = true;
-            // A failed write only delays the release of a slot.
-            let _ = self.state.write_start(number);
-        }
+    /// The program of a holder is about to start. Returns whether nothing keeps the slots from then on.
+    pub(super) fn on_start(&mut self, number: u64) -> bool {
+        let Some(holding) = self.holdings.get_mut(&number) else { return false };
+        holding.saved.is_started = true;
+        // A failed write only delays the release of a slot.
+        let _ = self.state.write_start(number);
+        !holding.is_kept()
     }
 
     /// The program is this process.
@@ -400,39 +414,34 @@ impl Ledger {
     /// The slots of an entry that stay taken until this time, or less. They are free when the answer is
     /// dropped.
     pub(super) fn end_lingering(&mut self, number: u64, until: Duration) -> Vec<memory::Held> {
-        self.free_lingering(number, |_, end| end <= until)
+        self.give_up(number, |_, end| end <= until)
     }
 
     /// The slots of ended programs that include this one. They are free when the answer is dropped.
     pub(super) fn end_lingering_at(&mut self, table: &str, slot: u64) -> Vec<memory::Held> {
-        let of_slot = self.lingering.iter().filter(|(_, of)| of.has(table, slot));
-        let numbers: Vec<u64> = of_slot.map(|(number, _)| *number).collect();
-        let has_it = |held: &memory::Held| held.table().is_called(table) && held.slots().contains(&slot);
-        let mut all = Vec::new();
-        for number in numbers {
-            all.extend(self.free_lingering(number, |held, _| has_it(held)));
-            if let Some(lingering) = self.lingering.get_mut(&number) {
-                lingering.saved.give_up(table, slot);
-                // A failed write costs at most a slot that lingers again from the agent's next start on.
-                let _ = self.state.write(number, &lingering.saved);
-            }
-        }
-        all
+        let numbers: Vec<u64> = self.lingering.keys().copied().collect();
+        let has_it = |held: &memory::Held, _| held.table().is_called(table) && held.slots().contains(&slot);
+        numbers.into_iter().flat_map(|number| self.give_up(number, has_it)).collect()
     }
 
-    fn free_lingering(
+    /// Slots of an entry do not linger any more. That is saved before they are free: another launch may have
+    /// them when the agent starts again.
+    fn give_up(
         &mut self,
         number: u64,
-        is_free: impl Fn(&memory::Held, Duration) -> bool,
+        is_over: impl Fn(&memory::Held, Duration) -> bool,
     ) -> Vec<memory::Held> {
         let Some(lingering) = self.lingering.get_mut(&number) else { return Vec::new() };
-        let free: Vec<_> = lingering.held.extract_if(.., |(held, end)| is_free(held, *end)).collect();
-        if lingering.held.is_empty()
-            && let Some(lingering) = self.lingering.remove(&number)
-        {
-            self.state.forget_ended(number, &lingering.saved);
+        let over = lingering.give_up(is_over);
+        if lingering.held.is_empty() {
+            if let Some(lingering) = self.lingering.remove(&number) {
+                self.state.forget_ended(number, &lingering.saved);
+            }
+        } else if !over.is_empty() {
+            // A failed write costs at most a slot that lingers again from the agent's next start on.
+            let _ = self.state.write(number, &lingering.saved);
         }
-        free.into_iter().map(|(held, _)| held).collect()
+        over
     }
 
     /// A program ends now. If there are too many, the user who has most of them loses the oldest.
@@ -747,6 +756,7 @@ fn holding(
     process: PidFd,
 ) -> Holding {
     let (started, before) = grant.stamps();
+    // Shared slots have none, and come last.
     let before = before.to_vec();
     let table = |location: &Location| match location {
         Location::Memory(table) => Some(table.clone()),
@@ -762,7 +772,7 @@ fn holding(
         }
     }
     let held = in_memory(grant.into_held());
-    let saved_slots = held.iter().map(|held| SavedSlots {
+    let saved_slots = held.iter().enumerate().map(|(index, held)| SavedSlots {
         table: held.table().name().to_owned(),
         rule: rules.get(held.table().name()).cloned().unwrap_or_default(),
         slots: held.slots().to_vec(),
@@ -771,6 +781,7 @@ fn holding(
         group: held.group().map(|group| group.text().to_owned()),
         is_of_heirs: held.group().is_some_and(Group::is_of_heirs),
         linger: request.linger_on(held.table().name()),
+        before: before.get(index).copied().flatten().and_then(since_1970),
     });
     let millis = |since: Duration| u64::try_from(since.as_millis()).unwrap_or(0);
     let is_of_site = |table: &String| is_shared && name_on_site(table).is_some();
@@ -792,7 +803,9 @@ fn holding(
         taken: process::since_boot().map(millis),
         is_started: false,
         served_as: numbered.map(|(number, take)| SavedNumber::of(number, take)),
-        paced: paced.clone(),
+        paced,
+        paced_at_site,
+        started: since_1970(started),
         tables: saved_slots.collect(),
         lingers_until: None,
         opened: session.take.as_ref().and_then(|take| take.opened),
@@ -801,8 +814,7 @@ fn holding(
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.describe(saved.holder(&slots.rule));
     }
-    let (process, fifo, of_site) = (Some(process), None, None);
-    Holding { saved, process, fifo, held, started, before, paced, without, paced_at_site, of_site }
+    Holding { saved, process: Some(process), fifo: None, held, without, launch: 0 }
 }
 
 /// A refusal, for the launch.

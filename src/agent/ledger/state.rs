@@ -390,6 +390,16 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, Fatal> {
     serde_json::from_slice(&bytes).map_err(|_| failed(DAMAGED))
 }
 
+/// A moment as the time since 1970, without loss.
+pub(in crate::agent) fn since_1970(moment: SystemTime) -> Option<Duration> {
+    moment.duration_since(UNIX_EPOCH).ok()
+}
+
+/// The same as a moment.
+pub(in crate::agent) fn at(since_1970: Duration) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(since_1970)
+}
+
 /// A moment in milliseconds since 1970.
 pub(in crate::agent) fn in_millis(moment: SystemTime) -> u64 {
     let since = moment.duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -398,7 +408,7 @@ pub(in crate::agent) fn in_millis(moment: SystemTime) -> u64 {
 
 /// The same as a moment.
 pub(in crate::agent) fn at_millis(millis: u64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_millis(millis))
+    at(Duration::from_millis(millis))
 }
 
 /// A process and the slots that it has.
@@ -428,6 +438,12 @@ pub(in crate::agent) struct SavedHolding {
     /// The tables whose last use must be remembered.
     #[serde(default)]
     pub(in crate::agent) paced: Vec<String>,
+    /// The same for the site's tables.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::agent) paced_at_site: Vec<String>,
+    /// The recorded start, as the time since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) started: Option<Duration>,
     pub(in crate::agent) tables: Vec<SavedSlots>,
     /// Until when its slots stay taken, in time since boot: its program has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -448,6 +464,13 @@ impl SavedHolding {
         self.tables.iter().find(|of| name_on_site(&of.table) == Some(name))
     }
 
+    /// Its own slots of the site's tables whose last use must be remembered, each with the name of its
+    /// table there.
+    pub(in crate::agent) fn paced_at_site(&self) -> impl Iterator<Item = (&str, &SavedSlots)> {
+        let own = self.tables.iter().filter(|of| !of.is_shared && self.paced_at_site.contains(&of.table));
+        own.filter_map(|of| Some((name_on_site(&of.table)?, of)))
+    }
+
     /// Until when its slots of a table stay taken, in time since boot: its program has ended.
     pub(in crate::agent) fn lingers_on(&self, table: &str) -> Option<Duration> {
         let of_table = self.tables.iter().find(|of| of.table == table).and_then(|of| of.linger);
@@ -463,10 +486,10 @@ impl SavedHolding {
         self.tables.iter().filter_map(|of| of.linger).max()
     }
 
-    /// Slots of a table that include this one do not linger any more.
-    pub(super) fn give_up(&mut self, table: &str, slot: u64) {
+    /// These of its slots do not linger any more.
+    pub(super) fn give_up(&mut self, is_over: impl Fn(&SavedSlots) -> bool) {
         let ended = self.ended();
-        self.tables.retain(|of| of.table != table || !of.slots.contains(&slot));
+        self.tables.retain(|of| !is_over(of));
         let longest = self.longest_linger();
         self.lingers_until = ended.zip(longest).map(|(ended, longest)| ended.saturating_add(longest));
     }
@@ -519,6 +542,9 @@ pub(in crate::agent) struct SavedSlots {
     pub(in crate::agent) linger: Option<Duration>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::agent) is_of_heirs: bool,
+    /// The start that was recorded before that of its launch, as the time since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) before: Option<Duration>,
 }
 
 impl SavedSlots {
@@ -600,10 +626,13 @@ fn for_ever() -> Duration {
 impl SavedStamps {
     /// The last uses of a table, as the time since 1970.
     pub(in crate::agent) fn of(table: &memory::Table, started_by: u32) -> Self {
-        let since = |stamp: Option<SystemTime>| stamp.and_then(|stamp| stamp.duration_since(UNIX_EPOCH).ok());
         let (start, end) = table.stamps();
-        let longest_pause = table.longest_pause();
-        Self { last_start: since(start), last_end: since(end), started_by: Some(started_by), longest_pause }
+        Self {
+            last_start: start.and_then(since_1970),
+            last_end: end.and_then(since_1970),
+            started_by: Some(started_by),
+            longest_pause: table.longest_pause(),
+        }
     }
 
     pub(in crate::agent) fn put_into(&self, table: &memory::Table) {
@@ -614,8 +643,7 @@ impl SavedStamps {
 
     /// The same as moments.
     pub(in crate::agent) fn stamps(&self) -> (Option<SystemTime>, Option<SystemTime>) {
-        let at = |since: Option<Duration>| since.and_then(|since| UNIX_EPOCH.checked_add(since));
-        (at(self.last_start), at(self.last_end))
+        (self.last_start.and_then(at), self.last_end.and_then(at))
     }
 }
 

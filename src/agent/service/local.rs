@@ -7,7 +7,7 @@ use crate::{
     agent::{
         AcquireRequest, CheckOutcome, Connections, Event, Evictor, Judges, Ledger, Question, Session,
         Sessions,
-        ledger::holding::Holding,
+        ledger::{holding::Holding, state::SavedHolding},
         server::quota::{Quota, Share},
     },
     judge::terms::{Hold, Keyword},
@@ -73,6 +73,11 @@ impl Local {
     /// Frees the slots of ended programs that include this one; see there.
     pub(in crate::agent) fn end_lingering_at(&mut self, table: &str, slot: u64) -> Vec<memory::Held> {
         self.ledger.end_lingering_at(table, slot)
+    }
+
+    /// The holders that have ended while no agent ran.
+    pub(in crate::agent) fn take_ended_unseen(&mut self) -> Vec<SavedHolding> {
+        self.ledger.take_ended_unseen()
     }
 
     /// A number for something new.
@@ -257,11 +262,6 @@ impl Worklist {
     /// These tables have changed.
     pub(super) fn mark_dirty(&mut self, tables: &[memory::Table]) {
         self.dirty.extend(tables.iter().map(|table| table.name().to_owned()));
-    }
-
-    /// The same for a table whose queue was not served to its end.
-    pub(super) fn keep_dirty(&mut self, table: &str) {
-        self.dirty.insert(table.to_owned());
     }
 
     /// These sessions check again.

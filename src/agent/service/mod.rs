@@ -245,8 +245,10 @@ impl Service {
         match request {
             Request::Take(take) => self.on_take(number, take),
             Request::Started => {
-                if let Some(holding) = session.holding() {
-                    self.local.ledger.on_start(holding);
+                if let Some(holding) = session.holding()
+                    && self.local.ledger.on_start(holding)
+                {
+                    self.release(holding, true);
                 }
             }
             Request::RunsAs(program) => {
@@ -585,8 +587,7 @@ impl Service {
         let mut last: Option<Number> = None;
         while let Some(number) = table.next_to_look(last, &blocked) {
             if begun.elapsed() > LONGEST_ROUND {
-                self.local.work.keep_dirty(name);
-                return;
+                return self.local.serve(&[table]);
             }
             last = Some(number);
             if let Some(session) = table.session_of(number)

@@ -10,10 +10,7 @@ use super::{
 use crate::{
     agent::{
         AcquireRequest, Event, Session,
-        ledger::{
-            holding::{Holding, OfSite},
-            state::SavedStamps,
-        },
+        ledger::{holding::Holding, state::SavedStamps},
         service::local::Local,
     },
     judge::terms::{MOST_AT_SITE, name_on_site, table_of_site},
@@ -67,7 +64,8 @@ impl Site {
             of_site.map(|(name, held)| self.taking(&order, name, held)).collect();
         let Some(takings) = takings else { return self.rest(local, session_number, order, holding) };
         if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > MOST_AT_SITE as usize {
-            drop(holding);
+            let tables = self.withdraw(local, holding);
+            local.serve(&tables);
             let why =
                 format!("the site grants at most {MOST_AT_SITE} slots at once, of all repositories together");
             return local.fail(session_number, why);
@@ -159,7 +157,7 @@ impl Site {
     fn admitted(&mut self, local: &mut Local, admission: Admission, revision: i64) {
         let is_of_now = self.is_of_now(&admission);
         let Admission { session, order, mut holding, launch, writes, joined, .. } = admission;
-        holding.of_site = Some(OfSite { launch });
+        holding.launch = launch;
         for (key, value) in &writes {
             if let (Key::Slot(..), Some(value)) = (key, value) {
                 self.own.want(key.clone(), value.clone());

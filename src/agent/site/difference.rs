@@ -1,7 +1,7 @@
 //! The necessary changes of this host's keys: compares the wanted keys with the present ones. Pure: it knows
 //! neither etcd nor the agent.
 
-use super::{Key, NoticeRecord, SlotRecord, TicketRecord, record::bytes};
+use super::{AgentId, Key, NoticeRecord, SlotRecord, TicketRecord, record::bytes};
 use crate::agent::ledger::state::SavedStamps;
 
 /// The value of a key of this host.
@@ -88,6 +88,16 @@ impl Value {
         }
     }
 
+    /// The host that has written it, and its agent; none if any host may have.
+    pub(super) fn writer(&self) -> Option<(&str, &AgentId)> {
+        match self {
+            Self::Slot(record) => Some((&record.host, &record.agent)),
+            Self::Ticket(record) => Some((&record.host, &record.agent)),
+            Self::Notice(record) => Some((&record.host, &record.agent)),
+            Self::Stamps(_) => None,
+        }
+    }
+
     pub(super) fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Slot(record) => bytes(record),
@@ -108,7 +118,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::agent::site::{AgentId, Reply};
+    use crate::agent::site::Reply;
 
     type Table = BTreeMap<Key, Present>;
 

@@ -518,10 +518,7 @@ impl Site {
                 Some(stamps) => stamps.put_into(&table),
                 None => drop(table.reset()),
             }
-            // The mirror may show a start of this host whose program has ended by now.
-            if let Some(end) = self.own.untold_end(name) {
-                table.ended(table.stamps().1.map_or(end, |shown| shown.max(end)));
-            }
+            self.own.add_untold_use(name, &table);
         }
         if shown.slots.is_empty() && shown.places.is_empty() && stamped == 0 {
             self.shown.remove(name);

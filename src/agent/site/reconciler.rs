@@ -21,7 +21,7 @@ use crate::{
     agent::{
         ledger::{
             holding::Holding,
-            state::{SavedSlots, SavedStamps},
+            state::{SavedHolding, SavedSlots, SavedStamps, at},
         },
         service::local::Local,
     },
@@ -36,14 +36,11 @@ impl Site {
     /// Releases a launch's slots of the site; `has_run` if a program had them. Its other slots are free when
     /// this returns.
     pub(in crate::agent) fn free(&mut self, local: &mut Local, mut holding: Holding, has_run: bool) {
-        let end = has_run.then(SystemTime::now);
-        let is_paced = |of: &&SavedSlots| !of.is_shared && holding.paced_at_site.contains(&of.table);
-        for SavedSlots { table, .. } in holding.saved.tables.iter().filter(is_paced) {
-            if let Some((end, table)) = end.zip(local.ledger().store().known(table)) {
-                table.ended(end);
-            }
-            let name = name_on_site(table).unwrap_or_default().to_owned();
-            self.own.was_used(name, holding.saved.uid, end);
+        if has_run {
+            self.note_end(local, &holding.saved);
+        } else {
+            holding.withdraw_stamps();
+            self.own.was_not_used(&holding.saved);
         }
         for SavedSlots { table, slots, .. } in holding.saved.tables.iter().filter(|of| of.group.is_some()) {
             if let Some(name) = name_on_site(table) {
@@ -51,6 +48,15 @@ impl Site {
             }
         }
         self.give_back(local, holding.held.extract_if(.., |held| !held.is_shared()).collect());
+    }
+
+    /// A program has ended now, for the pauses of all hosts.
+    pub(super) fn note_end(&mut self, local: &Local, saved: &SavedHolding) {
+        let now = SystemTime::now();
+        for (name, of) in saved.paced_at_site() {
+            local.ledger().store().table(&of.table).ended(now);
+            self.own.was_used(name, saved.uid, now);
+        }
     }
 
     /// Releases slots of the site. Others are free when this returns.
@@ -103,9 +109,8 @@ impl Site {
         let lingering = lingering.flat_map(|of| of.held.iter().map(|(held, _)| (&of.saved, 0, held)));
         // A slot that several have is that of the first of them.
         let holdings = local.ledger().holdings().values().rev().flat_map(|holding| {
-            let launch = holding.of_site.map_or(0, |of_site| of_site.launch);
             let own = holding.held.iter().filter(|held| !held.is_shared());
-            own.map(move |held| (&holding.saved, launch, held))
+            own.map(move |held| (&holding.saved, holding.launch, held))
         });
         let mut slots = BTreeMap::new();
         for (saved, launch, held) in lingering.chain(holdings) {
@@ -122,7 +127,7 @@ impl Site {
         let here = table_of_site(name);
         let mut holdings = local.ledger().holdings().values();
         let holding = holdings.find(|holding| holding.has_own(&here, slot));
-        let holding = holding.map(|of| (&of.saved, of.of_site.map_or(0, |of_site| of_site.launch)));
+        let holding = holding.map(|of| (&of.saved, of.launch));
         let mut lingering = local.ledger().lingering().values().rev();
         let lingering = || Some((&lingering.find(|of| of.has(&here, slot))?.saved, 0));
         let (saved, launch) = holding.or_else(lingering)?;
@@ -136,6 +141,11 @@ impl Site {
             return;
         }
         self.release();
+        // A last use is written together with what other hosts have written of it.
+        let unshown = self.stirred.iter().filter(|name| self.own.used.contains_key(*name));
+        for name in unshown.cloned().collect::<Vec<_>>() {
+            self.show(&name, local.ledger().store());
+        }
         let notices = self.wanted_notices(local);
         let proved = self.pending.keys_in_proof();
         self.own.mark_dirty(notices.keys().cloned());
@@ -234,29 +244,17 @@ impl Site {
             let is_own = !matches!(&value, Value::Notice(of) if !self.is_own(&of.host, &of.agent));
             return Some(Present { revision: *revision, value: Some(value), is_own });
         }
-        let is_own = |host: &str, agent| self.is_own(host, agent);
-        match key {
-            Key::Slot(table, slot) => {
-                let Versioned { revision, record } = self.mirror.table(table)?.slots.get(slot)?;
-                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
-                Some(Present { revision: *revision, value: record.clone().map(Value::Slot), is_own })
-            }
-            Key::Ticket(table, number) => {
-                let Versioned { revision, record } = self.mirror.table(table)?.tickets.get(number)?;
-                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
-                Some(Present { revision: *revision, value: record.clone().map(Value::Ticket), is_own })
-            }
-            Key::Notice(table, slot) => {
-                let Versioned { revision, record } = self.mirror.table(table)?.notices.get(slot)?;
-                let is_own = record.as_ref().is_some_and(|record| is_own(&record.host, &record.agent));
-                Some(Present { revision: *revision, value: record.clone().map(Value::Notice), is_own })
-            }
-            Key::Stamps(table) => {
-                let Versioned { revision, record } = self.mirror.table(table)?.stamps.as_ref()?;
-                Some(Present { revision: *revision, value: record.map(Value::Stamps), is_own: false })
-            }
-            Key::Host(_) | Key::Written(_) | Key::Cluster => None,
-        }
+        let of_table = |table: &str| self.mirror.table(table);
+        let (revision, value) = match key {
+            Key::Slot(table, slot) => value_of(of_table(table)?.slots.get(slot)?, Value::Slot),
+            Key::Ticket(table, number) => value_of(of_table(table)?.tickets.get(number)?, Value::Ticket),
+            Key::Notice(table, slot) => value_of(of_table(table)?.notices.get(slot)?, Value::Notice),
+            Key::Stamps(table) => value_of(of_table(table)?.stamps.as_ref()?, Value::Stamps),
+            Key::Host(_) | Key::Written(_) | Key::Cluster => return None,
+        };
+        let is_own =
+            value.as_ref().and_then(Value::writer).is_some_and(|(host, agent)| self.is_own(host, agent));
+        Some(Present { revision, value, is_own })
     }
 
     /// Whether this host has written it: this agent, or one before it. A living host of the same name would
@@ -296,6 +294,11 @@ impl Site {
     }
 }
 
+/// The revision and the value of a key in the mirror.
+fn value_of<T: Clone>(at: &Versioned<T>, value: impl Fn(T) -> Value) -> (i64, Option<Value>) {
+    (at.revision, at.record.clone().map(value))
+}
+
 // The keys that this host wants, which of them may have to change, and what it has written since the
 // mirror's revision. All of it follows from what the agent keeps, and can be computed at any time.
 
@@ -319,12 +322,22 @@ pub(super) struct Place {
     pub(super) is_unseen: bool,
 }
 
+/// What others do not know yet of the last use of a table.
+#[derive(Debug, Default)]
+struct UntoldUse {
+    by: u32,
+    /// When a program that used it ended, if one did.
+    end: Option<SystemTime>,
+    /// A recorded start with which no program was started, and the one before it.
+    withdrawn: Option<(SystemTime, Option<SystemTime>)>,
+}
+
 /// The keys that this host wants, and has written.
 #[derive(Debug, Default)]
 pub(super) struct OwnKeys {
     wanted: BTreeMap<Key, Value>,
-    /// The tables whose last use must be written, their users and the times.
-    used: BTreeMap<String, (u32, Option<SystemTime>)>,
+    /// The tables whose last use must be written.
+    used: BTreeMap<String, UntoldUse>,
     /// By the number of the connection, or of the saved position of a launch that has not reconnected.
     pub(super) places: BTreeMap<u64, Place>,
     leaving: Vec<Leaving>,
@@ -428,16 +441,40 @@ impl OwnKeys {
         self.leaving.push(Leaving { held, keys });
     }
 
-    /// The last use of a table must be written; until when a program used it, if one did.
-    pub(super) fn was_used(&mut self, table: String, by: u32, end: Option<SystemTime>) {
-        let before = self.used.get(&table).and_then(|(_, end)| *end);
-        self.used.insert(table.clone(), (by, end.max(before)));
-        self.dirty.insert(Key::Stamps(table));
+    /// The last use of a table must be written: a program used it until then.
+    fn was_used(&mut self, table: &str, by: u32, end: SystemTime) {
+        let untold = self.untold_use(table, by);
+        untold.end = untold.end.max(Some(end));
     }
 
-    /// The end of a program that used a table, which others do not know yet.
-    pub(super) fn untold_end(&self, table: &str) -> Option<SystemTime> {
-        self.used.get(table)?.1
+    /// The same for all tables of a launch whose program was not started.
+    fn was_not_used(&mut self, saved: &SavedHolding) {
+        for (table, of) in saved.paced_at_site() {
+            let untold = self.untold_use(table, saved.uid);
+            untold.withdrawn = saved.started.and_then(at).map(|started| (started, of.before.and_then(at)));
+        }
+    }
+
+    fn untold_use(&mut self, table: &str, by: u32) -> &mut UntoldUse {
+        self.dirty.insert(Key::Stamps(table.to_owned()));
+        let untold = self.used.entry(table.to_owned()).or_default();
+        untold.by = by;
+        untold
+    }
+
+    /// Adds what others do not know yet to a table as the mirror shows it: that may have a start of this host
+    /// whose program has ended by now, or was not started.
+    pub(super) fn add_untold_use(&self, name: &str, table: &memory::Table) {
+        let Some(untold) = self.used.get(name) else { return };
+        let (start, end) = table.stamps();
+        if let Some(ended) = end.max(untold.end) {
+            table.ended(ended);
+        }
+        if let Some((withdrawn, before)) = untold.withdrawn
+            && start == Some(withdrawn)
+        {
+            table.withdraw(before);
+        }
     }
 
     /// It was written, or must be forgotten.
@@ -499,7 +536,7 @@ impl OwnKeys {
         match key {
             Key::Stamps(table) => {
                 let table_here = store.known(&table_of_site(table))?;
-                Some(Value::Stamps(SavedStamps::of(&table_here, self.used.get(table)?.0)))
+                Some(Value::Stamps(SavedStamps::of(&table_here, self.used.get(table)?.by)))
             }
             _ => self.wanted.get(key).cloned(),
         }

@@ -177,6 +177,9 @@ impl Site {
 
     /// Restores the tickets of launches that waited.
     pub(in crate::agent) fn restore(&mut self, local: &mut Local) {
+        for saved in local.take_ended_unseen() {
+            self.note_end(local, &saved);
+        }
         for launch in local.ledger().recovered().keys().copied().collect::<Vec<_>>() {
             self.want_tickets(local, launch);
         }

@@ -112,7 +112,8 @@ impl Watcher {
         let mut watch = self.client.watch(&self.keys.all(), now.revision + 1, self.longest)?;
         while let Some(heard) = watch.next()? {
             match heard {
-                Heard::Begun(_) => {}
+                // A doubt that came before it is noticed below.
+                Heard::Begun => {}
                 Heard::Compacted => {
                     *known = None;
                     return Ok(true);

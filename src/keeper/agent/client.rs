@@ -10,7 +10,7 @@ use std::{
 };
 
 use super::{
-    AgentError, Inbox, SOCKET,
+    AgentError, Garbage, Inbox, SOCKET,
     message::{About, Answer, End, Evict, Request, Table},
 };
 use crate::{
@@ -20,6 +20,9 @@ use crate::{
 
 /// How long the agent may take for an answer, unless the caller is more patient.
 pub const PATIENCE: Duration = Duration::from_secs(5);
+
+/// An answer to another question.
+const SENSELESS: AgentError = AgentError::Garbage(Garbage::Senseless);
 
 /// Bytes that are read at once.
 const ROOM: usize = 16 * 1024;
@@ -125,7 +128,7 @@ impl Client {
     pub fn look(&mut self, tables: Vec<String>) -> Result<Vec<Table>, AgentError> {
         match self.ask(&Request::Look(tables))? {
             Answer::Tables(tables) => Ok(tables),
-            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+            _ => Err(SENSELESS),
         }
     }
 
@@ -133,7 +136,7 @@ impl Client {
     pub fn about(&mut self) -> Result<About, AgentError> {
         match self.ask(&Request::About)? {
             Answer::About(about) => Ok(about),
-            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+            _ => Err(SENSELESS),
         }
     }
 
@@ -141,7 +144,7 @@ impl Client {
     pub fn open(&mut self) -> Result<PathBuf, AgentError> {
         match self.ask(&Request::Open)? {
             Answer::Opened(path) => Ok(path.into()),
-            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+            _ => Err(SENSELESS),
         }
     }
 
@@ -150,7 +153,7 @@ impl Client {
         match self.ask(&Request::Keeps(opened))? {
             Answer::Granted(granted) => Ok(granted.slots.into_iter().map(|(table, _)| table).collect()),
             Answer::Done(_) => Ok(Vec::new()),
-            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+            _ => Err(SENSELESS),
         }
     }
 
@@ -158,7 +161,7 @@ impl Client {
     pub fn ends(&mut self) -> Result<Vec<End>, AgentError> {
         match self.ask(&Request::Ends)? {
             Answer::Ended(ends) => Ok(ends),
-            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+            _ => Err(SENSELESS),
         }
     }
 
@@ -166,7 +169,7 @@ impl Client {
     pub fn reset(&mut self, tables: Vec<String>) -> Result<bool, AgentError> {
         match self.ask(&Request::Reset(tables))? {
             Answer::Done(changed) => Ok(changed),
-            _ => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+            _ => Err(SENSELESS),
         }
     }
 
@@ -188,7 +191,7 @@ impl Client {
                     }
                 }
                 Some(Answer::Failed(why)) => return Err(AgentError::Failed(why)),
-                Some(_) => return Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+                Some(_) => return Err(SENSELESS),
                 None => return Err(AgentError::Silent(longest)),
             }
         }
@@ -262,7 +265,7 @@ impl Granted {
         self.descriptor = None;
         match self.client.borrow_mut().ask(&Request::GiveBack(has_run)) {
             Ok(Answer::Done(_)) => Ok(()),
-            Ok(_) => Err(AgentError::Garbage(super::frame::Garbage::Senseless)),
+            Ok(_) => Err(SENSELESS),
             Err(error) => Err(error),
         }
     }

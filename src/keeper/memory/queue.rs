@@ -195,6 +195,7 @@ impl Place {
     }
 
     /// Beats no more.
+    #[cfg(test)]
     pub fn fall_silent(&self) {
         if let Some(life) = self.table.state().borrow_mut().places.get_mut(&self.number) {
             life.is_silent = true;

@@ -373,14 +373,24 @@ impl Table {
     /// The same for saved slots; each may be shared with others of the group by now.
     pub fn restore(&self, slots: &[u64], group: Option<&Group>) -> Option<Held> {
         let Some(group) = group else { return self.take(slots) };
-        let is_theirs = |slot: &u64| {
-            let state = self.state.borrow();
-            state.groups.get(slot).is_some_and(|grouped| grouped.group == *group)
-        };
-        let (shared, free) = slots.iter().partition(|slot| is_theirs(slot));
+        let (shared, free) = slots.iter().partition(|slot| self.is_of_group(**slot, group));
         let held = self.take_with(&Seats { shared, free }, Some(group))?;
         self.state.borrow_mut().rank(slots);
         Some(held)
+    }
+
+    fn is_of_group(&self, slot: u64, group: &Group) -> bool {
+        self.state.borrow().groups.get(&slot).is_some_and(|grouped| grouped.group == *group)
+    }
+
+    /// Saved slots of a program that runs. If others have one of them, the lowest free one takes its place,
+    /// even beyond the limit: whoever runs is counted.
+    pub fn to_restore(&self, slots: &[u64], group: Option<&Group>) -> Vec<u64> {
+        let is_taken = |slot: u64| self.state.borrow().held.contains_key(&slot);
+        let is_theirs = |slot: u64| group.is_some_and(|group| self.is_of_group(slot, group));
+        let mut free = (1..).filter(|slot| !is_taken(*slot) && !slots.contains(slot));
+        let stays = |slot: u64| !is_taken(slot) || is_theirs(slot);
+        slots.iter().filter_map(|slot| if stays(*slot) { Some(*slot) } else { free.next() }).collect()
     }
 
     /// The slots of groups: each with its rank and the number of the group.
@@ -502,6 +512,8 @@ impl Table {
         state.highest = state.highest.max(Some(number));
     }
 
+    /// The highest number of a place.
+    #[cfg(test)]
     pub fn highest_place(&self) -> Option<Number> {
         self.state.borrow().places.keys().next_back().copied()
     }

@@ -51,7 +51,6 @@ pub(super) struct Header {
 pub(super) struct WirePair {
     pub(super) key: Bytes,
     pub(super) value: Bytes,
-    pub(super) create_revision: Long,
     pub(super) mod_revision: Long,
     pub(super) lease: Long,
 }
@@ -68,7 +67,7 @@ pub(in crate::agent::site) struct Pair {
 }
 
 impl From<WirePair> for Pair {
-    fn from(WirePair { key, value, mod_revision, lease, create_revision: _ }: WirePair) -> Self {
+    fn from(WirePair { key, value, mod_revision, lease }: WirePair) -> Self {
         // Keys of other programs below the prefix may not be text; they mean nothing here. Two such keys are
         // still two.
         let key = String::from_utf8(key.0).unwrap_or_else(|error| STANDARD.encode(error.as_bytes()));
@@ -128,8 +127,6 @@ pub(super) struct PutRequest {
 #[derive(Serialize)]
 pub(super) struct DeleteRequest {
     pub(super) key: Bytes,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) range_end: Option<Bytes>,
 }
 
 #[derive(Serialize)]
@@ -226,7 +223,6 @@ pub(super) struct WatchCreateRequest {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WatchResponse {
-    pub(super) header: Header,
     pub(super) created: bool,
     pub(super) canceled: bool,
     pub(super) compact_revision: Long,

@@ -149,7 +149,7 @@ impl Operation {
         match self {
             Self::Put(key, value) => put(key, value, None),
             Self::PutUnderLease(key, value, lease) => put(key, value, Some(Long(*lease))),
-            Self::Delete(key) => WireOperation::Delete(DeleteRequest { key: bytes(key), range_end: None }),
+            Self::Delete(key) => WireOperation::Delete(DeleteRequest { key: bytes(key) }),
         }
     }
 }
@@ -170,8 +170,8 @@ impl Transaction {
 /// An event of a watch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Heard {
-    /// It has begun; the revision of the whole etcd then.
-    Begun(i64),
+    /// It has begun.
+    Begun,
     /// Changes, in their order: each key as it is now, or its deletion, with its revision.
     Changes(Vec<(Pair, bool)>),
     /// Its first revision was compacted.
@@ -248,7 +248,7 @@ impl Watch {
             return Err(EtcdError::said(&self.endpoint, 400, &result.cancel_reason));
         }
         if result.created {
-            return Ok(Some(Heard::Begun(result.header.revision.0)));
+            return Ok(Some(Heard::Begun));
         }
         if result.events.is_empty() {
             return Ok(None);
