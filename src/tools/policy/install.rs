@@ -179,7 +179,7 @@ pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Vec<usiz
     }
     let sets = Sets { sources, proposals };
     let mut candidates: Vec<usize> = (0..proposals.len()).collect();
-    // What can be the first and the last one needs no order. Once it is in place, only the others are ordered.
+    // What can be the first and the last one needs no order: it comes first, and only others are ordered.
     candidates.sort_by_cached_key(|index| !sets.can_be_first_and_last(*index));
     let (mut order, mut tried) = (Vec::new(), HashSet::new());
     sets.search(&candidates, &mut order, &mut tried).then_some(order)
