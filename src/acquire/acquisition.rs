@@ -125,6 +125,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     /// a stopped process with the lock of one table does not block other launches on the rest.
     fn lock(&self, patience: Duration) -> Result<Locked, KeeperError> {
         let begun = Instant::now();
+        let mut is_handed_on = false;
         loop {
             let mut locked = Locked { tables: Vec::new(), stops: None };
             let all = self.wants.tables.values().try_for_each(|table| {
@@ -132,7 +133,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
                 let guard = if locked.tables.is_empty() {
                     table.lock(left)?
                 } else {
-                    lock_beside_others(table, left.min(HEARTBEAT_INTERVAL))?
+                    lock_beside_others(table, left.min(HEARTBEAT_INTERVAL), is_handed_on)?
                 };
                 if locked.tables.is_empty() && !self.asker.clock.is_imagined() {
                     locked.stops = Some(SigtstpBlocked::begin());
@@ -144,13 +145,14 @@ impl<'c, 'a> Acquisition<'c, 'a> {
                 Ok(()) => return Ok(locked),
                 Err(error) if !error.is_busy() => return Err(error),
                 Err(_) if begun.elapsed() < patience => {}
-                Err(error) => return Err(error.after(begun.elapsed())),
+                Err(error) => return Err(error.after(begun.elapsed(), is_handed_on)),
             }
             let busy = self.wants.tables.values().nth(locked.tables.len());
             drop(locked);
             let left = patience.saturating_sub(begun.elapsed());
             let waited = busy.map(|table| table.lock(left)).transpose();
-            drop(waited.map_err(|error| error.after(begun.elapsed()))?);
+            drop(waited.map_err(|error| error.after(begun.elapsed(), is_handed_on))?);
+            is_handed_on = true;
         }
     }
 
@@ -283,11 +285,16 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     }
 }
 
-/// Locks one more table. If a single process has its lock for more than a moment, that one may be stopped.
-fn lock_beside_others(table: &Table, longest: Duration) -> Result<TableGuard, KeeperError> {
-    let begun = Instant::now();
+/// Locks one more table. If a single process has its lock for more than a moment, that one may be stopped,
+/// unless it is known that the lock is handed on.
+fn lock_beside_others(
+    table: &Table,
+    longest: Duration,
+    is_handed_on: bool,
+) -> Result<TableGuard, KeeperError> {
+    let (begun, moment) = (Instant::now(), if is_handed_on { longest } else { MOMENT.min(longest) });
     loop {
-        match table.lock(MOMENT.min(longest)) {
+        match table.lock(moment) {
             Err(error) if error.is_crowded() && begun.elapsed() < longest => {}
             locked => return locked,
         }

@@ -238,8 +238,11 @@ impl<'c> Wants<'c> {
                 let seen = views.get(&choice.table);
                 let look = seen.and_then(|seen| seen.view.look());
                 let mut full = Full::of(table, look.cloned(), false);
-                full.outside = seen.map_or(0, |seen| seen.outside);
-                full.is_outside_unknown = seen.is_some_and(|seen| seen.is_outside_unknown);
+                if let Some(seen) = seen {
+                    full.outside = seen.outside;
+                    full.outside_by_name.clone_from(&seen.outside_by_name);
+                    full.is_outside_unknown = seen.is_outside_unknown;
+                }
                 Reason::Full(full)
             }
         };

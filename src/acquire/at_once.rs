@@ -72,7 +72,7 @@ pub fn at_once<'c>(
     let is_first = !blocked.is_final() && has_nobody_ahead(&acquisition, position, &blocked)?;
     place.waits(asker).mark(&acquisition.wants, &mut blocked)?;
     if !asker.keepers.memory.ancestry().is_nobody() {
-        blocked.look_for_ancestors(&asker.keepers)?;
+        blocked.look_for_ancestors(asker)?;
     }
     let waits = !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline);
     if waits {

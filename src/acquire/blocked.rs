@@ -1,7 +1,7 @@
 //! What blocks a launch, and the queues in which it may wait.
 
-use super::{Alternative, Line, Reason, Unmet};
-use crate::keeper::{KeeperError, Keepers};
+use super::{AcquireContext, Alternative, Line, Reason, Unmet};
+use crate::keeper::KeeperError;
 
 /// A launch that has to wait, or is refused.
 pub struct Blocked<'c> {
@@ -53,8 +53,8 @@ impl Blocked<'_> {
 
     /// Finds the tables in which only ancestors of this process block the launch. The tables need not be
     /// locked.
-    pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
-        self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(keepers))
+    pub fn look_for_ancestors(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+        self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(asker))
     }
 }
 

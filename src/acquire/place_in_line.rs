@@ -88,6 +88,11 @@ impl PlaceInLine {
         !self.places.is_empty()
     }
 
+    /// Whether it waits in a queue now.
+    pub(super) fn stands(&self) -> bool {
+        self.places.iter().any(|place| !place.classes().is_empty())
+    }
+
     pub(super) fn position(&self, asker: &AcquireContext<'_>) -> QueuePosition<'_> {
         QueuePosition { number: self.number, generation: asker.generation, liveness: Some(&self.liveness) }
     }

@@ -7,12 +7,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{ClaimOnTable, Unwaited, wants::terms_on};
+use super::{AcquireContext, ClaimOnTable, Unwaited, wants::terms_on};
 use crate::{
     judge::terms::{Claim, Terms, TooSoon, Wait},
     keeper::{
-        EvictionOutcome, Holder, KeeperError, Keepers, Known, Look, Means, Occupancy, Overdue, TableId,
-        Waiter, memory, table::Table,
+        EvictionOutcome, Holder, KeeperError, Known, Look, Means, Occupancy, Overdue, TableId, Waiter,
+        memory, table::Table,
     },
     sys::process,
     text::ExitStatus,
@@ -123,8 +123,8 @@ impl<'c> Refusal<'c> {
     }
 
     /// Finds out where only ancestors of this process block the launch, for the message.
-    pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
-        self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(keepers))
+    pub fn look_for_ancestors(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+        self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(asker))
     }
 
     /// Whether this is not a failure, and prints nothing: `too_soon = "ok"`.
@@ -159,12 +159,12 @@ impl<'c> Unmet<'c> {
 
     /// Finds the tables in which only ancestors of this process block the launch. The tables need not be
     /// locked.
-    pub fn look_for_ancestors(&mut self, keepers: &Keepers<'_>) -> Result<(), KeeperError> {
+    pub fn look_for_ancestors(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for refused in self.claims_mut() {
             if let Reason::Full(full) = &mut refused.reason {
                 // The agent has already determined this.
-                full.only_ancestors =
-                    full.only_ancestors || full.outside == 0 && full.is_held_by_ancestors(keepers)?;
+                full.only_ancestors = full.only_ancestors
+                    || full.outside == 0 && full.is_held_by_ancestors(refused.claim, asker)?;
             }
         }
         Ok(())
@@ -223,6 +223,8 @@ pub struct Full {
     known: OnceCell<Known>,
     /// How many slots are in use outside rungate.
     pub outside: u64,
+    /// Which of them are known by their names.
+    pub outside_by_name: Vec<u64>,
     /// Whether that is unknown, so that no end of a holder is known to make room.
     pub is_outside_unknown: bool,
     /// Whether there may be room, and older launches wait for it.
@@ -242,6 +244,7 @@ impl Full {
             holders: OnceCell::new(),
             known: OnceCell::new(),
             outside: 0,
+            outside_by_name: Vec::new(),
             is_outside_unknown: false,
             is_behind,
             only_ancestors: false,
@@ -255,8 +258,14 @@ impl Full {
 
     /// Whether only ancestors of this process hold slots. One other holder that the decision saw is enough to
     /// know.
-    fn is_held_by_ancestors(&self, keepers: &Keepers<'_>) -> Result<bool, KeeperError> {
-        let is_by_ancestors = |occupancy: &Occupancy| self.table.is_held_by_ancestors(occupancy, keepers);
+    fn is_held_by_ancestors(
+        &self,
+        claim: &Claim<'_>,
+        asker: &AcquireContext<'_>,
+    ) -> Result<bool, KeeperError> {
+        let AcquireContext { launch, keepers, .. } = asker;
+        let is_by_ancestors =
+            |occupancy: &Occupancy| self.table.is_held_by_ancestors(occupancy, claim, launch, keepers);
         let seen = self.look.as_ref().map(Look::occupancy).filter(|seen| !seen.spans().is_empty());
         Ok(seen.as_ref().map_or(Ok(true), is_by_ancestors)? && is_by_ancestors(self.occupancy()?)?)
     }

@@ -80,6 +80,8 @@ pub struct TableView<'t> {
     sample: Option<Result<Rc<Sample>, NoSample>>,
     /// How many slots that is, as far as it has refused a claim.
     pub outside: u64,
+    /// Which of them are known by their names.
+    pub outside_by_name: Vec<u64>,
     /// Whether a claim was refused because that is unknown.
     pub is_outside_unknown: bool,
 }
@@ -105,6 +107,7 @@ impl<'t> TableView<'t> {
             beside,
             sample: None,
             outside: 0,
+            outside_by_name: Vec::new(),
             is_outside_unknown: false,
         })
     }
@@ -218,6 +221,7 @@ impl<'t> TableView<'t> {
             return Ok(Ok(self.view.vacancy(terms)?));
         }
         self.outside = used.slots();
+        self.outside_by_name.clone_from(&used.named);
         Ok(Ok(used.vacancy(&held, terms)))
     }
 }

@@ -96,6 +96,10 @@ impl Known<'_> {
         }
         let terms = refused.missing(full)?;
         let missing = missing(&terms, full)?;
+        // Something else refuses it: another claim on the table, or what has changed since.
+        if missing == 0 {
+            return Ok((None, None));
+        }
         let overdue = full.table().overdue(full.holders(), &expiry, now)?.into_iter();
         let is_new = |overdue: &Overdue| terms.allows(overdue.holder.slots.0) && !(self.was_tried)(overdue);
         let (can, cannot): (Vec<_>, Vec<_>) = overdue.filter(is_new).partition(Overdue::can_be_ended);
@@ -126,11 +130,14 @@ impl Known<'_> {
 
 /// How many slots have to become free: of all, or of those that the launch may take.
 fn missing(terms: &Terms, full: &Full) -> Result<u64, KeeperError> {
-    let beside = full.outside.saturating_add(terms.slots);
-    let of_all = full.used().saturating_add(beside).saturating_sub(terms.limit);
+    let of_all = full.used().saturating_add(full.outside).saturating_add(terms.slots);
+    let of_all = of_all.saturating_sub(terms.limit);
     let Some(zones) = &terms.zones else { return Ok(of_all) };
     let occupancy = full.occupancy()?;
     let held: u64 = zones.iter().map(|zone| occupancy.held_among(zone.clone())).sum();
+    // Slots that are used outside by their names count where they are.
+    let others = full.outside_by_name.iter().filter(|slot| !terms.allows(**slot)).count() as u64;
+    let beside = full.outside.saturating_sub(others).saturating_add(terms.slots);
     Ok(of_all.max(held.saturating_add(beside).saturating_sub(terms.usable_slots())))
 }
 

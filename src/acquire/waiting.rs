@@ -92,8 +92,9 @@ pub fn acquire_in_turn<'c>(
         endings: Endings::default(),
     };
     let mut last_look = FinalProbe::default();
-    let mut has_seen = false;
-    if !place.is_in_line() {
+    // Until it has seen what blocks it, a launch that was judged again does not know when its time is over.
+    let mut knows_over = !place.stands();
+    if knows_over {
         // While the launch cannot read what blocks it, the longest of its waits counts.
         let longest = demands.iter().flat_map(Demand::claims).map(|claim| claim.wait.resolve()).max();
         let over = match longest {
@@ -104,9 +105,8 @@ pub fn acquire_in_turn<'c>(
     }
     loop {
         place.keep(&acquisition.wants);
-        let (mut blocked, is_stuck) = match acquisition
-            .attempt(place.position(asker), place.patience(earlier(place.over, deadline)))
-        {
+        let over = earlier(place.over.filter(|_| knows_over), deadline);
+        let (mut blocked, is_stuck) = match acquisition.attempt(place.position(asker), place.patience(over)) {
             Ok((Decided::Granted(grant), locked)) => {
                 // Without the locks, no process ever sees it both in the queue and with its slots.
                 place.step_aside()?;
@@ -121,13 +121,13 @@ pub fn acquire_in_turn<'c>(
                     place.stand(&acquisition.wants, asker.generation, &blocked)?;
                 }
                 drop(locked);
-                blocked.look_for_ancestors(&asker.keepers)?;
+                blocked.look_for_ancestors(asker)?;
                 (blocked, false)
             }
             // A waiting launch keeps its position and its deadline, and continues to try. Newcomers give up.
             Err(error) if error.is_busy() && place.is_in_line() => {
                 if error.is_flood() {
-                    thread::sleep(place.patience(earlier(place.over, deadline)));
+                    thread::sleep(place.patience(over));
                 }
                 (everything(&acquisition.wants, &place.clocks), true)
             }
@@ -138,10 +138,10 @@ pub fn acquire_in_turn<'c>(
         };
         if !is_stuck {
             place.over = earlier(place.clocks.over(&blocked), deadline);
-            has_seen = true;
+            knows_over = true;
         }
         // The last look at the tables has found when there would be nothing left to wait for.
-        let is_over = is_over(deadline) || is_stuck && has_seen && is_over(place.over);
+        let is_over = is_over(deadline) || is_stuck && knows_over && is_over(place.over);
         if !blocked.is_final() && !is_over && blocked.is_unwaited() {
             let (waits, endings) = (place.waits(asker), &mut rest.endings);
             if last_look.goes_on_in_line(&acquisition, &mut blocked, waits, endings)? {

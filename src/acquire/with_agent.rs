@@ -23,13 +23,13 @@ pub fn acquire_with_agent<'c>(
 ) -> Result<Outcome<'c>, KeeperError> {
     let at_once = Patience { may_wait: false, may_end: false, ..patience };
     loop {
-        // While it is in the queue of a file, its turn there can come at any moment. If the agent lets it
-        // wait, it blocks nobody there.
+        // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait for
+        // the agent, it blocks nobody there. Who waits for the agent already stands nowhere.
         let mut taken = None;
-        if place.is_in_line() {
-            match conversation.take(question, asker, at_once, watch)? {
-                Outcome::Refused(_) => place.step_aside()?,
-                outcome => taken = Some(outcome),
+        if place.stands() {
+            match conversation.take(question, asker, at_once, watch) {
+                Ok(Outcome::Refused(_)) | Err(_) => place.step_aside()?,
+                Ok(outcome) => taken = Some(outcome),
             }
         }
         let taken = match taken {

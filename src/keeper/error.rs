@@ -44,11 +44,12 @@ impl KeeperError {
         matches!(self, Self::File(RepositoryError::TooManyLocks { .. }))
     }
 
-    /// The same, if it was waited for this long.
+    /// The same, if it was waited for this long, and others may have had the lock meanwhile.
     #[must_use]
-    pub fn after(self, waited: Duration) -> Self {
+    pub fn after(self, waited: Duration, is_handed_on: bool) -> Self {
         match self {
             Self::File(RepositoryError::MutexBusy { path, holder, was_handed_on, .. }) => {
+                let was_handed_on = was_handed_on || is_handed_on;
                 Self::File(RepositoryError::MutexBusy { path, waited, holder, was_handed_on })
             }
             error => error,

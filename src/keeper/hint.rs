@@ -7,6 +7,11 @@ fn is_named(claim: &Claim<'_>, hint: &NamedSlots) -> bool {
     claim.repository == hint.name || NamedSlots::word(&claim.repository) == hint.name
 }
 
+/// The slots of this claim's repository that ancestors have, as the environment says.
+pub(super) fn slots_above<'l>(claim: &Claim<'_>, launch: &Launch<'l>) -> Option<&'l Runs> {
+    launch.ancestors.iter().find(|hint| is_named(claim, hint)).map(|hint| &hint.slots)
+}
+
 /// The slots that a launch below a holder would use for these claims on one table, if they are what the
 /// environment says and enough.
 pub(super) fn slots_to_join<'l>(claims: &[&Claim<'_>], launch: &Launch<'l>) -> Option<&'l Runs> {

@@ -18,7 +18,7 @@ use super::{
         line,
     },
     held::Held,
-    memory,
+    hint, memory,
     outside::{NoSample, Sample},
     place::Place,
 };
@@ -255,12 +255,15 @@ impl Table {
     pub fn is_held_by_ancestors(
         &self,
         occupancy: &Occupancy,
+        claim: &Claim<'_>,
+        launch: &Launch<'_>,
         keepers: &Keepers<'_>,
     ) -> Result<bool, KeeperError> {
         let file = match self {
             Self::File(file) => file,
             Self::Memory(table) => return Ok(table.is_held_by_ancestor(occupancy, keepers.memory.ancestry())),
         };
+        let above = hint::slots_above(claim, launch);
         let lineage: Vec<i32> = process::own_lineage().collect();
         let is_strange = |span: &Span| span.pid.is_some_and(|pid| !lineage.contains(&pid));
         if occupancy.spans().is_empty() || occupancy.spans().iter().any(is_strange) {
@@ -270,15 +273,17 @@ impl Table {
         // thousands.
         for span in occupancy.spans() {
             let holders = holder::holders(file, &Occupancy::of(vec![span.clone()]))?;
-            // A record stays when its process has closed the descriptor, and a child keeps the slot. Of a
-            // process that cannot be looked at, only the kernel says that the lock is its own.
-            let keeps = |keeper: i32, slots: &Bytes| match locks_shown_by(keeper, file.id()) {
+            // A record stays when its process has closed the descriptor, and a child keeps the slot. Whoever
+            // can open the file can write that a process which cannot be looked at has the slot. So the
+            // kernel must say it too, or the environment of this launch.
+            let is_above = |slot| above.is_some_and(|above| above.iter().any(|run| run.contains(&slot)));
+            let keeps = |keeper: i32, slot: u64, slots: &Bytes| match locks_shown_by(keeper, file.id()) {
                 Ok(shown) => shown.iter().any(|(_, bytes)| bytes.contains(slots.start())),
-                Err(_) => span.pid == Some(keeper),
+                Err(_) => span.pid == Some(keeper) || is_above(slot),
             };
             let is_kin = |Holder { keeper, slots: (first, last), .. }: &Holder| {
                 let slots = slot_bytes(*first, *last);
-                keeper.is_some_and(|keeper| lineage.contains(&keeper) && keeps(keeper, &slots))
+                keeper.is_some_and(|keeper| lineage.contains(&keeper) && keeps(keeper, *first, &slots))
                     || held::is_inherited(file, &slots, keepers.inherited)
             };
             if !holders.iter().all(is_kin) {

@@ -168,3 +168,24 @@ fn whoever_starts_over_has_its_old_number() {
     newcomer.kill();
     both.wait_for_echo();
 }
+
+/// It keeps its place at the agent, too, when it is judged again there.
+#[test]
+fn whoever_waits_for_the_agent_after_a_file_keeps_its_place_there() {
+    needs_root!();
+    let (site, _agent) = site();
+    let (other, mut both) = behind_a_file(&site);
+    let third = site.test().args(["run", "--", "third"]).spawn();
+    other.kill();
+    let waits_alone = || (site.line("files.lock").is_empty() && waiting(&site) == 1).then_some(());
+    eventually("it has the file no more, and waits for the agent", waits_alone);
+    let later = site.test().args(["run", "-q", "--wait", "forever", "--", "third"]).background();
+    eventually("another one waits behind it", || (waiting(&site) == 2).then_some(()));
+    let said = || fs::read_to_string(site.path("work/said")).expect("what it says").lines().count();
+    let before = said();
+    site.system_policy(&format!("# another\n{POLICY}"));
+    eventually("it is judged again", || (said() > before).then_some(()));
+    third.kill();
+    both.wait_for_echo();
+    drop(later);
+}

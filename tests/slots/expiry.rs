@@ -320,6 +320,40 @@ fn no_holder_is_ended_where_the_rest_is_kept_for_others() {
     assert_eq!(signals(&site), [""; 0]);
 }
 
+/// Where two rules together exclude one choice, the holder of the other choice is ended.
+#[test]
+fn a_holder_is_ended_for_the_choice_that_is_left() {
+    let site = Site::with_policy(&format!(
+        r#"
+        [repository.a]
+        limit = 10
+        {OVERDUE}
+
+        [repository.b]
+        limit = 1
+        {OVERDUE}
+
+        [[rule]]
+        commands = ["job"]
+        acquire  = ["b"]
+
+        [[rule]]
+        commands = ["either"]
+        acquire  = [{{ any_of = [{{ repository = "a", slots = 5 }}, "b"] }}]
+
+        [[rule]]
+        commands = ["either"]
+        acquire  = [{{ repository = "a", ceiling = 8 }}]
+        "#
+    ));
+    site.program("job");
+    site.copy_of("/bin/true", "either");
+    let _others = site.holder("a.lock", ["ofd", "read", "8:5"]);
+    let mut holder = job(&site).through(["env", "--default-signal"]).spawn();
+    site.test().args(["run", "-q", "--", "either"]).status(0);
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+}
+
 /// Where older launches wait, the first of them does it, even if the first may not signal the holder and the
 /// second may.
 #[test]

@@ -6,7 +6,7 @@ use std::fs::OpenOptions;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 
-use crate::support::{Ending, Running, Site, eventually, seats};
+use crate::support::{Ending, Running, Site, eventually, needs_root, seats};
 
 /// The byte before the one that says that slot 1 is shared.
 const SHARED_ZERO: i64 = 1 << 41;
@@ -163,4 +163,25 @@ fn a_nested_launch_waits_for_others() {
     running.wait_for_echo();
     running.close_stdin();
     assert_eq!(running.end().stdout, "0\n");
+}
+
+/// Also below a holder of another user, of which this launch can see nothing: the environment says so, and
+/// whoever lies there refuses himself alone.
+#[test]
+fn a_launch_below_a_holder_of_another_user_does_not_wait_for_itself() {
+    needs_root!();
+    for hold in ["supervisor", "tree"] {
+        let site = Site::new();
+        site.system_policy(&seats(1, &format!("hold = \"{hold}\""), &["matlab", "simulink"]));
+        site.program("simulink");
+        let rungate = site.rungate().display();
+        let user = "setpriv --reuid=5 --regid=60 --clear-groups";
+        site.script(
+            "matlab",
+            &format!("#!/bin/sh\n{user} {rungate} run --wait forever -- simulink\necho $?\n"),
+        );
+        let outcome = site.test().args(["run", "--", "matlab"]).outcome();
+        assert_eq!(outcome.stdout, "75\n", "{hold}: {}", outcome.stderr);
+        assert!(outcome.stderr.contains("it would wait forever"), "{hold}: {}", outcome.stderr);
+    }
 }

@@ -97,7 +97,8 @@ impl LaunchWait {
         });
         let may_wait = self.has_waited && !left.is_zero();
         if may_wait {
-            // If a file cannot be written any more, the next attempt reports that.
+            // If a file cannot be written any more, the next attempt reports that. The agent knows no waiter
+            // that stands nowhere, so the place there is given up.
             if affected == Affected::Caller {
                 let _ = self.place.step_aside();
                 self.conversation.end();

@@ -237,7 +237,7 @@ impl<'a> Session<'a> {
             }
             // It could not even check whether there is room, but its wait is over.
             Err(error) if error.is_busy() => match turn.ran_out_after() {
-                Some(time) => return Ok(Attempt::Ended(self.out_of_time(&error.after(time)))),
+                Some(time) => return Ok(Attempt::Ended(self.out_of_time(&error.after(time, false)))),
                 None => return Err(refusals::cannot_take(typed, &error).contact(policy.contact())),
             },
             outcome => {
@@ -342,7 +342,7 @@ impl<'a> Session<'a> {
         }
         if !refusal.is_silent() && self.options.voice != Voice::Quiet {
             // The refusal remains, even if that cannot be determined.
-            let _ = refusal.look_for_ancestors(&asker.keepers);
+            let _ = refusal.look_for_ancestors(asker);
             stream::complain(&describe(self.options.name_for_rules(), wanted, &refusal, hints));
         }
         match (refusal.status(), self.options.conflict_status) {
