@@ -121,6 +121,19 @@ fn tables_of_the_site_count_and_those_that_nobody_needs_make_room() {
     }
 }
 
+/// A pause that is over keeps nobody from another table, although the site still knows the last use.
+#[test]
+fn tables_whose_pause_is_over_make_room() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let settings = etcd.settings(&Etcd::prefix(), LASTING);
+    let policy = DIRECTORIES.replace("\"1h\"", "\"1s\"");
+    let host = Host::new("lab1", &policy, &format!("{settings}[agent]\nmembers = 2\n"));
+    for directory in ["/", "/usr", "/etc", "/var", "/opt"] {
+        starts(&launch(&host, "other", directory));
+    }
+}
+
 /// A table that was there because of another host counts for whoever uses it here as well.
 #[test]
 fn tables_that_another_host_has_shown_count_for_their_users() {

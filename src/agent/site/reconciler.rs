@@ -176,7 +176,12 @@ impl Site {
             Ok(done) if done.holds => {
                 for Change { key, value, .. } in &changes {
                     match (key, value) {
-                        (Key::Stamps(table), _) => self.own.forget_use(table),
+                        // What has come since then is written next.
+                        (Key::Stamps(table), written) => {
+                            if self.own.wanted(key, local.ledger().store()) == *written {
+                                self.own.forget_use(table);
+                            }
+                        }
                         (Key::Slot(table, slot), Some(_)) => {
                             let here = table_of_site(table);
                             let has = |holding: &&Holding| holding.has(&here, *slot);

@@ -72,7 +72,7 @@ impl Store {
         let mut tables = self.tables.borrow_mut();
         let table = tables.entry(name.to_owned()).or_insert_with(|| self.new_table(Some(name)));
         if let Some(uid) = self.ancestry.uid.filter(|_| table.account().is_none()) {
-            table.count_for(uid);
+            table.count_for(Some(uid));
             *self.accounts.borrow_mut().entry(uid).or_default() += 1;
         }
         table.clone()
@@ -98,16 +98,19 @@ impl Store {
         }
     }
 
-    /// Forgets those of the given tables that count for this user and are not needed; returns them.
+    /// Forgets the tables that count for this user and are not needed; returns them. One that may not be
+    /// forgotten counts for nobody until it is used again.
     pub fn forget_idle(&self, uid: u32, now: SystemTime, may_be: impl Fn(&str) -> bool) -> Vec<String> {
         let mut tables = self.tables.borrow_mut();
         let mut forgotten = Vec::new();
         tables.retain(|name, table| {
-            let is_kept = table.account() != Some(uid) || !table.is_idle(now) || !may_be(name);
-            if !is_kept {
-                self.strike_off(table);
-                forgotten.push(name.clone());
+            if table.account() != Some(uid) || !table.is_idle(now) {
+                return true;
             }
+            self.strike_off(table);
+            table.count_for(None);
+            let is_kept = !may_be(name);
+            forgotten.extend((!is_kept).then(|| name.clone()));
             is_kept
         });
         forgotten

@@ -204,8 +204,8 @@ impl Table {
         self.state.borrow().account
     }
 
-    pub(super) fn count_for(&self, uid: u32) {
-        self.state.borrow_mut().account = Some(uid);
+    pub(super) fn count_for(&self, uid: Option<u32>) {
+        self.state.borrow_mut().account = uid;
     }
 
     pub(super) fn state(&self) -> &RefCell<State> {
