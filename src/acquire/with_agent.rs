@@ -23,8 +23,8 @@ pub fn acquire_with_agent<'c>(
 ) -> Result<Outcome<'c>, KeeperError> {
     let at_once = Patience { may_wait: false, may_end: false, ..patience };
     loop {
-        // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait for
-        // the agent, it blocks nobody there. Who waits for the agent already stands nowhere.
+        // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait
+        // for the agent, it blocks nobody there. Who waits for the agent already stands nowhere.
         let mut taken = None;
         if place.stands() {
             match conversation.take(question, asker, at_once, watch) {
