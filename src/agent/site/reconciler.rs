@@ -177,10 +177,10 @@ impl Site {
                 for Change { key, value, .. } in &changes {
                     match (key, value) {
                         // What has come since then is written next.
-                        (Key::Stamps(table), written) => {
-                            if self.own.wanted(key, local.ledger().store()) == *written {
-                                self.own.forget_use(table);
-                            }
+                        (Key::Stamps(table), written)
+                            if self.own.wanted(key, local.ledger().store()) == *written =>
+                        {
+                            self.own.forget_use(table);
                         }
                         (Key::Slot(table, slot), Some(_)) => {
                             let here = table_of_site(table);
