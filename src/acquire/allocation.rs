@@ -239,8 +239,7 @@ impl<'c> Wants<'c> {
                 let look = seen.and_then(|seen| seen.view.look());
                 let mut full = Full::of(table, look.cloned(), false);
                 if let Some(seen) = seen {
-                    full.outside = seen.outside;
-                    full.outside_by_name.clone_from(&seen.outside_by_name);
+                    full.outside.clone_from(&seen.outside);
                     full.is_outside_unknown = seen.is_outside_unknown;
                 }
                 Reason::Full(full)

@@ -104,7 +104,7 @@ fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Pro
     let mut prospects = Vec::new();
     for choice in wants.choices() {
         let room = wants.room_for(choice, &mut views, now)?.map(|(room, _)| room);
-        let outside = views.get(&choice.table).map_or(0, |seen| seen.outside);
+        let outside = views.get(&choice.table).map_or(0, |seen| seen.outside.slots());
         let found = Found::of(wants.table(choice.table), room, outside)?;
         prospects.push(Prospect { claim: choice.claim, found: Ok(found) });
     }
@@ -132,7 +132,7 @@ fn alone<'c>(claim: &'c Claim<'c>, asker: &AcquireContext<'_>) -> Prospect<'c> {
         let newcomer = QueuePosition::newcomer(asker.generation, None);
         let mut seen = TableView::of(&table, newcomer, std::iter::once(claim))?;
         let room = room(claim, &terms, &mut seen, SystemTime::now())?;
-        Found::of(&table, Some(room), seen.outside)
+        Found::of(&table, Some(room), seen.outside.slots())
     });
     Prospect { claim, found: found.map_err(|error| error.to_string()) }
 }

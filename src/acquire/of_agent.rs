@@ -55,7 +55,7 @@ pub(super) fn refusal<'c>(
         let is_behind = matches!(obstacle.reason, message::Reason::Behind);
         let mut reason = reason(&obstacle.reason, &table);
         if let Reason::Full(full) = &mut reason {
-            full.outside = obstacle.outside.unwrap_or(0);
+            full.outside.count = obstacle.outside.unwrap_or(0);
         }
         let capacity = claim.amount.usable_slots();
         let line = matches!(reason, Reason::Full(_)).then(|| Line { table: table.id(), capacity, is_behind });

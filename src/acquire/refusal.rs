@@ -12,7 +12,7 @@ use crate::{
     judge::terms::{Claim, Terms, TooSoon, Wait},
     keeper::{
         EvictionOutcome, Holder, KeeperError, Known, Look, Means, Occupancy, Overdue, TableId, Waiter,
-        memory, table::Table,
+        memory, outside::Used, table::Table,
     },
     sys::process,
     text::ExitStatus,
@@ -164,7 +164,7 @@ impl<'c> Unmet<'c> {
             if let Reason::Full(full) = &mut refused.reason {
                 // The agent has already determined this.
                 full.only_ancestors = full.only_ancestors
-                    || full.outside == 0 && full.is_held_by_ancestors(refused.claim, asker)?;
+                    || full.outside.slots() == 0 && full.is_held_by_ancestors(refused.claim, asker)?;
             }
         }
         Ok(())
@@ -221,10 +221,8 @@ pub struct Full {
     counted: OnceCell<Counted>,
     holders: OnceCell<Vec<Holder>>,
     known: OnceCell<Known>,
-    /// How many slots are in use outside rungate.
-    pub outside: u64,
-    /// Which of them are known by their names.
-    pub outside_by_name: Vec<u64>,
+    /// The slots in use outside rungate.
+    pub outside: Used,
     /// Whether that is unknown, so that no end of a holder is known to make room.
     pub is_outside_unknown: bool,
     /// Whether there may be room, and older launches wait for it.
@@ -243,8 +241,7 @@ impl Full {
             counted: OnceCell::new(),
             holders: OnceCell::new(),
             known: OnceCell::new(),
-            outside: 0,
-            outside_by_name: Vec::new(),
+            outside: Used::default(),
             is_outside_unknown: false,
             is_behind,
             only_ancestors: false,

@@ -78,10 +78,8 @@ pub struct TableView<'t> {
     /// was needed: all questions get the same.
     beside: Option<(&'t Claim<'t>, &'t Outside)>,
     sample: Option<Result<Rc<Sample>, NoSample>>,
-    /// How many slots that is, as far as it has refused a claim.
-    pub outside: u64,
-    /// Which of them are known by their names.
-    pub outside_by_name: Vec<u64>,
+    /// The slots that this is, as far as it has refused a claim.
+    pub outside: Used,
     /// Whether a claim was refused because that is unknown.
     pub is_outside_unknown: bool,
 }
@@ -106,8 +104,7 @@ impl<'t> TableView<'t> {
             promised: Vec::new(),
             beside,
             sample: None,
-            outside: 0,
-            outside_by_name: Vec::new(),
+            outside: Used::default(),
             is_outside_unknown: false,
         })
     }
@@ -220,8 +217,8 @@ impl<'t> TableView<'t> {
         if used.is_seated {
             return Ok(Ok(self.view.vacancy(terms)?));
         }
-        self.outside = used.slots();
-        self.outside_by_name.clone_from(&used.named);
-        Ok(Ok(used.vacancy(&held, terms)))
+        let vacancy = used.vacancy(&held, terms);
+        self.outside = used;
+        Ok(Ok(vacancy))
     }
 }

@@ -130,14 +130,14 @@ impl Known<'_> {
 
 /// How many slots have to become free: of all, or of those that the launch may take.
 fn missing(terms: &Terms, full: &Full) -> Result<u64, KeeperError> {
-    let of_all = full.used().saturating_add(full.outside).saturating_add(terms.slots);
+    let of_all = full.used().saturating_add(full.outside.slots()).saturating_add(terms.slots);
     let of_all = of_all.saturating_sub(terms.limit);
     let Some(zones) = &terms.zones else { return Ok(of_all) };
     let occupancy = full.occupancy()?;
     let held: u64 = zones.iter().map(|zone| occupancy.held_among(zone.clone())).sum();
     // Slots that are used outside by their names count where they are.
-    let others = full.outside_by_name.iter().filter(|slot| !terms.allows(**slot)).count() as u64;
-    let beside = full.outside.saturating_sub(others).saturating_add(terms.slots);
+    let named = full.outside.named.iter().filter(|slot| terms.allows(**slot)).count() as u64;
+    let beside = full.outside.count.saturating_add(named).saturating_add(terms.slots);
     Ok(of_all.max(held.saturating_add(beside).saturating_sub(terms.usable_slots())))
 }
 
@@ -236,7 +236,7 @@ impl<'c> Endings<'c> {
     }
 
     /// Checks which holders have released their slots, and stops ending the others: they no longer block the
-    /// launch, or another launch ends them. If they block it again, it begins anew.
+    /// launch, or another launch ends them. If they block it again, it starts from the first signal.
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for running in std::mem::take(&mut self.running) {
             match running.table.has_released(&running.ending)? {

@@ -24,7 +24,7 @@ pub fn acquire_with_agent<'c>(
     let at_once = Patience { may_wait: false, may_end: false, ..patience };
     loop {
         // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait
-        // for the agent, it blocks nobody there. Who waits for the agent already stands nowhere.
+        // for the agent, it blocks no launch there. One that already waits for the agent stands in no queue.
         let mut taken = None;
         if place.stands() {
             match conversation.take(question, asker, at_once, watch) {

@@ -82,7 +82,7 @@ impl Held {
     /// not be written.
     pub fn finish(&mut self, now: SystemTime) -> Result<(), KeeperError> {
         match self {
-            // The program whose slots they are goes on.
+            // The program that has these slots still runs.
             Self::File(held) if held.is_shared() => Ok(held.release()?),
             Self::File(held) => {
                 let written = Header::write_end(held.file(), now);

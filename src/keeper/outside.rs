@@ -213,7 +213,7 @@ impl Names<'_> {
 }
 
 /// The slots that are used outside: how many without a name, and which by name.
-#[derive(Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Used {
     pub count: u64,
     pub named: Vec<u64>,

@@ -273,8 +273,8 @@ impl Table {
         // thousands.
         for span in occupancy.spans() {
             let holders = holder::holders(file, &Occupancy::of(vec![span.clone()]))?;
-            // A record stays when its process has closed the descriptor, and a child keeps the slot. Whoever
-            // can open the file can write that a process which cannot be looked at has the slot. So the
+            // A record stays when its process has closed the descriptor, and a child keeps the slot. A user
+            // who can open the file can write that a process which cannot be inspected has the slot. So the
             // kernel must say it too, or the environment of this launch.
             let is_above = |slot| above.is_some_and(|above| above.iter().any(|run| run.contains(&slot)));
             let keeps = |keeper: i32, slot: u64, slots: &Bytes| match locks_shown_by(keeper, file.id()) {

@@ -63,7 +63,7 @@ pub(super) struct Ledger {
     ends: BTreeMap<u32, VecDeque<End>>,
     /// The FIFOs of each user's scripts that keep no slots yet, or that a script waits with, oldest first.
     unused: BTreeMap<u32, VecDeque<Unused>>,
-    /// The holders that have ended while no agent ran, until the site is told.
+    /// The holders that have ended while no agent ran, until the site knows them.
     ended_unseen: Vec<SavedHolding>,
     /// It has inherited nothing that could hold a slot.
     inherited: Inherited,
@@ -153,7 +153,7 @@ impl Ledger {
         &self.store
     }
 
-    /// The tables; those that count for nobody yet count for this user.
+    /// The tables; those that count for no user yet count for this one.
     pub(super) fn store_of(&self, uid: Option<u32>) -> Store {
         self.store.for_asker(VerifiedAncestry::of_user(uid))
     }
@@ -838,7 +838,7 @@ fn refused(refusal: &Refusal<'_>, has_waited: bool, user: u32) -> Refused {
             tables.push(Table::of(name, table, DESCRIBED, DESCRIBED, user));
         }
         let outside = match &refused.reason {
-            refusal::Reason::Full(full) if full.outside > 0 => Some(full.outside),
+            refusal::Reason::Full(full) => Some(full.outside.slots()).filter(|slots| *slots > 0),
             _ => None,
         };
         obstacles.push(Obstacle { table: name.clone(), reason, unwaited, outside });

@@ -37,7 +37,7 @@ pub struct VerifiedAncestry {
     pub pid: Option<i32>,
     /// Its user, for whom new tables count.
     pub uid: Option<u32>,
-    /// The caller and its nearest ancestors, once somebody has asked.
+    /// The caller and its nearest ancestors, once they were needed.
     lineage: OnceCell<Vec<i32>>,
 }
 
@@ -67,7 +67,7 @@ impl VerifiedAncestry {
 
 impl Store {
     /// The table with this name; an empty one where there was none. It counts for the first user who needs
-    /// it: other hosts' entries alone are nobody's here.
+    /// it: other hosts' entries alone count for no user here.
     pub fn table(&self, name: &str) -> Table {
         let mut tables = self.tables.borrow_mut();
         let table = tables.entry(name.to_owned()).or_insert_with(|| self.new_table(Some(name)));
@@ -99,7 +99,7 @@ impl Store {
     }
 
     /// Forgets the tables that count for this user and are not needed; returns them. One that may not be
-    /// forgotten counts for nobody until it is used again.
+    /// forgotten counts for no user until it is used again.
     pub fn forget_idle(&self, uid: u32, now: SystemTime, may_be: impl Fn(&str) -> bool) -> Vec<String> {
         let mut tables = self.tables.borrow_mut();
         let mut forgotten = Vec::new();

@@ -384,7 +384,7 @@ impl Table {
     }
 
     /// Saved slots of a program that runs. If others have one of them, the lowest free one takes its place,
-    /// even beyond the limit: whoever runs is counted.
+    /// even beyond the limit: each running program is counted.
     pub fn to_restore(&self, slots: &[u64], group: Option<&Group>) -> Vec<u64> {
         let is_taken = |slot: u64| self.state.borrow().held.contains_key(&slot);
         let is_theirs = |slot: u64| group.is_some_and(|group| self.is_of_group(slot, group));

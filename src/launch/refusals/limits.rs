@@ -93,7 +93,8 @@ fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
 /// Whether there is room, and only earlier waiters block the launch.
 fn is_behind_others(refused: &Refused<'_>) -> bool {
     let amount = &refused.claim.amount;
-    let has_room = |full: &Full| full.used() + full.outside + amount.wanted() <= amount.usable_slots();
+    let has_room =
+        |full: &Full| full.used() + full.outside.slots() + amount.wanted() <= amount.usable_slots();
     matches!(&refused.reason, Reason::Full(full) if has_room(full) && full.waiting() > 0)
 }
 
@@ -147,7 +148,7 @@ impl Message<'_> {
                     waiting => format!(", {} waiting", claim.queue.show(waiting)),
                 });
                 let least = if full.is_more_used() { "at least " } else { "" };
-                let outside = match full.outside {
+                let outside = match full.outside.slots() {
                     0 => String::new(),
                     slots => format!(", {slots} in use outside rungate"),
                 };
@@ -433,7 +434,7 @@ pub(super) fn to_free(claim: &Claim<'_>, full: &Full) -> [u64; 2] {
     let open: u64 = zones.iter().map(|zone| zone.end() + 1 - zone.start()).sum();
     let spans = full.occupancy().map_or(&[][..], Occupancy::spans);
     let held: u64 = spans.iter().map(|span| within(zones, &span.slots)).sum();
-    let beside = full.outside + wanted;
+    let beside = full.outside.slots() + wanted;
     [(full.used() + beside).saturating_sub(limit), (held + beside).saturating_sub(open)]
 }
 

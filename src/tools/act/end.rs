@@ -239,7 +239,7 @@ impl End<'_> {
                     let text = format!("{title}: PID {pid} holds no slot of it");
                     return Err(Error::new(ExitStatus::Usage, text).advise(list));
                 }
-                // If nobody holds anything, there is nothing to do.
+                // If no slot is held, there is nothing to do.
                 Target::User(uid) if meant.is_empty() && !rows.is_empty() => {
                     let user = visible(NameCache::new().user(*uid));
                     let text = format!("{title}: {user} holds no slot of it");
