@@ -26,7 +26,7 @@ pub(crate) fn is_admitted(file: &Path, limit: u64) -> bool {
 }
 
 /// Asks for what is demanded, which is held until what comes out is dropped.
-pub(crate) fn granted<'c>(demands: &'c [Demand<'c>]) -> Option<Grant<'c>> {
+pub(crate) fn granted<'c>(demands: &'c [Demand]) -> Option<Grant<'c>> {
     let inherited = Inherited::default();
     let asker = AcquireContext {
         launch: Launch { command: "bench", host: "bench", uid: 0, ancestors: &[], hold: Hold::Process },
@@ -42,7 +42,7 @@ pub(crate) fn granted<'c>(demands: &'c [Demand<'c>]) -> Option<Grant<'c>> {
 }
 
 /// One slot of so many.
-pub(crate) fn demands(file: &Path, limit: u64) -> [Demand<'static>; 1] {
+pub(crate) fn demands(file: &Path, limit: u64) -> [Demand; 1] {
     let amount = Amount::plain(Slots::Number(1), limit);
     [Demand::One(Claim::outside_the_policy(FileLocation::named(file.to_owned(), 0o600), amount, "bench"))]
 }

@@ -163,7 +163,7 @@ fn wrote(path: &Path, grant: &Grant<'_>) {
     assert_eq!(Record::decode(&bytes[..length]).map(|record| record.pid), Some(process::own_pid()));
 }
 
-fn demands(path: &Path, limit: u64, pause: Option<Pause>) -> [Demand<'static>; 1] {
+fn demands(path: &Path, limit: u64, pause: Option<Pause>) -> [Demand; 1] {
     let amount = Amount::plain(Slots::Number(1), limit);
     let mut file = FileLocation::named(path.to_owned(), 0o600);
     // What a policy names is believed to be a repository, whatever it holds.
@@ -172,7 +172,7 @@ fn demands(path: &Path, limit: u64, pause: Option<Pause>) -> [Demand<'static>; 1
     [Demand::One(Claim { pace: Pace { pause, expiry: None }, ..claim })]
 }
 
-fn launch<'c>(demands: &'c [Demand<'c>]) -> Outcome<'c> {
+fn launch<'c>(demands: &'c [Demand]) -> Outcome<'c> {
     let inherited = Inherited::default();
     let asker = AcquireContext {
         launch: Launch { command: "x", host: "h", uid: 0, ancestors: &[], hold: Hold::Process },

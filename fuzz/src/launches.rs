@@ -122,7 +122,7 @@ fn verdict(decision: &Decision<'_>) -> String {
     }
 }
 
-fn add(claim: &Claim<'_>, said: &mut String) {
+fn add(claim: &Claim, said: &mut String) {
     let Claim {
         repository,
         member,
@@ -146,7 +146,7 @@ fn add(claim: &Claim<'_>, said: &mut String) {
         writeln!(said, "{limit_of:?} {kept:?} {reserved:?} {names:?} {out_of_order:?} {wait:?} {queue:?}");
     let _ = writeln!(said, "{unclear:?} {outside:?}");
     for origin in origins {
-        let place = origin.place.map(ToString::to_string);
+        let place = origin.place.as_ref().map(ToString::to_string);
         let _ = writeln!(said, "{} {place:?} {:?}", origin.rule, origin.message);
     }
 }

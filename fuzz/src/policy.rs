@@ -121,7 +121,7 @@ fn keeps_to_the_systems(decision: &Decision<'_>) {
     assert!(terms.exempt.is_none(), "a user has exempted himself");
     let mut claims =
         terms.demands.iter().filter(|demand| matches!(demand, Demand::One(_))).flat_map(Demand::claims);
-    let is_kept = |claim: &Claim<'_>| {
+    let is_kept = |claim: &Claim| {
         claim.repository.split(' ').next() == Some("system")
             && claim.amount.effective_limit() <= 5
             && claim.amount.admit == Admit::WithinLimit

@@ -15,7 +15,7 @@ pub struct AcquireContext<'a> {
     /// Which policy gives the limits of its claims: 12 bits that differ where policies do.
     pub generation: u16,
     /// Called for each overdue holder that was ended, or could not be.
-    pub on_expired: &'a dyn Fn(&Claim<'_>, &Overdue, EvictionOutcome),
+    pub on_expired: &'a dyn Fn(&Claim, &Overdue, EvictionOutcome),
     /// When it asks.
     pub clock: Clock,
 }

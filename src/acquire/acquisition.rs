@@ -64,7 +64,7 @@ impl From<Disturbance> for KeeperError {
 /// The claims of a launch, and the requesting process.
 pub(super) struct Acquisition<'c, 'a> {
     pub(super) asker: &'a AcquireContext<'a>,
-    demands: &'c [Demand<'c>],
+    demands: &'c [Demand],
     pub(super) wants: Wants<'c>,
     /// The record of the launch, looked up before any table is locked.
     entry: Entry,
@@ -82,7 +82,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     /// Opens all tables that are not open yet. Open tables stay open, because the launch may have its
     /// position there.
     pub(super) fn open(
-        demands: &'c [Demand<'c>],
+        demands: &'c [Demand],
         asker: &'a AcquireContext<'a>,
         known: &[Table],
     ) -> Result<Self, KeeperError> {
@@ -250,7 +250,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
                 // without its slots.
                 _ => return Ok(Err(Disturbance::Taken(table.clone()))),
             };
-            let is_guarded = |claim: &Claim<'_>| claim.pace.expiry.is_some() || claim.outside.is_some();
+            let is_guarded = |claim: &Claim| claim.pace.expiry.is_some() || claim.outside.is_some();
             let is_guarded = picked.iter().any(|choice| choice.table == *id && is_guarded(choice.claim));
             match table.take(&seats, terms.group.as_ref(), launch, is_guarded)? {
                 Some(taken) => held.insert(*id, taken),
@@ -263,7 +263,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
             let Some(seen) = views.get_mut(id) else { return Ok(()) };
             before.push(seen.view.stamps().0);
             let claim = picked.iter().find(|choice| choice.table == *id).map(|choice| choice.claim);
-            entry.because_of(claim.and_then(|claim| claim.origins.first()).map_or("", |origin| origin.rule));
+            entry.because_of(claim.map_or("", Claim::rule));
             seen.view.write_down(taken, &entry)
         });
         if let Err(error) = written {
@@ -302,7 +302,7 @@ fn lock_beside_others(
 }
 
 fn open<'c>(
-    demands: &'c [Demand<'c>],
+    demands: &'c [Demand],
     asker: &AcquireContext<'_>,
     known: &[Table],
 ) -> Result<Wants<'c>, KeeperError> {
@@ -316,7 +316,7 @@ fn open<'c>(
 }
 
 /// The names of a claim's slots.
-pub(super) fn names_of(claim: &Claim<'_>, slots: &Runs) -> Vec<String> {
+pub(super) fn names_of(claim: &Claim, slots: &Runs) -> Vec<String> {
     if claim.names.is_empty() {
         return Vec::new();
     }
@@ -332,10 +332,10 @@ fn named_slots<'h>(
     let mut named: Vec<NamedSlots> = Vec::new();
     for choice in picked {
         let Some(taken) = held(&choice.table) else { continue };
-        if named.iter().all(|other| other.name != choice.claim.repository) {
+        if named.iter().all(|other| *other.name != *choice.claim.repository) {
             let slots = Runs::of(taken.slots());
             let called = names_of(choice.claim, &slots);
-            let (name, joined) = (choice.claim.repository.clone().into_owned(), Runs::of(taken.joined()));
+            let (name, joined) = (choice.claim.repository.to_string(), Runs::of(taken.joined()));
             named.push(NamedSlots { name, slots, called, joined });
         }
     }

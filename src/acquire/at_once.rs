@@ -46,7 +46,7 @@ impl<'c> Standing<'c> {
 /// Acquires everything if it is available. Otherwise puts the launch into the queues that block it, for as
 /// long as its claims may wait, and until `deadline`.
 pub fn at_once<'c>(
-    demands: &'c [Demand<'c>],
+    demands: &'c [Demand],
     asker: &AcquireContext<'_>,
     place: &mut PlaceInLine,
     deadline: Option<Instant>,

@@ -53,7 +53,7 @@ impl Patience {
 /// The request to the agent, and the claims that its answers refer to.
 pub struct Question<'q, 'c> {
     /// The part of the claims that it keeps.
-    pub demands: &'c [Demand<'c>],
+    pub demands: &'c [Demand],
     /// The facts about the launch that do not change while it waits.
     pub take: &'q Take,
 }
@@ -270,7 +270,7 @@ impl Listening {
     }
 
     /// A holder was to be ended for it.
-    fn hear_of_end(&mut self, expired: &Expired, demands: &[Demand<'_>], asker: &AcquireContext<'_>) {
+    fn hear_of_end(&mut self, expired: &Expired, demands: &[Demand], asker: &AcquireContext<'_>) {
         let Some((overdue, fate)) = expired.told() else { return };
         let mut claims = demands.iter().flat_map(Demand::claims);
         if let Some(claim) = claims.find(|claim| of_agent::table_of(claim) == Some(&expired.table)) {
@@ -282,7 +282,7 @@ impl Listening {
     /// A refusal, with the outcome for the ended holders.
     fn refusal<'c>(
         &mut self,
-        demands: &'c [Demand<'c>],
+        demands: &'c [Demand],
         refused: &Refused,
         asker: &AcquireContext<'_>,
     ) -> Result<Refusal<'c>, AgentError> {
@@ -313,9 +313,9 @@ impl Listening {
 }
 
 /// For a launch that cannot reach the agent: it starts without the agent's slots, if the policy says so.
-fn start_without<'c>(demands: &'c [Demand<'c>], error: AgentError) -> Result<Outcome<'c>, KeeperError> {
-    let claims: Vec<&Claim<'_>> = demands.iter().flat_map(Demand::claims).collect();
-    let may_start = |claim: &&Claim<'_>| match &claim.location {
+fn start_without<'c>(demands: &'c [Demand], error: AgentError) -> Result<Outcome<'c>, KeeperError> {
+    let claims: Vec<&Claim> = demands.iter().flat_map(Demand::claims).collect();
+    let may_start = |claim: &&Claim| match &claim.location {
         Location::Agent(location) => location.unreachable == Unreachable::Start,
         Location::File(_) | Location::Memory(_) => false,
     };

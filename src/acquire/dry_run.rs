@@ -27,7 +27,7 @@ pub struct DryRun<'c> {
 
 /// A claim, and how it finds its table.
 pub struct Prospect<'c> {
-    pub claim: &'c Claim<'c>,
+    pub claim: &'c Claim,
     /// The state of the table, or the error that a launch would get.
     pub found: Result<Found, String>,
 }
@@ -69,7 +69,7 @@ impl Found {
 }
 
 /// Reads the tables of all demands.
-pub fn outlook<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> DryRun<'c> {
+pub fn outlook<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> DryRun<'c> {
     match look(demands, asker) {
         Ok((prospects, refusal)) => DryRun { prospects, refusal: Ok(refusal) },
         // A table that cannot be read hides none of the others.
@@ -89,7 +89,7 @@ pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<boo
 
 type Prospects<'c> = (Vec<Prospect<'c>>, Option<Refusal<'c>>);
 
-fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Prospects<'c>, KeeperError> {
+fn look<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> Result<Prospects<'c>, KeeperError> {
     let wants = Wants::open(demands, |claim| asker.keepers.look(claim))?;
     let mut views = TableViews::new();
     for (id, table) in &wants.tables {
@@ -126,7 +126,7 @@ fn look<'c>(demands: &'c [Demand<'c>], asker: &AcquireContext<'_>) -> Result<Pro
     Ok((prospects, refusal))
 }
 
-fn alone<'c>(claim: &'c Claim<'c>, asker: &AcquireContext<'_>) -> Prospect<'c> {
+fn alone<'c>(claim: &'c Claim, asker: &AcquireContext<'_>) -> Prospect<'c> {
     let found = asker.keepers.look(claim).and_then(|table| {
         let terms = Terms::merge([&claim.amount]).unwrap_or_default();
         let newcomer = QueuePosition::newcomer(asker.generation, None);

@@ -13,8 +13,8 @@ use crate::{
 pub struct Grant<'c> {
     pub(super) held: Vec<Held>,
     pub(super) slots: Vec<NamedSlots>,
-    pub(super) claims: Vec<&'c Claim<'c>>,
-    pub(super) unenforced: Vec<&'c Claim<'c>>,
+    pub(super) claims: Vec<&'c Claim>,
+    pub(super) unenforced: Vec<&'c Claim>,
     /// The tables of the claims, in their order; none if the agent keeps them.
     pub(super) tables: Vec<Table>,
     /// The recorded start.
@@ -28,15 +28,15 @@ impl<'c> Grant<'c> {
     pub(super) fn of_agent(
         granted: Granted,
         slots: Vec<NamedSlots>,
-        claims: Vec<&'c Claim<'c>>,
-        unenforced: Vec<&'c Claim<'c>>,
+        claims: Vec<&'c Claim>,
+        unenforced: Vec<&'c Claim>,
     ) -> Self {
         let (started, before, tables) = (SystemTime::now(), Vec::new(), Vec::new());
         Self { held: vec![Held::Agent(granted)], slots, claims, unenforced, tables, started, before }
     }
 
     /// Holds nothing, for a launch that may start nevertheless.
-    pub(super) fn without_slots(claims: Vec<&'c Claim<'c>>, started: SystemTime) -> Self {
+    pub(super) fn without_slots(claims: Vec<&'c Claim>, started: SystemTime) -> Self {
         let (held, slots, before) = (Vec::new(), Vec::new(), Vec::new());
         Self { held, slots, unenforced: claims.clone(), claims, tables: Vec::new(), started, before }
     }
@@ -57,12 +57,12 @@ impl<'c> Grant<'c> {
     }
 
     /// The claims that were met, or did not have to be met.
-    pub fn claims(&self) -> &[&'c Claim<'c>] {
+    pub fn claims(&self) -> &[&'c Claim] {
         &self.claims
     }
 
     /// Claims that would have refused the launch if they were enforced.
-    pub fn unenforced(&self) -> &[&'c Claim<'c>] {
+    pub fn unenforced(&self) -> &[&'c Claim] {
         &self.unenforced
     }
 
@@ -72,10 +72,10 @@ impl<'c> Grant<'c> {
     }
 
     /// The held slots of a claim's table, including those of this grant; none if not all are known.
-    pub fn seen_held(&self, claim: &Claim<'_>) -> Option<Runs> {
+    pub fn seen_held(&self, claim: &Claim) -> Option<Runs> {
         let place = self.claims.iter().position(|known| ptr::eq(*known, claim))?;
         let (occupancy, is_whole) = self.tables.get(place)?.occupancy(None, Means::Queries).ok()?;
-        let own = self.slots.iter().find(|held| held.name == claim.repository);
+        let own = self.slots.iter().find(|held| *held.name == *claim.repository);
         // The kernel may not report a process its own locks.
         let unseen = own.into_iter().flat_map(|own| own.slots.slots()).filter(|slot| !occupancy.holds(*slot));
         let (unseen, seen) = (unseen.map(|slot| slot..=slot), occupancy.runs());
@@ -83,7 +83,7 @@ impl<'c> Grant<'c> {
     }
 
     /// Whether a claim was met by slots of an ancestor.
-    pub fn is_shared(&self, claim: &Claim<'_>) -> bool {
+    pub fn is_shared(&self, claim: &Claim) -> bool {
         let place = self.claims.iter().position(|known| ptr::eq(*known, claim));
         let table = place.and_then(|place| self.tables.get(place));
         table.is_some_and(|table| self.held.iter().any(|held| table.is_shared_by(held)))

@@ -348,7 +348,7 @@ impl Clocks {
     }
 
     /// The time left for a claim on one table; none if it is unlimited.
-    pub(super) fn left(&self, claim: &Claim<'_>, table: TableId) -> Option<Duration> {
+    pub(super) fn left(&self, claim: &Claim, table: TableId) -> Option<Duration> {
         let Wait::For(longest) = claim.wait.resolve() else { return None };
         let now = self.now();
         let stood = self.stood(table);
@@ -357,7 +357,7 @@ impl Clocks {
     }
 
     /// Why the launch no longer waits for a claim, if its time is over.
-    pub(super) fn unwaited(&self, claim: &Claim<'_>, table: TableId) -> Option<Unwaited> {
+    pub(super) fn unwaited(&self, claim: &Claim, table: TableId) -> Option<Unwaited> {
         (self.left(claim, table)? == Duration::ZERO).then(|| match claim.wait.resolve() {
             Wait::For(longest) if !longest.is_zero() => Unwaited::Over(longest),
             Wait::For(_) | Wait::Forever => Unwaited::Never,

@@ -12,8 +12,8 @@ use crate::{
 };
 
 /// The agent's grant, as a grant of this process.
-pub(super) fn grant<'c>(demands: &'c [Demand<'c>], granted: &message::Granted, kept: Granted) -> Grant<'c> {
-    let claims: Vec<&'c Claim<'c>> = demands.iter().flat_map(Demand::claims).collect();
+pub(super) fn grant<'c>(demands: &'c [Demand], granted: &message::Granted, kept: Granted) -> Grant<'c> {
+    let claims: Vec<&'c Claim> = demands.iter().flat_map(Demand::claims).collect();
     let on = |table: &str| claims.iter().copied().find(|claim| table_of(claim) == Some(table));
     let named = |(table, slots): &(String, String)| {
         let (claim, slots) = (on(table), Runs::parse(slots)?);
@@ -24,7 +24,7 @@ pub(super) fn grant<'c>(demands: &'c [Demand<'c>], granted: &message::Granted, k
         Some(NamedSlots { name, slots, called, joined })
     };
     let met = granted.slots.iter().filter_map(|(table, _)| on(table));
-    let without: Vec<&Claim<'_>> = granted.without.iter().filter_map(|table| on(table)).collect();
+    let without: Vec<&Claim> = granted.without.iter().filter_map(|table| on(table)).collect();
     Grant::of_agent(
         kept,
         granted.slots.iter().filter_map(named).collect(),
@@ -33,7 +33,7 @@ pub(super) fn grant<'c>(demands: &'c [Demand<'c>], granted: &message::Granted, k
     )
 }
 
-pub(super) fn table_of<'c>(claim: &'c Claim<'_>) -> Option<&'c str> {
+pub(super) fn table_of<'c>(claim: &'c Claim) -> Option<&'c str> {
     match &claim.location {
         Location::Agent(location) => Some(&location.table),
         Location::File(_) | Location::Memory(_) => None,
@@ -42,11 +42,11 @@ pub(super) fn table_of<'c>(claim: &'c Claim<'_>) -> Option<&'c str> {
 
 /// The agent's refusal, in this process's own types.
 pub(super) fn refusal<'c>(
-    demands: &'c [Demand<'c>],
+    demands: &'c [Demand],
     refused: &message::Refused,
     asker: &AcquireContext<'_>,
 ) -> Result<Refusal<'c>, AgentError> {
-    let refused_claim = |claim: &'c Claim<'c>| {
+    let refused_claim = |claim: &'c Claim| {
         let name = table_of(claim)?;
         let obstacle = refused.obstacles.iter().find(|obstacle| obstacle.table == name)?;
         let seen = refused.tables.iter().find(|table| table.name == name);
@@ -62,7 +62,7 @@ pub(super) fn refusal<'c>(
         let unwaited = obstacle.unwaited.as_ref().map(Into::into);
         Some(Refused { claim, table: table.id(), reason, line, unwaited })
     };
-    let alternative = |claims: &'c [Claim<'c>]| {
+    let alternative = |claims: &'c [Claim]| {
         let refused: Vec<Refused<'_>> = claims.iter().filter_map(refused_claim).collect();
         (!refused.is_empty()).then(|| Alternative { claims: claims.iter().collect(), refused })
     };

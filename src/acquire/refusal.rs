@@ -33,14 +33,14 @@ pub struct Unmet<'c> {
 
 /// Claims that would have to be met together.
 pub struct Alternative<'c> {
-    pub claims: Vec<&'c Claim<'c>>,
+    pub claims: Vec<&'c Claim>,
     /// Those that cannot be met; never empty.
     pub refused: Vec<Refused<'c>>,
 }
 
 /// A claim that cannot be met.
 pub struct Refused<'c> {
-    pub claim: &'c Claim<'c>,
+    pub claim: &'c Claim,
     pub table: TableId,
     /// Why.
     pub reason: Reason,
@@ -255,11 +255,7 @@ impl Full {
 
     /// Whether only ancestors of this process hold slots. One other holder that the decision saw is enough to
     /// know.
-    fn is_held_by_ancestors(
-        &self,
-        claim: &Claim<'_>,
-        asker: &AcquireContext<'_>,
-    ) -> Result<bool, KeeperError> {
+    fn is_held_by_ancestors(&self, claim: &Claim, asker: &AcquireContext<'_>) -> Result<bool, KeeperError> {
         let AcquireContext { launch, keepers, .. } = asker;
         let is_by_ancestors =
             |occupancy: &Occupancy| self.table.is_held_by_ancestors(occupancy, claim, launch, keepers);

@@ -52,7 +52,7 @@ impl Room {
 
 /// A claim, and everything that one launch asks of the claim's table.
 pub fn room(
-    claim: &Claim<'_>,
+    claim: &Claim,
     terms: &Terms,
     seen: &mut TableView<'_>,
     now: SystemTime,
@@ -76,7 +76,7 @@ pub struct TableView<'t> {
     promised: Vec<(Terms, Seats)>,
     /// A claim on the table that takes room for what rungate did not start, and the sample of that, once it
     /// was needed: all questions get the same.
-    beside: Option<(&'t Claim<'t>, &'t Outside)>,
+    beside: Option<(&'t Claim, &'t Outside)>,
     sample: Option<Result<Rc<Sample>, NoSample>>,
     /// The slots that this is, as far as it has refused a claim.
     pub outside: Used,
@@ -92,7 +92,7 @@ impl<'t> TableView<'t> {
     pub fn of(
         table: &'t Table,
         position: QueuePosition<'t>,
-        claims: impl Iterator<Item = &'t Claim<'t>>,
+        claims: impl Iterator<Item = &'t Claim>,
     ) -> Result<Self, KeeperError> {
         let measured = claims.filter_map(|claim| Some((claim, claim.outside.as_ref()?)));
         // What root has measured comes before what a user has.
@@ -165,7 +165,7 @@ impl<'t> TableView<'t> {
     fn vacancy_beside(
         &mut self,
         terms: &Terms,
-        claim: &Claim<'_>,
+        claim: &Claim,
         outside: &Outside,
     ) -> Result<Vacancy, KeeperError> {
         let unknown = match self.vacancy_by_sample(terms, claim, outside)? {
@@ -185,7 +185,7 @@ impl<'t> TableView<'t> {
     fn vacancy_by_sample(
         &mut self,
         terms: &Terms,
-        claim: &Claim<'_>,
+        claim: &Claim,
         outside: &Outside,
     ) -> Result<Result<Vacancy, NoSample>, KeeperError> {
         let sample = match self.sample.get_or_insert_with(|| self.table.sample(outside)) {
@@ -212,7 +212,7 @@ impl<'t> TableView<'t> {
             Counts::Others if outside.shared_by.is_none() => Vec::new(),
             _ => self.table.vouched(&held)?,
         };
-        let names = Names { all: claim.names, out_of_order: &claim.out_of_order };
+        let names = Names { all: &claim.names, out_of_order: &claim.out_of_order };
         let used = Used::of(&sample, &lines, outside, (&held, &vouched), &names, terms.slots);
         if used.is_seated {
             return Ok(Ok(self.view.vacancy(terms)?));

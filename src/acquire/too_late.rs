@@ -13,7 +13,7 @@ use crate::{
 /// Holders of a claim's table that must be ended, and how.
 pub struct Eviction<'c> {
     /// What they block.
-    pub claim: &'c Claim<'c>,
+    pub claim: &'c Claim,
     /// The terms by which they are overdue.
     pub expiry: Expiry,
     /// The table whose slots they hold.
@@ -150,11 +150,11 @@ pub struct Endings<'c> {
     running: Vec<Running<'c>>,
     /// No holder gets repeated signals.
     tried: Vec<i32>,
-    fates: Vec<(&'c Claim<'c>, Overdue, EvictionOutcome)>,
+    fates: Vec<(&'c Claim, Overdue, EvictionOutcome)>,
 }
 
 struct Running<'c> {
-    claim: &'c Claim<'c>,
+    claim: &'c Claim,
     table: Table,
     overdue: Overdue,
     ending: Ending,
@@ -200,7 +200,7 @@ impl<'c> Endings<'c> {
 
     fn begin_with(
         &mut self,
-        claim: &'c Claim<'c>,
+        claim: &'c Claim,
         table: Table,
         overdue: Overdue,
         expiry: Expiry,
@@ -215,7 +215,7 @@ impl<'c> Endings<'c> {
 
     fn has_become(
         &mut self,
-        claim: &'c Claim<'c>,
+        claim: &'c Claim,
         overdue: Overdue,
         fate: EvictionOutcome,
         asker: &AcquireContext<'_>,

@@ -35,7 +35,7 @@ pub struct Waiting<'w, 'c> {
     /// Every demand that blocks the launch.
     pub unmet: &'w [Unmet<'c>],
     /// The first claim in whose queue the launch waits.
-    pub claim: &'c Claim<'c>,
+    pub claim: &'c Claim,
     line: LineSeen<'w>,
 }
 
@@ -54,7 +54,7 @@ enum LineSeen<'w> {
 
 impl<'w, 'c> Waiting<'w, 'c> {
     /// For a launch that waits in a queue of another process.
-    pub(super) fn elsewhere(unmet: &'w [Unmet<'c>], claim: &'c Claim<'c>, ahead: usize) -> Self {
+    pub(super) fn elsewhere(unmet: &'w [Unmet<'c>], claim: &'c Claim, ahead: usize) -> Self {
         Self { unmet, claim, line: LineSeen::Elsewhere { ahead } }
     }
 
@@ -77,7 +77,7 @@ pub type Watch<'w> = dyn FnMut(&Waiting<'_, '_>) -> ControlFlow<()> + 'w;
 /// the launch until the deadline at the latest. `watch` is called when the wait begins, and about once a
 /// second. With its slots the launch still has its places, in case that it must give the slots back.
 pub fn acquire_in_turn<'c>(
-    demands: &'c [Demand<'c>],
+    demands: &'c [Demand],
     asker: &AcquireContext<'_>,
     place: &mut PlaceInLine,
     deadline: Option<Instant>,
@@ -346,10 +346,7 @@ fn tell_watcher(
 
 /// Acquires the slots of all demands, or nothing; waits for no slot. If only waiters block the launch, it
 /// checks for some seconds whether they are alive, and ends overdue holders if that makes room.
-pub fn acquire<'c>(
-    demands: &'c [Demand<'c>],
-    asker: &AcquireContext<'_>,
-) -> Result<Outcome<'c>, KeeperError> {
+pub fn acquire<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> Result<Outcome<'c>, KeeperError> {
     let mut acquisition = Acquisition::open(demands, asker, &[])?;
     let (liveness, clocks) = (LivenessTracker::default(), Clocks::default());
     let (mut endings, mut last_look, begun) = (Endings::default(), FinalProbe::default(), Instant::now());
@@ -380,7 +377,7 @@ pub fn acquire<'c>(
 /// Acquires the slots of all demands, or nothing, in one attempt: for simulated launches. It waits for
 /// nothing, not even to show that waiters are alive.
 pub fn acquire_at_once<'c>(
-    demands: &'c [Demand<'c>],
+    demands: &'c [Demand],
     asker: &AcquireContext<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
     let mut acquisition = Acquisition::open(demands, asker, &[])?;

@@ -9,7 +9,7 @@ use crate::{
 
 #[derive(Clone, Copy)]
 pub struct ClaimOnTable<'c> {
-    pub claim: &'c Claim<'c>,
+    pub claim: &'c Claim,
     pub table: TableId,
 }
 
@@ -31,8 +31,8 @@ pub struct Wants<'c> {
 impl<'c> Wants<'c> {
     /// Opens the table of every claim, each once.
     pub fn open(
-        demands: &'c [Demand<'c>],
-        open: impl Fn(&Claim<'c>) -> Result<Table, KeeperError>,
+        demands: &'c [Demand],
+        open: impl Fn(&Claim) -> Result<Table, KeeperError>,
     ) -> Result<Self, KeeperError> {
         let mut known: Vec<(&'c Location, TableId)> = Vec::new();
         let mut wants = Self { demands: Vec::new(), tables: BTreeMap::new() };
@@ -68,19 +68,19 @@ impl<'c> Wants<'c> {
         self.demands.iter().flat_map(|options| &options.choices)
     }
 
-    pub fn claims_on(&self, table: TableId) -> Vec<&'c Claim<'c>> {
+    pub fn claims_on(&self, table: TableId) -> Vec<&'c Claim> {
         self.all_on(table).collect()
     }
 
     /// The same one after the other.
-    pub fn all_on(&self, table: TableId) -> impl Iterator<Item = &'c Claim<'c>> {
+    pub fn all_on(&self, table: TableId) -> impl Iterator<Item = &'c Claim> {
         self.choices().filter(move |choice| choice.table == table).map(|choice| choice.claim)
     }
 
     /// The policy that gave the limits on one table, if `generation` is the one in force; none if no rule
     /// requires the table.
     pub fn generation_on(&self, table: TableId, generation: u16) -> u16 {
-        let is_by_rule = |claim: &&Claim<'_>| claim.origins.iter().any(|origin| origin.place.is_some());
+        let is_by_rule = |claim: &&Claim| claim.origins.iter().any(|origin| origin.place.is_some());
         if self.claims_on(table).iter().any(is_by_rule) { generation } else { 0 }
     }
 
@@ -124,7 +124,7 @@ impl<'c> Options<'c> {
     }
 }
 
-fn lengths(demand: &Demand<'_>) -> Vec<usize> {
+fn lengths(demand: &Demand) -> Vec<usize> {
     if demand.alternatives().all(|alternative| alternative.len() == 1) {
         return Vec::new();
     }

@@ -14,7 +14,7 @@ use crate::{judge::terms::Demand, keeper::KeeperError};
 /// Acquires the slots of the agent and of lock files, all or nothing, and waits as long as it may.
 pub fn acquire_with_agent<'c>(
     question: &Question<'_, 'c>,
-    others: &'c [Demand<'c>],
+    others: &'c [Demand],
     asker: &AcquireContext<'_>,
     conversation: &mut Conversation,
     place: &mut PlaceInLine,
@@ -83,7 +83,7 @@ pub fn acquire_with_agent<'c>(
 /// Takes the slots of the files if they are free. A launch that was judged again while it waited for them is
 /// at its place, in the tables that it has open.
 fn look_once<'c>(
-    others: &'c [Demand<'c>],
+    others: &'c [Demand],
     asker: &AcquireContext<'_>,
     place: &mut PlaceInLine,
     patience: Patience,

@@ -17,7 +17,7 @@ use std::{
 use super::ledger::holding::{Alive, Holding};
 use crate::{
     acquire,
-    judge::terms::{ExpireKill, Expiry, Hold, Location},
+    judge::terms::{ExpireKill, Expiry, Hold},
     keeper::{Delivery, EvictionOutcome, Overdue, SIGNALS, TableId, UnverifiedTarget, Whom},
     sys::{Bell, Errno, Failure, Fifo, FileId, PidFd, Process, Signal, process},
 };
@@ -33,9 +33,9 @@ pub(super) struct Eviction {
 impl Eviction {
     /// The same, as the result for a claim.
     pub(super) fn of(found: acquire::too_late::Eviction<'_>) -> Option<Self> {
-        let Location::Memory(table) = &found.claim.location else { return None };
+        let table = found.claim.location.in_memory()?.to_owned();
         let (id, expiry) = (found.table.id(), found.expiry);
-        Some(Self { table: table.clone(), id, expiry, overdue: found.overdue })
+        Some(Self { table, id, expiry, overdue: found.overdue })
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
 
 use jiff::Timestamp;
 
-use super::{AcquireRequest, FairQueue, request::demands_of};
+use super::{AcquireRequest, FairQueue, request::of_agent};
 use crate::{
     judge::{
         Request, Verdict, decide_within,
@@ -355,19 +355,23 @@ fn judge_by(
     let verdict = decide_within(policy, &request, most)
         .map_err(|rule| format!("{} ({})", rule.title(), rule.place()))?;
     Ok(match verdict {
-        Verdict::Start(start) => Ok(AcquireRequest {
-            demands: demands_of(&start.demands, take.wait),
-            hold: start.hold.with(Some(take.hold)).resolve(),
-            longest: take.wait,
-            generation: policy.generation(request.now),
-            command: shortened(Path::new(&take.typed).file_name().unwrap_or(&take.typed)),
-            host: host.to_string_lossy().into_owned(),
-            uid,
-            ancestors: ancestors(take),
-            may_end: take.may_end,
-            judged: Instant::now(),
-            without: Vec::new(),
-        }),
+        Verdict::Start(start) => {
+            let (demands, locations) = of_agent(start.demands, take.wait);
+            Ok(AcquireRequest {
+                demands,
+                locations,
+                hold: start.hold.with(Some(take.hold)).resolve(),
+                longest: take.wait,
+                generation: policy.generation(request.now),
+                command: shortened(Path::new(&take.typed).file_name().unwrap_or(&take.typed)),
+                host: host.to_string_lossy().into_owned(),
+                uid,
+                ancestors: ancestors(take),
+                may_end: take.may_end,
+                judged: Instant::now(),
+                without: Vec::new(),
+            })
+        }
         Verdict::Denied { rule, .. } => {
             Err(Box::new(Answer::Differs(format!("{} ({}) refuses it", rule.title(), rule.place()))))
         }

@@ -1,6 +1,6 @@
 //! From rules that apply to demands: paths, limits, slots and zones, resolved for one request.
 
-use std::{borrow::Cow, ffi::OsString, os::unix::ffi::OsStrExt};
+use std::{ffi::OsString, os::unix::ffi::OsStrExt, sync::Arc};
 
 use super::{
     locations::{self, file_location, table_name},
@@ -143,7 +143,7 @@ impl<'p, 'm> Demands<'p, 'm> {
     }
 
     /// The claims of rules one by one, and each once more under the ceiling of each delegated rule.
-    pub(super) fn into_claims(self) -> Vec<Claim<'p>> {
+    pub(super) fn into_claims(self) -> Vec<Claim> {
         let mut drafts: Vec<Draft<'p>> = self.list.into_iter().flatten().flatten().collect();
         let claimed = drafts.len();
         for (rule, terms) in self.lowered {
@@ -160,7 +160,7 @@ impl<'p, 'm> Demands<'p, 'm> {
     }
 
     /// What must be available, in the order of the rules.
-    pub(super) fn into_demands(mut self) -> Vec<Demand<'p>> {
+    pub(super) fn into_demands(mut self) -> Vec<Demand> {
         self.lower();
         let claims = |drafts: Vec<Draft<'p>>| drafts.into_iter().map(|draft| draft.claim).collect();
         let demand = |mut alternatives: Vec<Vec<Draft<'p>>>| match alternatives.as_mut_slice() {
@@ -299,7 +299,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             }),
         };
         let claim = Claim {
-            repository: Cow::Borrowed(repository.shown_name()),
+            repository: Arc::clone(&repository.shown_name),
             member,
             origins: vec![rule.origin()],
             location,
@@ -322,7 +322,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             limit_of,
             kept: zones.kept,
             reserved: zones.reserved,
-            names: repository.names.all(),
+            names: Arc::clone(repository.names.all()),
             out_of_order,
             outside: locations::outside(self.policy, repository, request),
             pace: repository.pace(),
@@ -362,7 +362,7 @@ fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
 /// A claim, and what only its making needs to know.
 #[derive(Clone)]
 pub(super) struct Draft<'p> {
-    pub(super) claim: Claim<'p>,
+    pub(super) claim: Claim,
     pub(super) repository: &'p Repository,
     /// The layers of the rules behind it.
     pub(super) layers: Vec<usize>,

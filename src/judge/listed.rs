@@ -16,13 +16,13 @@ pub struct Listed<'p> {
     /// How many slots may be held.
     pub limit: u64,
     /// Why the limit differs from that of all, if it does.
-    pub limit_of: Option<Provenance<'p>>,
+    pub limit_of: Option<Provenance>,
     /// The names of its slots, from the first on.
     pub names: &'p [String],
     /// Its slots that no launch gets.
     pub out_of_order: Vec<u32>,
     /// The slots that only some may use, each range with the users that it is kept for.
-    pub kept: Vec<(RangeInclusive<u64>, Provenance<'p>)>,
+    pub kept: Vec<(RangeInclusive<u64>, Provenance)>,
     /// How use is known that rungate did not start, where it takes room.
     pub outside: Option<Outside>,
 }

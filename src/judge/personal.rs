@@ -14,7 +14,7 @@ use crate::policy::{Action, Delegation, EvalContext, Policy, Repository, Request
 #[derive(Debug, Default)]
 pub struct Personal<'p> {
     /// The claims, in the order of the rules: several rules may claim one table, with other ceilings.
-    pub claims: Vec<Claim<'p>>,
+    pub claims: Vec<Claim>,
     /// Repositories whose table depends on a command, an argument or a directory.
     pub open: Vec<&'p Repository>,
     /// The rule that exempts the person from everything.

@@ -45,7 +45,7 @@ pub enum Verdict<'p> {
 #[derive(Debug)]
 pub struct Start<'p> {
     /// The demands, in the order of the rules; empty if nothing is limited.
-    pub demands: Vec<Demand<'p>>,
+    pub demands: Vec<Demand>,
     /// The rule that exempts the launch from everything, if there is one.
     pub exempt: Option<&'p Rule>,
     /// What keeps its slots.

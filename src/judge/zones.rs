@@ -10,10 +10,10 @@ use crate::policy::{Reservation, Standing};
 
 /// What a launch may take, and what it may not.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Zones<'p> {
+pub(super) struct Zones {
     /// In the order of preference.
     pub(super) open: Vec<RangeInclusive<u64>>,
-    pub(super) kept: Vec<Kept<'p>>,
+    pub(super) kept: Vec<Kept>,
     pub(super) reserved: Reserved,
 }
 
@@ -61,13 +61,13 @@ fn stretches(limit: u32, reservations: &[Reservation]) -> impl Iterator<Item = S
 
 /// The zones of a repository with this limit, for a launch; `standing` says how each reservation applies to
 /// it.
-pub(super) fn zones<'p, E>(
+pub(super) fn zones<E>(
     limit: u32,
     out_of_order: &[u32],
-    reservations: &'p [Reservation],
+    reservations: &[Reservation],
     mut standing: impl FnMut(&Reservation) -> Result<Standing, E>,
-    because: impl Fn(&'p Reservation) -> Provenance<'p>,
-) -> Result<Zones<'p>, E> {
+    because: impl Fn(&Reservation) -> Provenance,
+) -> Result<Zones, E> {
     let (mut own, mut lent, mut kept) = (Vec::new(), Vec::new(), Vec::new());
     let mut reserved = Reserved::default();
     for Stretch { reservation, only_members, lendable } in stretches(limit, reservations) {

@@ -45,7 +45,7 @@ impl<'a> Keepers<'a> {
     /// Opens the table of a claim to take slots of it.
     pub fn open(
         &self,
-        claim: &Claim<'_>,
+        claim: &Claim,
         launch: &Launch<'_>,
         bases: &BaseDirectories,
     ) -> Result<Table, KeeperError> {
@@ -60,7 +60,7 @@ impl<'a> Keepers<'a> {
     }
 
     /// Opens it only to look. A lock file that does not exist is an unused table.
-    pub fn look(&self, claim: &Claim<'_>) -> Result<Table, KeeperError> {
+    pub fn look(&self, claim: &Claim) -> Result<Table, KeeperError> {
         Ok(match &claim.location {
             Location::File(file) => match LockFile::open_to_read(&LockPath::of(file))? {
                 Some(file) => Table::File(Rc::new(file)),
@@ -180,7 +180,7 @@ impl Table {
     /// Tries to use an ancestor's slots for these claims on this table.
     pub fn join(
         &self,
-        claims: &[&Claim<'_>],
+        claims: &[&Claim],
         launch: &Launch<'_>,
         keepers: &Keepers<'_>,
     ) -> Result<Option<Held>, KeeperError> {
@@ -193,7 +193,7 @@ impl Table {
     /// Whether [`Table::join`] would find slots to use now.
     pub fn could_join(
         &self,
-        claims: &[&Claim<'_>],
+        claims: &[&Claim],
         launch: &Launch<'_>,
         keepers: &Keepers<'_>,
     ) -> Result<bool, KeeperError> {
@@ -255,7 +255,7 @@ impl Table {
     pub fn is_held_by_ancestors(
         &self,
         occupancy: &Occupancy,
-        claim: &Claim<'_>,
+        claim: &Claim,
         launch: &Launch<'_>,
         keepers: &Keepers<'_>,
     ) -> Result<bool, KeeperError> {

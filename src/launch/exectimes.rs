@@ -132,7 +132,7 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
 /// room for it. The original does not see locks of its own process, so that one exectimes may become another.
 /// It acquires nothing, and its slots already count for all later launches, so it may read without locking
 /// the file.
-fn keeps_slot(claim: &Claim<'_>, asker: &AcquireContext<'_>) -> Result<bool, KeeperError> {
+fn keeps_slot(claim: &Claim, asker: &AcquireContext<'_>) -> Result<bool, KeeperError> {
     let Location::File(file) = &claim.location else { return Ok(false) };
     let may_hold = |id| asker.keepers.inherited.may_carry_locks_of_the_process(id);
     if !executable::identity(&file.path).is_some_and(may_hold) {

@@ -79,7 +79,7 @@ impl<'a> Journal<'a> {
     }
 
     /// What would have refused the command if it were enforced.
-    pub(crate) fn would_refuse(&self, rules: &[Unenforced<'_>], claims: &[&Claim<'_>]) {
+    pub(crate) fn would_refuse(&self, rules: &[Unenforced<'_>], claims: &[&Claim]) {
         if self.sinks.is_empty() {
             return;
         }
@@ -93,14 +93,14 @@ impl<'a> Journal<'a> {
         }
         if !claims.is_empty() {
             let mut event = self.event(Kind::WouldRefuse);
-            event.repositories = claims.iter().map(|claim| claim.repository.clone().into_owned()).collect();
+            event.repositories = claims.iter().map(|claim| claim.repository.to_string()).collect();
             event.rules = claims.iter().copied().flat_map(names_of_rules).collect();
             self.write(event);
         }
     }
 
     /// The command is about to start.
-    pub(crate) fn started(&self, wanted: &LaunchSpec<'_>, grant: &Grant<'_>, arrived: Option<SystemTime>) {
+    pub(crate) fn started(&self, wanted: &LaunchSpec, grant: &Grant<'_>, arrived: Option<SystemTime>) {
         if !self.sinks.iter().any(|sink| sink.everything) {
             return;
         }
@@ -112,8 +112,8 @@ impl<'a> Journal<'a> {
         event.rules = wanted.claims().flat_map(names_of_rules).collect();
         if self.is_replayed() {
             (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));
-            let of = |claim: &&Claim<'_>| {
-                let own = grant.slots().iter().find(|held| held.name == claim.repository);
+            let of = |claim: &&Claim| {
+                let own = grant.slots().iter().find(|held| *held.name == *claim.repository);
                 TableSeen {
                     shared: grant.is_shared(claim),
                     lent: own.map_or(0, |own| within(&claim.reserved.lent, |slot| own.slots.has(slot))),
@@ -139,13 +139,13 @@ impl<'a> Journal<'a> {
     pub(crate) fn refused<'c>(
         &self,
         refusal: &Refusal<'_>,
-        met: impl FnOnce() -> Vec<&'c Claim<'c>>,
+        met: impl FnOnce() -> Vec<&'c Claim>,
         decided: Option<SystemTime>,
         arrived: Option<SystemTime>,
     ) {
         let mut event = self.event(if refusal.is_too_soon() { Kind::TooSoon } else { Kind::Refused });
         for refused in refusal.claims() {
-            event.repositories.push(refused.claim.repository.clone().into_owned());
+            event.repositories.push(refused.claim.repository.to_string());
             event.rules.extend(names_of_rules(refused.claim));
         }
         event.seconds = refusal.waited.map(|waited| waited.as_secs_f64());
@@ -188,7 +188,7 @@ impl<'a> Journal<'a> {
     }
 
     /// A holder was overdue.
-    pub(crate) fn expired(&self, claim: &Claim<'_>, overdue: &Overdue, fate: EvictionOutcome) {
+    pub(crate) fn expired(&self, claim: &Claim, overdue: &Overdue, fate: EvictionOutcome) {
         self.write(expired(self.event(Kind::Expired), &claim.repository, overdue, fate));
     }
 
@@ -257,7 +257,7 @@ pub(crate) fn sink(log: &Log, host: &OsStr) -> Sink {
 }
 
 /// A claim's table at the time of a decision, with the held slots, as far as known.
-fn table_seen(claim: &Claim<'_>, held: Option<Runs>) -> TableSeen {
+fn table_seen(claim: &Claim, held: Option<Runs>) -> TableSeen {
     let member = |member: &Member| match member {
         Member::User(uid) => format!("uid {uid}"),
         Member::Group(gid) => format!("gid {gid}"),
@@ -265,7 +265,7 @@ fn table_seen(claim: &Claim<'_>, held: Option<Runs>) -> TableSeen {
     };
     let members: Vec<String> = claim.member.iter().map(member).collect();
     TableSeen {
-        repository: claim.repository.clone().into_owned(),
+        repository: claim.repository.to_string(),
         member: (!members.is_empty()).then(|| members.join(" ")),
         limit: claim.amount.effective_limit(),
         used: held.as_ref().map(Runs::count),
@@ -287,8 +287,8 @@ fn seen_held(reason: &Reason) -> Option<Runs> {
     }
 }
 
-fn names_of_rules(claim: &Claim<'_>) -> Vec<String> {
-    claim.rules().map(|origin| origin.rule.to_owned()).collect()
+fn names_of_rules(claim: &Claim) -> Vec<String> {
+    claim.rules().map(|origin| origin.rule.to_string()).collect()
 }
 
 // The message about a holder that should be ended.

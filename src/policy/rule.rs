@@ -61,7 +61,7 @@ impl Keyword for IfUnclear {
 #[derive(Debug)]
 pub struct Rule {
     pub(super) name: String,
-    pub(super) shown_name: String,
+    pub(super) shown_name: Arc<str>,
     pub(super) place: Place,
     /// The index of its layer.
     pub(crate) layer: usize,
@@ -75,9 +75,9 @@ pub struct Rule {
     pub(super) first_of: Option<String>,
     pub(super) order: i64,
     pub(super) action: Action,
-    pub(super) message: Option<String>,
+    pub(super) message: Option<Arc<str>>,
     /// The contact, if it names one.
-    pub(super) contact: Option<String>,
+    pub(super) contact: Option<Arc<str>>,
     /// The contact of its layer.
     pub(super) default_contact: Option<Arc<str>>,
     pub(crate) acquire: Vec<Acquisition>,
@@ -112,12 +112,12 @@ impl Rule {
     }
 
     /// The rule as the reason for a claim.
-    pub fn origin(&self) -> Origin<'_> {
+    pub fn origin(&self) -> Origin {
         Origin {
-            rule: &self.shown_name,
-            place: Some(&self.place),
-            message: self.message.as_deref(),
-            contact: self.contact(),
+            rule: Arc::clone(&self.shown_name),
+            place: Some(self.place.clone()),
+            message: self.message.clone(),
+            contact: self.contact.as_ref().or(self.default_contact.as_ref()).cloned(),
         }
     }
 

@@ -140,7 +140,7 @@ impl State {
         slots.chain(tickets).map(lock).collect()
     }
 
-    fn claim(&self, path: &Path) -> Claim<'static> {
+    fn claim(&self, path: &Path) -> Claim {
         let amount = Amount::plain(Slots::Number(self.slots), self.limit);
         let mut file = FileLocation::named(path.to_owned(), 0o600);
         // What a policy names is believed to be a repository, whatever it holds.

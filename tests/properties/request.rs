@@ -173,7 +173,7 @@ fn verdict(decision: &Decision<'_>) -> String {
                     let _ = writeln!(
                         text,
                         "{:?}",
-                        origins.iter().map(|origin| origin.message).collect::<Vec<_>>()
+                        origins.iter().map(|origin| &origin.message).collect::<Vec<_>>()
                     );
                 }
             }

@@ -19,7 +19,7 @@ fn others() -> impl Strategy<Value = Others> {
     (vec(1..6_u64, 0..4), line, option::of(0..120_u64), option::of(0..120_u64))
 }
 
-fn claims() -> impl Strategy<Value = Claim<'static>> {
+fn claims() -> impl Strategy<Value = Claim> {
     let zones = prop_oneof![
         3 => Just(None),
         1 => Just(Some(vec![])),
@@ -53,17 +53,17 @@ fn claims() -> impl Strategy<Value = Claim<'static>> {
     )
 }
 
-fn demands() -> impl Strategy<Value = Vec<Demand<'static>>> {
+fn demands() -> impl Strategy<Value = Vec<Demand>> {
     let any_of = vec(vec(claims(), 1..3), 1..4).prop_map(Demand::AnyOf);
     vec(prop_oneof![claims().prop_map(Demand::One), any_of], 0..4)
 }
 
 /// Whether these claims are one alternative of each demand, as a whole and in order.
-fn is_one_of_each(claims: &[&Claim<'_>], demands: &[Demand<'_>]) -> bool {
+fn is_one_of_each(claims: &[&Claim], demands: &[Demand]) -> bool {
     let Some((demand, rest)) = demands.split_first() else { return claims.is_empty() };
     demand.alternatives().any(|alternative| {
         let is_taken =
-            |taken: &[&Claim<'_>]| alternative.iter().zip(taken).all(|(one, other)| ptr::eq(one, *other));
+            |taken: &[&Claim]| alternative.iter().zip(taken).all(|(one, other)| ptr::eq(one, *other));
         claims
             .split_at_checked(alternative.len())
             .is_some_and(|(taken, left)| is_taken(taken) && is_one_of_each(left, rest))

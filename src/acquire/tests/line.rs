@@ -100,7 +100,7 @@ fn nobody_looks_for_life_where_others_in_line_are_not_all_that_is_in_the_way() {
 /// Waits with this place, and does `next` each time that it is told of the wait.
 fn wait<'c>(
     tables: &Tables,
-    demands: &'c [Demand<'c>],
+    demands: &'c [Demand],
     place: &mut PlaceInLine,
     next: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Outcome<'c> {

@@ -19,7 +19,7 @@ fn case(demands: &str, at_once: u8, after_a_wait: u8) {
     let table = Table::Memory(tables.store.table("x"));
     let refused = |letter: char| {
         let soon = Reason::TooSoon { last: tables.now, uid: None };
-        let (claim, reason): (&Claim<'_>, Reason) = match letter {
+        let (claim, reason): (&Claim, Reason) = match letter {
             'f' => (&plain, Reason::Full(Full::of(&table, None, false))),
             'n' => (&plain, Reason::Never),
             't' => (&loud, soon),

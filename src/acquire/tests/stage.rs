@@ -3,7 +3,7 @@
 use std::{
     cell::Cell,
     ops::RangeInclusive,
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
     time::{Duration, SystemTime},
 };
 
@@ -93,12 +93,12 @@ impl Tables {
     }
 
     /// What is foreseen.
-    pub(super) fn outlook<'c>(&self, demands: &'c [Demand<'c>]) -> DryRun<'c> {
+    pub(super) fn outlook<'c>(&self, demands: &'c [Demand]) -> DryRun<'c> {
         self.asks(|asker| outlook(demands, asker))
     }
 
     /// What a launch gets that looks once, and looks at nobody in the queue a second time.
-    pub(super) fn attempt<'c>(&self, demands: &'c [Demand<'c>]) -> Result<Grant<'c>, Blocked<'c>> {
+    pub(super) fn attempt<'c>(&self, demands: &'c [Demand]) -> Result<Grant<'c>, Blocked<'c>> {
         self.asks(|asker| {
             let mut acquisition = Acquisition::open(demands, asker, &[]).expect("tables in memory");
             let position = QueuePosition::newcomer(asker.generation, None);
@@ -110,7 +110,7 @@ impl Tables {
     }
 
     /// What it gets in the end.
-    pub(super) fn acquire<'c>(&self, demands: &'c [Demand<'c>]) -> Result<Grant<'c>, Refusal<'c>> {
+    pub(super) fn acquire<'c>(&self, demands: &'c [Demand]) -> Result<Grant<'c>, Refusal<'c>> {
         match self.asks(|asker| acquire(demands, asker)).expect("tables in memory") {
             Outcome::Granted(grant) => Ok(grant),
             Outcome::Refused(refusal) => Err(refusal),
@@ -120,7 +120,7 @@ impl Tables {
 
     /// Compares what it gets with a line of words, and with what was foreseen.
     #[track_caller]
-    pub(super) fn gives(&self, demands: &[Demand<'_>], expected: &str) {
+    pub(super) fn gives(&self, demands: &[Demand], expected: &str) {
         let foreseen = self.outlook(demands).refusal.expect("tables in memory");
         let got = if self.line.is_empty() {
             self.acquire(demands).map_err(|refusal| shown(&refusal))
@@ -135,7 +135,7 @@ impl Tables {
 
     /// Compares the room that each claim finds.
     #[track_caller]
-    pub(super) fn finds(&self, demands: &[Demand<'_>], expected: &[Room]) {
+    pub(super) fn finds(&self, demands: &[Demand], expected: &[Room]) {
         let prospects = self.outlook(demands).prospects.into_iter();
         let rooms: Vec<Room> =
             prospects.filter_map(|prospect| prospect.found.expect("a table").room).collect();
@@ -148,7 +148,7 @@ impl Tables {
     }
 
     /// How often tables are opened for these demands.
-    pub(super) fn opened(&self, demands: &[Demand<'_>]) -> (usize, usize) {
+    pub(super) fn opened(&self, demands: &[Demand]) -> (usize, usize) {
         let count = Cell::new(0);
         self.asks(|asker| {
             let wants = Wants::open(demands, |claim| {
@@ -189,7 +189,7 @@ pub(super) fn shown(refusal: &Refusal<'_>) -> String {
 }
 
 /// One slot of so many, for which it waits until it is its turn.
-pub(super) fn claim(name: &'static str, limit: u64) -> Claim<'static> {
+pub(super) fn claim(name: &'static str, limit: u64) -> Claim {
     Claim {
         repository: name.into(),
         member: Vec::new(),
@@ -199,7 +199,7 @@ pub(super) fn claim(name: &'static str, limit: u64) -> Claim<'static> {
         limit_of: None,
         kept: Vec::new(),
         reserved: Reserved::default(),
-        names: &[],
+        names: Arc::default(),
         out_of_order: Vec::new(),
         pace: Pace::default(),
         nested: Nested::Take,
@@ -238,7 +238,7 @@ pub(super) trait But: Sized {
     }
 }
 
-impl But for Claim<'static> {
+impl But for Claim {
     fn slots(mut self, slots: u32) -> Self {
         self.amount.slots = Slots::Number(slots);
         self
@@ -287,22 +287,23 @@ impl But for Claim<'static> {
     fn by_a_rule(mut self) -> Self {
         static PLACE: LazyLock<Place> =
             LazyLock::new(|| Place::new(&SourceText::new("/p.toml", "[[rule]]").into(), 0));
-        self.origins = vec![Origin { rule: "seats", place: Some(&PLACE), message: None, contact: None }];
+        self.origins =
+            vec![Origin { rule: "seats".into(), place: Some(PLACE.clone()), message: None, contact: None }];
         self
     }
 }
 
 /// This must be available.
-pub(super) fn one(claim: Claim<'static>) -> Demand<'static> {
+pub(super) fn one(claim: Claim) -> Demand {
     Demand::One(claim)
 }
 
 /// One of these must be available.
-pub(super) fn any_of<const N: usize>(claims: [Claim<'static>; N]) -> Demand<'static> {
+pub(super) fn any_of<const N: usize>(claims: [Claim; N]) -> Demand {
     Demand::AnyOf(claims.into_iter().map(|claim| vec![claim]).collect())
 }
 
 /// One of these lists must be available as a whole.
-pub(super) fn any_list_of<const N: usize>(lists: [Vec<Claim<'static>>; N]) -> Demand<'static> {
+pub(super) fn any_list_of<const N: usize>(lists: [Vec<Claim>; N]) -> Demand {
     Demand::AnyOf(lists.into())
 }

@@ -16,14 +16,14 @@ use crate::{
 };
 
 /// One step of a launch: it starts, is refused, or waits and comes back.
-fn step<'c>(tables: &Tables, demands: &'c [Demand<'c>], place: &mut PlaceInLine) -> Outcome<'c> {
+fn step<'c>(tables: &Tables, demands: &'c [Demand], place: &mut PlaceInLine) -> Outcome<'c> {
     tables
         .asks(|asker| acquire_in_turn(demands, asker, place, None, &mut |_| ControlFlow::Break(())))
         .expect("tables in memory")
 }
 
 #[track_caller]
-fn refused<'c>(tables: &Tables, demands: &'c [Demand<'c>], place: &mut PlaceInLine) -> Refusal<'c> {
+fn refused<'c>(tables: &Tables, demands: &'c [Demand], place: &mut PlaceInLine) -> Refusal<'c> {
     match step(tables, demands, place) {
         Outcome::Refused(refusal) => refusal,
         Outcome::Granted(grant) => panic!("it starts with {}", granted(&grant)),
@@ -32,7 +32,7 @@ fn refused<'c>(tables: &Tables, demands: &'c [Demand<'c>], place: &mut PlaceInLi
 }
 
 #[track_caller]
-fn waits(tables: &Tables, demands: &[Demand<'_>], place: &mut PlaceInLine) {
+fn waits(tables: &Tables, demands: &[Demand], place: &mut PlaceInLine) {
     assert!(matches!(step(tables, demands, place), Outcome::Interrupted));
 }
 
@@ -91,7 +91,7 @@ fn is_over_in(place: &PlaceInLine, milliseconds: u64) {
 #[test]
 fn the_time_of_a_launch_ends_when_it_cannot_start_any_more() {
     let full = tables().held("a", 1..=1).held("b", 1..=1);
-    let when = |demands: &[Demand<'_>], milliseconds| {
+    let when = |demands: &[Demand], milliseconds| {
         let mut place = PlaceInLine::default();
         waits(&full, demands, &mut place);
         is_over_in(&place, milliseconds);
@@ -116,7 +116,7 @@ fn the_time_of_a_launch_ends_when_it_cannot_start_any_more() {
 fn a_launch_whose_wait_is_cut_has_a_little_time_and_no_more_than_before() {
     let a = tables().held("a", 1..=1);
     let now_none = [one(claim("a", 1).waits(0))];
-    let cut = |before: Claim<'static>, little: Duration| {
+    let cut = |before: Claim, little: Duration| {
         let mut place = PlaceInLine::default();
         waits(&a, &[one(before)], &mut place);
         place.spare(little);
@@ -216,7 +216,7 @@ fn whoever_found_a_line_at_its_end_does_not_slip_in_from_another() {
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
 /// What one launch wants: of every table the same limit for everybody, so that all are of one class.
-fn claims() -> impl Strategy<Value = Claim<'static>> {
+fn claims() -> impl Strategy<Value = Claim> {
     (select(NAMES.to_vec()), 0..4_u8).prop_map(|(name, kind)| {
         let claim = claim(name, 1).queue(2);
         match kind {
@@ -227,7 +227,7 @@ fn claims() -> impl Strategy<Value = Claim<'static>> {
     })
 }
 
-fn demands() -> impl Strategy<Value = Vec<Demand<'static>>> {
+fn demands() -> impl Strategy<Value = Vec<Demand>> {
     let any_of = vec(vec(claims(), 1..3), 1..3).prop_map(Demand::AnyOf);
     vec(prop_oneof![2 => claims().prop_map(Demand::One), 1 => any_of], 1..4)
 }
@@ -241,7 +241,7 @@ struct Runner<'c> {
 }
 
 /// Takes a step, and says what must not have happened.
-fn check<'c>(tables: &Tables, demands: &'c [Demand<'c>], runner: &mut Runner<'c>) -> Result<(), String> {
+fn check<'c>(tables: &Tables, demands: &'c [Demand], runner: &mut Runner<'c>) -> Result<(), String> {
     let number = runner.place.number;
     let before = NAMES.map(|name| (name, tables.store.table(name).waiters()));
     let line_before = |name: &str| before.iter().find(|(known, _)| *known == name).map(|(_, line)| line);
@@ -270,7 +270,8 @@ fn check<'c>(tables: &Tables, demands: &'c [Demand<'c>], runner: &mut Runner<'c>
             for name in NAMES {
                 let stands = |waiter: &crate::keeper::Waiter| Some(waiter.number) == runner.place.number;
                 let joined = number.is_none() && tables.store.table(name).waiters().iter().any(stands);
-                let claims = demands.iter().flat_map(Demand::claims).filter(|claim| claim.repository == name);
+                let claims =
+                    demands.iter().flat_map(Demand::claims).filter(|claim| *claim.repository == *name);
                 let most = claims.filter_map(|claim| claim.queue.most).min();
                 // Two claims on one table are two entries in memory.
                 let mut numbers: Vec<Number> =
@@ -280,7 +281,7 @@ fn check<'c>(tables: &Tables, demands: &'c [Demand<'c>], runner: &mut Runner<'c>
                 let is_endless = demands
                     .iter()
                     .flat_map(Demand::claims)
-                    .any(|claim| claim.repository == name && claim.queue.is_endless());
+                    .any(|claim| *claim.repository == *name && claim.queue.is_endless());
                 if joined && !is_endless && most.is_some_and(|most| length >= most as usize) {
                     return Err(format!("it joins {length} others for {name}"));
                 }

@@ -28,7 +28,7 @@ use crate::{
         AtOnce, Grant, Known, LONGEST_ABSENCE, PlaceInLine, PlaceInTable, Refusal, Standing,
         at_once::at_once, refusal,
     },
-    judge::terms::{Group, Hold, Location, name_on_site},
+    judge::terms::{Claim, Group, Hold, name_on_site},
     keeper::{
         KeeperError, Keepers, Number, Overdue, Store, TableId, VerifiedAncestry, WaitingProcess,
         agent::{
@@ -650,8 +650,8 @@ impl Ledger {
         };
         let memory = self.store.for_asker(self.ancestry(session, request));
         let keepers = Keepers { inherited: &self.inherited, memory };
-        let (demands, asker) = (request.demands(), asker(request, keepers));
-        let looked = match at_once(&demands, &asker, &mut session.place.line, deadline) {
+        let asker = asker(request, keepers);
+        let looked = match at_once(&request.demands, &asker, &mut session.place.line, deadline) {
             Ok(AtOnce::Granted(grant)) if !request.is_fresh() => {
                 let _ = grant.withdraw();
                 return CheckOutcome::Stale;
@@ -758,17 +758,13 @@ fn holding(
     let (started, before) = grant.stamps();
     // Shared slots have none, and come last.
     let before = before.to_vec();
-    let table = |location: &Location| match location {
-        Location::Memory(table) => Some(table.clone()),
-        Location::File(_) | Location::Agent(_) => None,
-    };
-    let without = grant.unenforced().iter().filter_map(|claim| table(&claim.location));
+    let table = |claim: &Claim| claim.location.in_memory().map(str::to_owned);
+    let without = grant.unenforced().iter().filter_map(|claim| table(claim));
     let without = without.chain(request.without.iter().cloned()).collect();
     let mut rules: BTreeMap<String, String> = BTreeMap::new();
     for claim in grant.claims() {
-        let rule = claim.origins.first().map_or("", |origin| origin.rule);
-        if let Some(table) = table(&claim.location) {
-            rules.entry(table).or_insert_with(|| rule.to_owned());
+        if let Some(table) = table(claim) {
+            rules.entry(table).or_insert_with(|| claim.rule().to_owned());
         }
     }
     let held = in_memory(grant.into_held());
@@ -822,7 +818,7 @@ fn refused(refusal: &Refusal<'_>, has_waited: bool, user: u32) -> Refused {
     let mut obstacles: Vec<Obstacle> = Vec::new();
     let mut tables: Vec<Table> = Vec::new();
     for refused in refusal.claims() {
-        let Location::Memory(name) = &refused.claim.location else { continue };
+        let Some(name) = refused.claim.location.in_memory() else { continue };
         let unwaited = refused.unwaited.map(Into::into);
         let reason = match &refused.reason {
             refusal::Reason::Full(full) if full.only_ancestors => Reason::Ancestors,
@@ -841,7 +837,7 @@ fn refused(refusal: &Refusal<'_>, has_waited: bool, user: u32) -> Refused {
             refusal::Reason::Full(full) => Some(full.outside.slots()).filter(|slots| *slots > 0),
             _ => None,
         };
-        obstacles.push(Obstacle { table: name.clone(), reason, unwaited, outside });
+        obstacles.push(Obstacle { table: name.to_owned(), reason, unwaited, outside });
     }
     Refused { obstacles, tables, has_waited }
 }

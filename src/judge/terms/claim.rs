@@ -2,10 +2,10 @@
 //! are resolved here, and everything that messages show is part of the claim.
 
 use std::{
-    borrow::Cow,
     error::Error,
     fmt::{Display, Formatter},
     ops::RangeInclusive,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -21,25 +21,25 @@ use super::{
 
 /// A claim on one repository.
 #[derive(Clone, Debug)]
-pub struct Claim<'p> {
+pub struct Claim {
     /// The repository's name, as messages and `RUNGATE_HELD` write it.
-    pub repository: Cow<'p, str>,
+    pub repository: Arc<str>,
     /// The member of the table, one for each placeholder; empty if all share one.
     pub member: Vec<Member>,
     /// The rules behind it, the most binding first; never empty.
-    pub origins: Vec<Origin<'p>>,
+    pub origins: Vec<Origin>,
     /// Where the slots are kept.
     pub location: Location,
     /// How many.
     pub amount: Amount,
     /// Why the limit differs from that of all, if it does.
-    pub limit_of: Option<Provenance<'p>>,
+    pub limit_of: Option<Provenance>,
     /// Its slots that others may use, but not this launch.
-    pub kept: Vec<Kept<'p>>,
+    pub kept: Vec<Kept>,
     /// Which slots others have reserved.
     pub reserved: Reserved,
     /// The names of the slots, from the first on, if they have any.
-    pub names: &'p [String],
+    pub names: Arc<[String]>,
     /// Its slots that no launch gets, in ascending order.
     pub out_of_order: Vec<u32>,
     /// How use is known that rungate did not start, where it takes room.
@@ -65,14 +65,19 @@ pub struct Reserved {
     pub lent: Vec<RangeInclusive<u64>>,
 }
 
-impl<'p> Claim<'p> {
+impl Claim {
     /// The rules behind it; none for one of the command line.
-    pub fn rules(&self) -> impl Iterator<Item = &Origin<'p>> {
+    pub fn rules(&self) -> impl Iterator<Item = &Origin> {
         self.origins.iter().filter(|origin| origin.place.is_some())
     }
 
+    /// The name of the most binding rule behind it.
+    pub fn rule(&self) -> &str {
+        self.origins.first().map_or("", |origin| &origin.rule)
+    }
+
     /// A claim on a lock file that no policy names. It is named after the file, and never shares a slot.
-    pub fn outside_the_policy(file: FileLocation, amount: Amount, because: &'p str) -> Self {
+    pub fn outside_the_policy(file: FileLocation, amount: Amount, because: &str) -> Self {
         let name = file.path.file_stem().unwrap_or(file.path.as_os_str()).to_string_lossy();
         Self {
             repository: name.replace([' ', '=', ','], "_").into(),
@@ -83,7 +88,7 @@ impl<'p> Claim<'p> {
             limit_of: None,
             kept: Vec::new(),
             reserved: Reserved::default(),
-            names: &[],
+            names: Arc::default(),
             out_of_order: Vec::new(),
             outside: None,
             pace: Pace::default(),
@@ -97,7 +102,7 @@ impl<'p> Claim<'p> {
     /// `seats-per-user [ann]`, `cache [ann, /opt/matlab/bin]`: for people.
     pub fn title(&self, names: &dyn Names) -> String {
         if self.member.is_empty() {
-            return self.repository.clone().into_owned();
+            return self.repository.to_string();
         }
         format!("{} [{}]", self.repository, shown(&self.member, names))
     }
@@ -126,20 +131,20 @@ impl<'p> Claim<'p> {
 
 /// One thing that the launch needs to start.
 #[derive(Clone, Debug)]
-pub enum Demand<'p> {
-    One(Claim<'p>),
+pub enum Demand {
+    One(Claim),
     /// The first alternative that is completely available.
-    AnyOf(Vec<Vec<Claim<'p>>>),
+    AnyOf(Vec<Vec<Claim>>),
 }
 
-impl<'p> Demand<'p> {
+impl Demand {
     /// Whether the agent keeps what it asks for. Alternatives all have one keeper.
     pub fn is_of_agent(&self) -> bool {
         self.claims().any(|claim| matches!(claim.location, Location::Agent(_)))
     }
 
     /// Alternatives, in order of preference.
-    pub fn alternatives(&self) -> impl Iterator<Item = &[Claim<'p>]> {
+    pub fn alternatives(&self) -> impl Iterator<Item = &[Claim]> {
         let (only, several) = match self {
             Self::One(claim) => (Some(std::slice::from_ref(claim)), None),
             Self::AnyOf(alternatives) => (None, Some(alternatives)),
@@ -147,12 +152,12 @@ impl<'p> Demand<'p> {
         only.into_iter().chain(several.into_iter().flatten().map(Vec::as_slice))
     }
 
-    pub fn claims(&self) -> impl Iterator<Item = &Claim<'p>> {
+    pub fn claims(&self) -> impl Iterator<Item = &Claim> {
         self.alternatives().flatten()
     }
 
     /// Every claim, to be changed.
-    pub fn claims_mut(&mut self) -> impl Iterator<Item = &mut Claim<'p>> {
+    pub fn claims_mut(&mut self) -> impl Iterator<Item = &mut Claim> {
         let (only, several) = match self {
             Self::One(claim) => (Some(claim), None),
             Self::AnyOf(alternatives) => (None, Some(alternatives)),
@@ -162,11 +167,11 @@ impl<'p> Demand<'p> {
 
     /// The same with its claims changed.
     #[must_use]
-    pub fn map(self, change: impl Fn(Claim<'p>) -> Claim<'p>) -> Self {
+    pub fn map(self, change: impl Fn(Claim) -> Claim) -> Self {
         match self {
             Self::One(claim) => Self::One(change(claim)),
             Self::AnyOf(alternatives) => {
-                let changed = |claims: Vec<Claim<'p>>| claims.into_iter().map(&change).collect();
+                let changed = |claims: Vec<Claim>| claims.into_iter().map(&change).collect();
                 Self::AnyOf(alternatives.into_iter().map(changed).collect())
             }
         }

@@ -26,6 +26,14 @@ impl Location {
         }
     }
 
+    /// The name of the table, if it is one in memory.
+    pub fn in_memory(&self) -> Option<&str> {
+        match self {
+            Self::Memory(name) => Some(name),
+            Self::File(_) | Self::Agent(_) => None,
+        }
+    }
+
     /// The path of the lock file, if it is one.
     pub fn path(&self) -> Option<&Path> {
         match self {

@@ -5,22 +5,22 @@ use std::{fmt, path::Path, sync::Arc};
 use crate::text::{Show, SourceText, visible};
 
 /// A rule that asks for a claim, or a substitute for one, such as `--limit`.
-#[derive(Clone, Copy, Debug)]
-pub struct Origin<'p> {
+#[derive(Clone, Debug)]
+pub struct Origin {
     /// The rule's name, as it is shown.
-    pub rule: &'p str,
+    pub rule: Arc<str>,
     /// Where the rule is; none if it is not a rule.
-    pub place: Option<&'p Place>,
+    pub place: Option<Place>,
     /// The author's message for the users that it refuses.
-    pub message: Option<&'p str>,
+    pub message: Option<Arc<str>>,
     /// The contact for its refusals.
-    pub contact: Option<&'p str>,
+    pub contact: Option<Arc<str>>,
 }
 
-impl<'p> Origin<'p> {
+impl Origin {
     /// Something that is no rule of a policy.
-    pub fn outside_the_policy(name: &'p str) -> Self {
-        Self { rule: name, place: None, message: None, contact: None }
+    pub fn outside_the_policy(name: &str) -> Self {
+        Self { rule: name.into(), place: None, message: None, contact: None }
     }
 }
 
@@ -41,14 +41,14 @@ pub fn is_number(name: &str) -> bool {
 
 /// The users that an entry of the policy is for, and until when.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Provenance<'p> {
+pub struct Provenance {
     /// As the policy writes it: `%power`; empty if it is for all users.
-    pub whom: &'p str,
+    pub whom: Arc<str>,
     /// The local time at which it is over: `18:00`.
     pub until: Option<String>,
 }
 
-impl Provenance<'_> {
+impl Provenance {
     /// `limit of %power`, for a limit that does not apply to all users.
     pub fn limit(&self) -> String {
         let of = if self.whom.is_empty() { "" } else { " of " };
@@ -59,7 +59,7 @@ impl Provenance<'_> {
 }
 
 /// `%cad until 18:00`
-impl fmt::Display for Provenance<'_> {
+impl fmt::Display for Provenance {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.whom.shown())?;
         self.until.as_ref().map_or(Ok(()), |until| write!(f, " until {until}"))
@@ -68,14 +68,14 @@ impl fmt::Display for Provenance<'_> {
 
 /// Slots that a launch may not use.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Kept<'p> {
+pub struct Kept {
     /// How many.
     pub slots: u64,
-    pub whom: Provenance<'p>,
+    pub whom: Provenance,
 }
 
 /// `4 kept for %cad until 18:00`
-impl fmt::Display for Kept<'_> {
+impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} kept for {}", self.slots, self.whom)
     }
@@ -89,7 +89,7 @@ pub fn reason(limit_of: Option<String>, out_of_order: usize) -> Option<String> {
 }
 
 /// Several of them, in the order of the policy.
-pub fn list(kept: &[Kept<'_>]) -> String {
+pub fn list(kept: &[Kept]) -> String {
     kept.iter().map(Kept::to_string).collect::<Vec<_>>().join(", ")
 }
 

@@ -27,7 +27,7 @@ fn rules_that_name_the_same_file_make_one_claim_with_the_lowest_limit_and_the_la
         acquire = [{ repository = "same", ceiling = 30, slots = 2 }]
     "#;
     under(policy).gives("2 of 30 a").claims(|claims| {
-        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| origin.rule).collect();
+        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| &*origin.rule).collect();
         assert_eq!(rules, ["students", "all"], "the rule that binds comes first");
     });
 }
@@ -37,7 +37,7 @@ fn rules_that_name_the_same_file_make_one_claim_with_the_lowest_limit_and_the_la
 fn rules_that_bind_alike_are_named_in_their_order() {
     let rule = |name: &str| format!("[[rule]]\nname = \"{name}\"\nacquire = [\"a\"]\n");
     under(&format!("[repository.a]\nlimit = 50\n{}{}", rule("one"), rule("two"))).claims(|claims| {
-        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| origin.rule).collect();
+        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| &*origin.rule).collect();
         assert_eq!(rules, ["one", "two"]);
     });
 }

@@ -99,7 +99,7 @@ fn it_lowers_what_its_people_may_use_and_claims_nothing() {
     let both = format!("{THREE}[[rule]]\nacquire = [{{ repository = \"matlab\", ceiling = 2 }}]\n");
     cad(&both).gives("1 of 2 matlab");
     cad(THREE).claims(|claims| {
-        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| origin.rule).collect();
+        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| &*origin.rule).collect();
         assert_eq!(rules, ["cad uses three", "seats"], "who binds is named first");
     });
 }

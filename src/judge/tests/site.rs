@@ -244,10 +244,10 @@ impl Launch {
     }
 
     /// Hands on all claims, alternatives one after the other.
-    pub(super) fn claims<T>(&self, look: impl FnOnce(&[&Claim<'_>]) -> T) -> T {
+    pub(super) fn claims<T>(&self, look: impl FnOnce(&[&Claim]) -> T) -> T {
         self.with(|_, decision| {
             let Verdict::Start(terms) = &decision.verdict else { panic!("it does not start") };
-            let claims: Vec<&Claim<'_>> = terms.demands.iter().flat_map(Demand::claims).collect();
+            let claims: Vec<&Claim> = terms.demands.iter().flat_map(Demand::claims).collect();
             look(&claims)
         })
     }
@@ -284,8 +284,7 @@ fn show(verdict: &Verdict<'_>) -> String {
                 parts.push(format!("exempt by {}", rule.shown_name()));
             }
             for demand in &terms.demands {
-                let show =
-                    |claims: &[Claim<'_>]| claims.iter().map(show_claim).collect::<Vec<_>>().join(" + ");
+                let show = |claims: &[Claim]| claims.iter().map(show_claim).collect::<Vec<_>>().join(" + ");
                 parts.push(demand.alternatives().map(show).collect::<Vec<_>>().join(" or "));
             }
             if parts.is_empty() {
@@ -302,7 +301,7 @@ fn show(verdict: &Verdict<'_>) -> String {
 }
 
 /// Where a claim's slots are kept.
-pub(super) fn file<'c>(claim: &'c Claim<'_>) -> &'c FileLocation {
+pub(super) fn file<'c>(claim: &'c Claim) -> &'c FileLocation {
     match &claim.location {
         Location::File(file) => file,
         Location::Agent(other) => panic!("{} is no lock file", other.table),
@@ -311,7 +310,7 @@ pub(super) fn file<'c>(claim: &'c Claim<'_>) -> &'c FileLocation {
 }
 
 /// A claim as `slots of limit repository [member]`, with what is unusual about it.
-fn show_claim(claim: &Claim<'_>) -> String {
+fn show_claim(claim: &Claim) -> String {
     let slots = match claim.amount.slots {
         Slots::Number(number) => number.to_string(),
         Slots::All => "all".into(),

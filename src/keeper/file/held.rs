@@ -191,7 +191,7 @@ impl Drop for Held {
 /// such slots, too few, or another launch uses them already.
 pub fn join(
     file: &Rc<LockFile>,
-    claims: &[&Claim<'_>],
+    claims: &[&Claim],
     launch: &Launch<'_>,
     inherited: &Inherited,
 ) -> Result<Option<Held>, RepositoryError> {
@@ -203,7 +203,7 @@ pub fn join(
 /// Whether [`join`] would find slots to use now.
 pub fn could_join(
     file: &LockFile,
-    claims: &[&Claim<'_>],
+    claims: &[&Claim],
     launch: &Launch<'_>,
     inherited: &Inherited,
 ) -> Result<bool, RepositoryError> {
@@ -218,7 +218,7 @@ pub fn could_join(
 
 fn slots_to_join<'l>(
     file: &LockFile,
-    claims: &[&Claim<'_>],
+    claims: &[&Claim],
     launch: &Launch<'l>,
     inherited: &Inherited,
 ) -> Result<Option<&'l Runs>, RepositoryError> {

@@ -454,12 +454,7 @@ impl Table {
 
     /// Uses an ancestor's slots for these claims, if it was proved that an ancestor has them and no other
     /// launch uses them too.
-    pub fn join(
-        &self,
-        claims: &[&Claim<'_>],
-        launch: &Launch<'_>,
-        ancestry: &VerifiedAncestry,
-    ) -> Option<Held> {
+    pub fn join(&self, claims: &[&Claim], launch: &Launch<'_>, ancestry: &VerifiedAncestry) -> Option<Held> {
         let slots = self.slots_to_join(claims, launch, ancestry)?;
         let mut state = self.state.borrow_mut();
         state.shares += 1;
@@ -472,7 +467,7 @@ impl Table {
     /// The slots that it would use.
     pub fn slots_to_join(
         &self,
-        claims: &[&Claim<'_>],
+        claims: &[&Claim],
         launch: &Launch<'_>,
         ancestry: &VerifiedAncestry,
     ) -> Option<Vec<u64>> {

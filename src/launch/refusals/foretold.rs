@@ -130,7 +130,7 @@ pub(crate) fn verdict_on(prospect: &Prospect<'_>, clock: &Clock) -> String {
 }
 
 /// Needs no wait.
-fn never(claim: &Claim<'_>) -> String {
+fn never(claim: &Claim) -> String {
     if let Some(unclear) = &claim.unclear {
         return unclear.why.to_string();
     }
@@ -143,14 +143,14 @@ fn never(claim: &Claim<'_>) -> String {
 }
 
 /// The reasons for its limit: the slots kept for others, if not already mentioned, and whose limit it is.
-fn reasons(claim: &Claim<'_>, found: &Found) -> Vec<String> {
+fn reasons(claim: &Claim, found: &Found) -> Vec<String> {
     let is_about_others = matches!(found.room, Some(Room::Full | Room::Behind)) && !claim.kept.is_empty();
     let kept = is_about_others.then(|| provenance::list(&claim.kept));
     let outside = (found.outside > 0).then(|| format!("{} in use outside rungate", found.outside));
     outside.into_iter().chain(kept).chain(claim.reason_of_limit()).collect()
 }
 
-fn is_full(claim: &Claim<'_>, found: &Found) -> bool {
+fn is_full(claim: &Claim, found: &Found) -> bool {
     Terms::merge([&claim.amount]).is_some_and(|terms| !found.occupancy.fits(&terms))
 }
 
@@ -170,6 +170,6 @@ fn pids(found: &Found) -> String {
 }
 
 /// `seats-per-user [ann]`
-pub(crate) fn title(claim: &Claim<'_>) -> String {
+pub(crate) fn title(claim: &Claim) -> String {
     visible(claim.title(&SystemNames))
 }

@@ -27,12 +27,7 @@ use crate::{
 const HOLDERS: usize = 4;
 
 /// The whole message. It names the command as rules see it, and repeats it as it was typed.
-pub(crate) fn describe(
-    name: &OsStr,
-    wanted: &LaunchSpec<'_>,
-    refusal: &Refusal<'_>,
-    hints: &Hints,
-) -> String {
+pub(crate) fn describe(name: &OsStr, wanted: &LaunchSpec, refusal: &Refusal<'_>, hints: &Hints) -> String {
     let mut message = Message { clock: Clock::now(), names: NameCache::new(), lines: Vec::new(), hints };
     if refusal.is_too_soon() {
         message.too_soon(name, refusal);
@@ -66,7 +61,8 @@ pub(crate) fn describe(
 /// The contacts of the rules that refuse, each once.
 pub(crate) fn contacts<'c>(refusal: &Refusal<'c>) -> Vec<&'c str> {
     let mut contacts = Vec::new();
-    for contact in refusal.claims().flat_map(|refused| &refused.claim.origins).filter_map(|o| o.contact) {
+    let origins = refusal.claims().flat_map(|refused| &refused.claim.origins);
+    for contact in origins.filter_map(|origin| origin.contact.as_deref()) {
         if !contacts.contains(&contact) {
             contacts.push(contact);
         }
@@ -182,7 +178,7 @@ impl Message<'_> {
     }
 
     /// Why the claim is for so few slots, and which rules ask for it.
-    fn reasons(&mut self, claim: &Claim<'_>) {
+    fn reasons(&mut self, claim: &Claim) {
         if claim.rules().next().is_some() {
             self.ceiling(&claim.amount);
             self.kept(claim);
@@ -201,7 +197,7 @@ impl Message<'_> {
         }
     }
 
-    fn kept(&mut self, claim: &Claim<'_>) {
+    fn kept(&mut self, claim: &Claim) {
         let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
         match claim.amount.usable_slots() {
             usable if usable >= limit => {}
@@ -211,7 +207,7 @@ impl Message<'_> {
     }
 
     /// The holders of a table, oldest first; the caller's own may precede them.
-    fn holders(&mut self, known: &Known, claim: &Claim<'_>, own_first: bool) {
+    fn holders(&mut self, known: &Known, claim: &Claim, own_first: bool) {
         let mut longest = by_process(&known.holders);
         let is_later = |holder: &Holder| own_first && holder.uid != Some(own_uid());
         // Known holders come first: an agent describes only some of many.
@@ -256,7 +252,7 @@ impl Message<'_> {
     fn words_of_rules(&mut self, refusal: &Refusal<'_>) {
         let mut said: Vec<&str> = Vec::new();
         let origins = refusal.claims().flat_map(|refused| &refused.claim.origins);
-        for message in origins.filter_map(|origin| origin.message) {
+        for message in origins.filter_map(|origin| origin.message.as_deref()) {
             if !said.contains(&message) {
                 said.push(message);
                 self.lines.push(visible_lines(message));
@@ -306,12 +302,12 @@ fn by_process(holders: &[Holder]) -> Vec<(&Holder, u64)> {
 }
 
 /// A rule's name and place.
-struct Named<'a>(&'a Origin<'a>);
+struct Named<'a>(&'a Origin);
 
 impl fmt::Display for Named<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.0.place.map_or_else(String::new, Place::to_string);
-        write!(formatter, "{}, {place}", rule_title(self.0.rule))
+        let place = self.0.place.as_ref().map_or_else(String::new, Place::to_string);
+        write!(formatter, "{}, {place}", rule_title(&self.0.rule))
     }
 }
 
@@ -323,9 +319,9 @@ const USUAL_WAIT: Duration = Duration::from_secs(30 * 60);
 
 /// What to do next, in one sentence and one or two commands.
 pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
-    let full: Vec<(&Claim<'_>, &Full)> = refusal.claims().filter_map(full_claim).collect();
+    let full: Vec<(&Claim, &Full)> = refusal.claims().filter_map(full_claim).collect();
     if refusal.is_too_soon() {
-        let claims: Vec<&Claim<'_>> = refusal.too_soon().map(|refused| refused.claim).collect();
+        let claims: Vec<&Claim> = refusal.too_soon().map(|refused| refused.claim).collect();
         let is_of_agent = claims.iter().any(|claim| matches!(claim.location, Location::Agent(_)));
         let reset = hints.reset(&claims);
         // Only root may ask the agent for that.
@@ -383,9 +379,9 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
 }
 
 /// Ends the caller's program that has held its slots longest, if its end alone makes room.
-fn end_of_own(hints: &Hints, full: &[(&Claim<'_>, &Full)]) -> Option<String> {
+fn end_of_own(hints: &Hints, full: &[(&Claim, &Full)]) -> Option<String> {
     let (first, others) = full.split_first()?;
-    let frees = |pid: i32, (claim, full): &(&Claim<'_>, &Full)| {
+    let frees = |pid: i32, (claim, full): &(&Claim, &Full)| {
         let zones = &claim.amount.zones;
         let slots = |holder: &Holder| within(zones, &(holder.slots.0..=holder.slots.1));
         let all: u64 = own(full).filter(|holder| holder.pid == Some(pid)).map(slots).sum();
@@ -410,7 +406,7 @@ fn longer(refusal: &Refusal<'_>) -> Wait {
     Wait::For(Duration::from_secs(minutes * 60).max(USUAL_WAIT))
 }
 
-fn full_claim<'r, 'c>(refused: &'r Refused<'c>) -> Option<(&'c Claim<'c>, &'r Full)> {
+fn full_claim<'r, 'c>(refused: &'r Refused<'c>) -> Option<(&'c Claim, &'r Full)> {
     match &refused.reason {
         Reason::Full(full) => Some((refused.claim, full)),
         Reason::Never | Reason::TooSoon { .. } => None,
@@ -428,7 +424,7 @@ fn alternative_is_closed(alternative: &Alternative<'_>) -> bool {
 }
 
 /// How many slots must be freed before a claim can be met: of all, and of those that are not kept for others.
-pub(super) fn to_free(claim: &Claim<'_>, full: &Full) -> [u64; 2] {
+pub(super) fn to_free(claim: &Claim, full: &Full) -> [u64; 2] {
     let Amount { zones, .. } = &claim.amount;
     let (wanted, limit) = (claim.amount.wanted(), claim.amount.effective_limit());
     let open: u64 = zones.iter().map(|zone| zone.end() + 1 - zone.start()).sum();
@@ -447,7 +443,7 @@ fn within(zones: &[RangeInclusive<u64>], slots: &RangeInclusive<u64>) -> u64 {
 }
 
 /// How many slots the caller holds of those that the claim could get.
-pub(super) fn slots_of_caller(claim: &Claim<'_>, full: &Full) -> u64 {
+pub(super) fn slots_of_caller(claim: &Claim, full: &Full) -> u64 {
     own_slots(full).map(|slots| within(&claim.amount.zones, &slots)).sum()
 }
 
@@ -506,7 +502,7 @@ fn help_for(alternative: &Alternative<'_>) -> Help {
 
 /// What to do if only programs above this one block the launch. An administrator learns which settings are
 /// missing.
-pub(super) fn among_ancestors(full: &[(&Claim<'_>, &Full)]) -> String {
+pub(super) fn among_ancestors(full: &[(&Claim, &Full)]) -> String {
     let (mut takes, mut is_weak) = (false, false);
     for (claim, full) in full.iter().filter(|(_, full)| full.only_ancestors) {
         takes |= claim.nested == Nested::Take;
@@ -547,7 +543,7 @@ pub(crate) fn not_waited_for(refused: &Refused<'_>) -> Option<String> {
 }
 
 /// Why there can never be enough slots for a claim.
-pub(crate) fn never(claim: &Claim<'_>) -> String {
+pub(crate) fn never(claim: &Claim) -> String {
     if let Some(unclear) = &claim.unclear {
         return unclear.why.to_string();
     }
@@ -556,7 +552,7 @@ pub(crate) fn never(claim: &Claim<'_>) -> String {
 }
 
 /// How many slots are wanted; a number that no limit reaches is not repeated.
-pub(crate) fn wanted(claim: &Claim<'_>) -> String {
+pub(crate) fn wanted(claim: &Claim) -> String {
     match claim.amount.wanted() {
         _ if claim.unclear.is_some() => "?".to_owned(),
         wanted if wanted > LAST_SLOT => format!("more than {LAST_SLOT}"),
@@ -565,7 +561,7 @@ pub(crate) fn wanted(claim: &Claim<'_>) -> String {
 }
 
 /// The message to a caller whose wait the policy shortens, claim by claim.
-pub(crate) fn cut(command: &OsStr, claim: &Claim<'_>, asked: Option<Wait>) -> Option<String> {
+pub(crate) fn cut(command: &OsStr, claim: &Claim, asked: Option<Wait>) -> Option<String> {
     let (longest, asked) = (claim.wait.cut(asked)?, asked?);
     let (command, name) = (visible(command), visible(claim.repository.as_ref()));
     Some(format!(

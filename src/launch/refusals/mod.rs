@@ -270,18 +270,18 @@ impl Hints {
     }
 
     /// Who holds the slots of a claim.
-    fn list(&self, claim: &Claim<'_>, title: &str) -> String {
+    fn list(&self, claim: &Claim, title: &str) -> String {
         format!("rungate list{}", self.repository(claim, title))
     }
 
     /// Ends a holder of a claim's repository.
-    fn end(&self, claim: &Claim<'_>, pid: i32) -> String {
+    fn end(&self, claim: &Claim, pid: i32) -> String {
         format!("rungate end{} {pid}", self.repository(claim, claim.repository.as_ref()))
     }
 
     /// A repository with `--policy`, after a space; a file that the policy does not name is named by its
     /// path.
-    fn repository(&self, claim: &Claim<'_>, title: &str) -> String {
+    fn repository(&self, claim: &Claim, title: &str) -> String {
         match (&claim.location, claim.origins.iter().any(|origin| origin.place.is_some())) {
             (Location::File(file), false) => format!(" {}", word(&file.path)),
             _ => format!("{} {}", self.policy, word(title)),
@@ -290,8 +290,8 @@ impl Hints {
 
     /// Lets the repositories of these claims be used again at once. The file of one member is named by its
     /// path, so that nothing else is reset.
-    fn reset(&self, claims: &[&Claim<'_>]) -> String {
-        let named = |claim: &&Claim<'_>| match &claim.location {
+    fn reset(&self, claims: &[&Claim]) -> String {
+        let named = |claim: &&Claim| match &claim.location {
             Location::File(file) if !claim.member.is_empty() => word(&file.path),
             _ => word(claim.repository.as_ref()),
         };

@@ -83,7 +83,7 @@ fn supposed(session: &Session<'_>, opened: &LazyPolicy<'_>) -> Result<Located, E
 /// The lock files of a launch, each once, and whether the agent keeps slots for it. None if the rules for its
 /// command ask nothing of this launch; a fault if no rule is for the command.
 fn lock_files<'w>(
-    wanted: &'w LaunchSpec<'_>,
+    wanted: &'w LaunchSpec,
     options: &LaunchOptions,
     policy: &Policy,
     request: &Request<'_>,
@@ -116,7 +116,7 @@ fn of_agent(error: &AgentError, command: &str) -> Error {
 /// Prints the lock files, each made if it is missing.
 fn print_paths(
     session: &Session<'_>,
-    wanted: &LaunchSpec<'_>,
+    wanted: &LaunchSpec,
     places: Vec<LockPath<'_>>,
     needs_agent: bool,
 ) -> Result<u8, Error> {
@@ -154,7 +154,7 @@ impl Purpose for ForCaller {
     fn consider(
         &self,
         session: &Session<'_>,
-        wanted: &LaunchSpec<'_>,
+        wanted: &LaunchSpec,
         policy: &Policy,
         request: &Request<'_>,
     ) -> Result<Option<u8>, Error> {
@@ -205,7 +205,7 @@ impl Purpose for ForCaller {
         let kept = kept.map_err(|error| of_agent(&error, &command))?;
         let of_files = held.first().map(|(number, _)| *number);
         let Some(first) = of_files.or(agents.filter(|_| !kept.is_empty())) else { return Ok(None) };
-        let is_met = |claim: &Claim<'_>| match &claim.location {
+        let is_met = |claim: &Claim| match &claim.location {
             _ if claim.amount.admit == Admit::Unenforced => true,
             Location::File(file) => held.iter().any(|(_, id)| is_at(&LockPath::of(file), *id)),
             Location::Agent(location) => kept.contains(&location.table),
@@ -225,7 +225,7 @@ impl Purpose for ForCaller {
         &self,
         session: &Session<'_>,
         _: Located,
-        wanted: &LaunchSpec<'_>,
+        wanted: &LaunchSpec,
         grant: Grant<'_>,
         journal: &Journal<'_>,
         turn: &LaunchWait,

@@ -17,17 +17,17 @@ use crate::{
 };
 
 /// What a launch asks for.
-pub(crate) struct LaunchSpec<'p> {
+pub(crate) struct LaunchSpec {
     /// Claims of the agent come first, and those of the command line last.
-    pub(crate) demands: Vec<Demand<'p>>,
+    pub(crate) demands: Vec<Demand>,
     pub(crate) hold: Hold,
     /// How long the whole launch may wait, if the command line says so.
     pub(crate) longest: Option<Wait>,
 }
 
-impl<'p> LaunchSpec<'p> {
+impl LaunchSpec {
     /// What a start depends on, with what the command line adds.
-    pub(crate) fn of(start: Start<'p>, options: &LaunchOptions, situation: &Situation) -> Self {
+    pub(crate) fn of(start: Start<'_>, options: &LaunchOptions, situation: &Situation) -> Self {
         let mut demands = start.demands;
         demands.extend(claim(options, situation).map(Demand::One));
         if options.wait.is_some() {
@@ -43,21 +43,21 @@ impl<'p> LaunchSpec<'p> {
     }
 
     /// Claims of the agent, and of lock files.
-    pub(crate) fn by_keeper(&self) -> (&[Demand<'p>], &[Demand<'p>]) {
+    pub(crate) fn by_keeper(&self) -> (&[Demand], &[Demand]) {
         self.demands.split_at(self.demands.partition_point(Demand::is_of_agent))
     }
 
-    pub(crate) fn claims(&self) -> impl Iterator<Item = &Claim<'p>> {
+    pub(crate) fn claims(&self) -> impl Iterator<Item = &Claim> {
         self.demands.iter().flat_map(Demand::claims)
     }
 
     /// The claims that had room when others were refused, as far as the refusal shows. The agent is asked
     /// before anything else is checked, and slots of an ancestor need no room.
-    pub(crate) fn met(&self, refusal: &Refusal<'_>, asker: &AcquireContext<'_>) -> Vec<&Claim<'p>> {
+    pub(crate) fn met(&self, refusal: &Refusal<'_>, asker: &AcquireContext<'_>) -> Vec<&Claim> {
         if !asker.launch.ancestors.is_empty() || self.demands.iter().any(Demand::is_of_agent) {
             return Vec::new();
         }
-        let had_room = |demand: &'_ Demand<'p>| match demand {
+        let had_room = |demand: &'_ Demand| match demand {
             Demand::One(claim) if claim.amount.admit == Admit::WithinLimit => {
                 !refusal.claims().any(|refused| std::ptr::eq(refused.claim, claim))
             }
@@ -76,7 +76,7 @@ impl<'p> LaunchSpec<'p> {
 
 /// The claim of `--limit`. Without `--repository` the lock file is the caller's own, and named after
 /// the command as rules see it.
-pub(super) fn claim(options: &LaunchOptions, situation: &Situation) -> Option<Claim<'static>> {
+pub(super) fn claim(options: &LaunchOptions, situation: &Situation) -> Option<Claim> {
     let cap = options.cap.as_ref()?;
     let location = match &cap.repository {
         Some(file) => FileLocation::named(situation.directory.join(file), regular_file::mode_for_new_files()),

@@ -113,7 +113,7 @@ impl LaunchWait {
     /// Acquires the slots, or waits for them as long as it may and the policy does not change.
     pub(super) fn take<'c>(
         &mut self,
-        wanted: &'c LaunchSpec<'c>,
+        wanted: &'c LaunchSpec,
         asker: &AcquireContext<'_>,
         watch: &Watch<'_>,
     ) -> Result<Outcome<'c>, KeeperError> {
@@ -268,7 +268,7 @@ impl UsedVariables {
     pub(super) fn of_agent(
         &self,
         request: &Request<'_>,
-        wanted: &LaunchSpec<'_>,
+        wanted: &LaunchSpec,
         opened: Option<(u64, RawFd)>,
     ) -> Option<Take> {
         let is_asked = wanted.demands.first().is_some_and(Demand::is_of_agent);

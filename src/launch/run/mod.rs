@@ -64,7 +64,7 @@ trait Purpose {
     fn consider(
         &self,
         _: &Session<'_>,
-        _: &LaunchSpec<'_>,
+        _: &LaunchSpec,
         _: &Policy,
         _: &Request<'_>,
     ) -> Result<Option<u8>, Error> {
@@ -76,7 +76,7 @@ trait Purpose {
         &self,
         session: &Session<'_>,
         located: Located,
-        wanted: &LaunchSpec<'_>,
+        wanted: &LaunchSpec,
         grant: Grant<'_>,
         journal: &Journal<'_>,
         turn: &LaunchWait,
@@ -95,7 +95,7 @@ impl Purpose for Execute {
         &self,
         session: &Session<'_>,
         located: Located,
-        wanted: &LaunchSpec<'_>,
+        wanted: &LaunchSpec,
         grant: Grant<'_>,
         journal: &Journal<'_>,
         turn: &LaunchWait,
@@ -279,7 +279,7 @@ impl<'a> Session<'a> {
     fn start(
         &self,
         located: Located,
-        wanted: &LaunchSpec<'_>,
+        wanted: &LaunchSpec,
         grant: Grant<'_>,
         journal: &Journal<'_>,
         turn: &LaunchWait,
@@ -326,7 +326,7 @@ impl<'a> Session<'a> {
 
     fn refuse(
         &self,
-        wanted: &LaunchSpec<'_>,
+        wanted: &LaunchSpec,
         mut refusal: Refusal<'_>,
         asker: &AcquireContext<'_>,
         journal: &Journal<'_>,

@@ -79,8 +79,11 @@ impl<'p> Printing<'p, '_> {
         self.policy.rules.iter().filter(|rule| rule.layer == self.index).map(move |rule| {
             let uses = taken.entry(&rule.shown_name).or_default();
             *uses += 1;
-            let name =
-                if *uses == 1 { rule.shown_name.clone() } else { format!("{} ({uses})", rule.shown_name) };
+            let name = if *uses == 1 {
+                rule.shown_name.to_string()
+            } else {
+                format!("{} ({uses})", rule.shown_name)
+            };
             Part { kind: PartKind::Rule, name, place: Some(rule.place()), keys: self.rule(rule) }
         })
     }

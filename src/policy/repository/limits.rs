@@ -1,6 +1,8 @@
 //! Other limits than the repository's own: for some members, for some hours, or both. They are a table of
 //! members, or a list: the first entry whose keys all match applies.
 
+use std::sync::Arc;
+
 use super::Repository;
 use crate::{
     judge::terms::{LookupError, Provenance},
@@ -42,7 +44,7 @@ pub(crate) struct OtherLimit {
     pub(in crate::policy) when: Vec<Window>,
     pub(in crate::policy) limit: Limit,
     /// The users that it is for, as written; empty if it is a name, which the user has anyway.
-    pub(in crate::policy) shown: String,
+    pub(in crate::policy) shown: Arc<str>,
     /// Its key, if it was in a table.
     pub(in crate::policy) key: Option<String>,
 }
@@ -135,9 +137,10 @@ impl OtherLimit {
         self.whom.iter().any(|whom| matches!(whom, Whom::Users(users) if users.iter().any(is_group)))
     }
 
-    fn because(&self, facts: &EvalContext<'_>, layer: usize) -> Option<Provenance<'_>> {
+    fn because(&self, facts: &EvalContext<'_>, layer: usize) -> Option<Provenance> {
         let says_something = !self.shown.is_empty() || !self.when.is_empty();
-        says_something.then(|| Provenance { whom: &self.shown, until: until(&self.when, facts, layer) })
+        says_something
+            .then(|| Provenance { whom: Arc::clone(&self.shown), until: until(&self.when, facts, layer) })
     }
 
     fn printed(&self) -> Vec<(&'static str, String)> {
@@ -158,10 +161,7 @@ impl PartialEq for OtherLimit {
 
 impl Repository {
     /// The limit of one of its files, and why it differs from that of all.
-    pub(crate) fn limit_for(
-        &self,
-        file: &FileOf<'_>,
-    ) -> Result<(Limit, Option<Provenance<'_>>), LookupError> {
+    pub(crate) fn limit_for(&self, file: &FileOf<'_>) -> Result<(Limit, Option<Provenance>), LookupError> {
         for other in &self.limits {
             if other.is_of(file, self.layer)? {
                 return Ok((other.limit, other.because(file.facts, self.layer)));

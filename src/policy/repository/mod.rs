@@ -10,7 +10,10 @@ pub(super) mod reservation;
 pub(super) mod settings;
 pub(super) mod sharing;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 pub(super) use self::limits::Whom;
 use self::{
@@ -105,7 +108,7 @@ pub(super) static REPOSITORY: Keys = Keys {
 #[derive(Debug)]
 pub struct Repository {
     pub(super) name: String,
-    pub(super) shown_name: String,
+    pub(crate) shown_name: Arc<str>,
     pub(super) place: Place,
     pub(crate) layer: usize,
     pub(crate) path: PathTemplate,

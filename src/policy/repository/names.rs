@@ -1,7 +1,7 @@
 //! Slots with names: the first slot has the first name, and so on. A name that is out of order keeps its
 //! slot, so that the others keep their numbers, and no launch gets this slot.
 
-use std::{borrow::Cow, slice};
+use std::{borrow::Cow, slice, sync::Arc};
 
 use crate::policy::{
     Aliases, At, EvalContext, Section, Table, Value, Written, WrittenEntry,
@@ -14,7 +14,7 @@ use crate::policy::{
 /// The names of a repository's slots.
 #[derive(Debug, Default)]
 pub(crate) struct SlotNames {
-    names: Vec<String>,
+    names: Arc<[String]>,
     out_of_order: Vec<OutOfOrder>,
 }
 
@@ -29,7 +29,7 @@ struct OutOfOrder {
 
 impl SlotNames {
     /// The names, in the order of the slots.
-    pub(crate) fn all(&self) -> &[String] {
+    pub(crate) fn all(&self) -> &Arc<[String]> {
         &self.names
     }
 
@@ -149,7 +149,7 @@ impl<'a> WrittenNames<'a> {
             known.push(name.value.to_owned());
         }
         let Some((at, by_host)) = &self.out_of_order else {
-            return SlotNames { names: known, out_of_order: Vec::new() };
+            return SlotNames { names: known.into(), out_of_order: Vec::new() };
         };
         if self.names.is_none() {
             aliases.findings.fault(*at, Fault::NeedsKey { key: "out_of_order", needs: "\"names\"" });
@@ -180,6 +180,6 @@ impl<'a> WrittenNames<'a> {
                 }
             }
         }
-        SlotNames { names: known, out_of_order }
+        SlotNames { names: known.into(), out_of_order }
     }
 }

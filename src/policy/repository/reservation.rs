@@ -1,5 +1,7 @@
 //! Slots that are kept for some users, some hosts, or some hours.
 
+use std::sync::Arc;
+
 use crate::{
     judge::terms::{LookupError, Provenance},
     policy::{
@@ -48,7 +50,7 @@ pub struct Reservation {
     slots: Share,
     lend: u32,
     /// The users that it is for, as the policy writes them.
-    shown: String,
+    shown: Arc<str>,
 }
 
 /// The effect of a reservation on a launch.
@@ -124,7 +126,7 @@ impl<'a> WrittenReservation<'a> {
                 when: entries(when.as_ref(), aliases),
                 slots: *slots,
                 lend: lends,
-                shown: shown.join(" on "),
+                shown: shown.join(" on ").into(),
             }
         };
         written.iter().map(validate).collect()
@@ -177,8 +179,8 @@ impl Reservation {
     }
 
     /// The users that it is for, and until when.
-    pub(crate) fn because(&self, facts: &EvalContext<'_>, layer: usize) -> Provenance<'_> {
-        Provenance { whom: &self.shown, until: until(&self.when, facts, layer) }
+    pub(crate) fn because(&self, facts: &EvalContext<'_>, layer: usize) -> Provenance {
+        Provenance { whom: Arc::clone(&self.shown), until: until(&self.when, facts, layer) }
     }
 
     pub(in crate::policy) fn printed(&self) -> String {

@@ -289,13 +289,13 @@ fn shared<'a>(names: impl Iterator<Item = (&'a str, &'a Path)>) -> Vec<String> {
     shared
 }
 
-fn shown(name: &str, path: &Path, shared: &[String], files: &[PathBuf]) -> String {
+fn shown(name: &str, path: &Path, shared: &[String], files: &[PathBuf]) -> Arc<str> {
     if !shared.iter().any(|known| known == name) {
-        return name.to_owned();
+        return name.into();
     }
     let namesakes = files.iter().filter(|file| file.file_name() == path.file_name()).count();
     let file = path.file_name().filter(|_| namesakes == 1).unwrap_or(path.as_os_str());
-    format!("{name} ({})", file.to_string_lossy())
+    format!("{name} ({})", file.to_string_lossy()).into()
 }
 
 // The repositories and aliases of all files, by name.

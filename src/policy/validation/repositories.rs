@@ -3,6 +3,7 @@
 use std::{
     collections::{HashMap, hash_map},
     slice,
+    sync::Arc,
 };
 
 use super::{SymbolTable, rules::Captures};
@@ -185,7 +186,7 @@ impl Reading<'_, '_> {
         let others = limits.iter().flat_map(|(_, limits)| limits.limits());
         let all_limits = others.map(|other| other.value).chain([limit]);
         let repository = Repository {
-            shown_name: name.clone(),
+            shown_name: name.as_str().into(),
             name,
             place,
             layer,
@@ -347,7 +348,7 @@ impl<'a> WrittenLimit<'a> {
         let when = when.as_ref().map_or_else(Vec::new, |(_, when)| entries_of(&when.entries, aliases));
         // Users first, places last.
         shown.reverse();
-        Some(OtherLimit { whom, when, limit: limit.value, shown: shown.join(" on "), key: None })
+        Some(OtherLimit { whom, when, limit: limit.value, shown: shown.join(" on ").into(), key: None })
     }
 }
 
@@ -390,8 +391,8 @@ fn by_member<'a>(
                 (false, _) => Rank::Several,
             };
             let shown = match rank {
-                Rank::Name => String::new(),
-                Rank::NameOfAlias | Rank::Several => written.value.clone().into_owned(),
+                Rank::Name => Arc::default(),
+                Rank::NameOfAlias | Rank::Several => written.value.as_ref().into(),
             };
             let other =
                 OtherLimit { whom: vec![whom], when: Vec::new(), limit: limit.value, shown, key: Some(key) };

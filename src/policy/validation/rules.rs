@@ -4,6 +4,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
+    sync::Arc,
 };
 
 use super::{LayerFile, SymbolTable};
@@ -62,7 +63,7 @@ impl Rules<'_> {
 
     /// Whether one of all rules has this name.
     pub(super) fn have(&self, name: &str) -> bool {
-        self.kept.iter().any(|rule| rule.name == name || rule.shown_name == name)
+        self.kept.iter().any(|rule| rule.name == name || *rule.shown_name == *name)
             || self.names.iter().any(|names| names.omit(name))
     }
 
@@ -191,7 +192,7 @@ impl<'w> Reading<'_, 'w> {
         let needs_groups = self.claimed(&acquire).any(Repository::is_by_group);
         Rule {
             name: written.name.map_or_else(|| by_number(number), |name| name.value.to_owned()),
-            shown_name: String::new(),
+            shown_name: Arc::default(),
             place: Place::new(&self.file.source, written.at.start),
             layer: self.file.layer,
             selectors,
@@ -201,8 +202,8 @@ impl<'w> Reading<'_, 'w> {
             first_of: written.first_of.map(|family| family.value.to_owned()),
             order: value(written.order).unwrap_or_default(),
             action,
-            message: written.message.map(|message| message.value.to_owned()),
-            contact: written.contact.map(|contact| contact.value.to_owned()),
+            message: written.message.map(|message| message.value.into()),
+            contact: written.contact.map(|contact| contact.value.into()),
             default_contact: self.book.layers[self.file.layer].contact.clone(),
             acquire,
             from,

@@ -90,7 +90,7 @@ fn wanted(process: &Process, repository: &str, policy: &Policy, of_user: &Situat
         let request = Request { environment: &|_| None, ..of_user.request(command, arguments, &program) };
         let Verdict::Start(start) = decide(policy, &request).verdict else { return None };
         let mut claims = start.demands.iter().flat_map(Demand::claims);
-        let claim = claims.find(|claim| claim.repository == repository)?;
+        let claim = claims.find(|claim| *claim.repository == *repository)?;
         u32::try_from(claim.amount.wanted()).ok().filter(|amount| *amount > 0)
     })
 }

@@ -201,7 +201,7 @@ impl Explained<'_, '_> {
 }
 
 /// Claims whose limit would differ with the groups of the database, which listings use.
-fn other_limits(policy: &Policy, request: &Request<'_>, demands: &[Demand<'_>]) -> String {
+fn other_limits(policy: &Policy, request: &Request<'_>, demands: &[Demand]) -> String {
     let mut text = String::new();
     if !policy.repositories().iter().any(Repository::asks_for_groups) {
         return text;
@@ -210,7 +210,7 @@ fn other_limits(policy: &Policy, request: &Request<'_>, demands: &[Demand<'_>]) 
     let Ok(database) = accounts::groups_of(&account) else { return text };
     let decision = decide(policy, &Request { gids: &database, ..*request });
     let Verdict::Start(start) = &decision.verdict else { return text };
-    let limit = |claim: &Claim<'_>| {
+    let limit = |claim: &Claim| {
         let why =
             claim.limit_of.as_ref().map_or_else(String::new, |limit_of| format!(" ({})", limit_of.limit()));
         format!("{}{why}", claim.amount.limit)
@@ -291,7 +291,7 @@ fn claim_as_json((standing, prospect): (Standing, &Prospect<'_>)) -> Value {
     json!({
         "demand": standing.demand,
         "alternative": standing.alternative,
-        "repository": claim.repository,
+        "repository": &*claim.repository,
         "member": claim.member_name(&SystemNames),
         "path": path,
         "wanted": claim.amount.wanted(),
@@ -307,6 +307,6 @@ fn claim_as_json((standing, prospect): (Standing, &Prospect<'_>)) -> Value {
         "max_wait": claim.wait.bound.map(|longest| longest.to_string()),
         "queue": claim.queue.most,
         "queue_per_user": claim.queue.per_user,
-        "rules": claim.origins.iter().map(|origin| origin.rule).collect::<Vec<_>>(),
+        "rules": claim.origins.iter().map(|origin| &*origin.rule).collect::<Vec<_>>(),
     })
 }

@@ -84,7 +84,7 @@ impl<'w, 's> Accumulator<'w, 's> {
                 }
             }
             let of_policy = refused.claim.origins.iter().filter(|origin| origin.place.is_some());
-            rules.extend(of_policy.map(|origin| origin.rule));
+            rules.extend(of_policy.map(|origin| &*origin.rule));
         }
         rules.sort_unstable();
         rules.dedup();

@@ -28,16 +28,16 @@ const MINUTE: u64 = 60_000_000;
 #[derive(Debug)]
 pub enum Plan<'p> {
     /// It needs these, in memory.
-    Needs(Needs<'p>),
+    Needs(Needs),
     /// It is refused: by this rule, if it is one.
     Refused(Option<&'p str>),
 }
 
 /// What a launch needs.
 #[derive(Debug)]
-pub struct Needs<'p> {
+pub struct Needs {
     /// The claims, each on a table in memory.
-    pub demands: Vec<Demand<'p>>,
+    pub demands: Vec<Demand>,
     /// What keeps its slots.
     pub hold: Hold,
     /// Each table with the number of its repository.
@@ -207,30 +207,30 @@ impl<'p> Judge<'p> {
         let mut tables = Vec::new();
         let demands =
             start.demands.into_iter().filter_map(|demand| self.in_memory(demand, kind, wait, &mut tables));
-        let demands: Vec<Demand<'_>> = demands.collect();
+        let demands: Vec<Demand> = demands.collect();
         let claims = demands.iter().flat_map(Demand::claims).filter(|claim| claim.outside.is_some());
         let beside = claims.filter_map(|claim| self.beside(claim, kind)).collect();
         Plan::Needs(Needs { demands, hold, tables, beside })
     }
 
-    fn beside(&self, claim: &Claim<'_>, kind: &Kind) -> Option<Beside> {
-        let Location::Memory(table) = &claim.location else { return None };
+    fn beside(&self, claim: &Claim, kind: &Kind) -> Option<Beside> {
+        let table = claim.location.in_memory()?.to_owned();
         let mut repositories = self.policy.repositories().iter();
-        let known = repositories.find(|known| known.shown_name() == claim.repository)?;
+        let known = repositories.find(|known| known.shown_name() == &*claim.repository)?;
         let is_of_host = known.outside.as_ref()?.of == Of::Host;
-        let (table, repository) = (table.clone(), claim.repository.clone().into_owned());
+        let repository = claim.repository.to_string();
         Some(Beside { table, repository, host: is_of_host.then(|| kind.host.clone()) })
     }
 
     /// The same demand with tables in memory; none if an ancestor's slots are enough.
     fn in_memory(
         &self,
-        demand: Demand<'p>,
+        demand: Demand,
         kind: &Kind,
         wait: Option<Wait>,
         tables: &mut Vec<(String, usize)>,
-    ) -> Option<Demand<'p>> {
-        if demand.claims().all(|claim| kind.shared.iter().any(|name| *name == claim.repository)) {
+    ) -> Option<Demand> {
+        if demand.claims().all(|claim| kind.shared.iter().any(|name| **name == *claim.repository)) {
             return None;
         }
         let demand = demand.map(|claim| {
@@ -251,10 +251,10 @@ impl<'p> Judge<'p> {
             Claim { location, amount, outside, wait, ..claim }
         });
         for claim in demand.claims() {
-            let Location::Memory(name) = &claim.location else { continue };
-            let number = self.repositories.iter().position(|known| *known == claim.repository);
+            let Some(name) = claim.location.in_memory() else { continue };
+            let number = self.repositories.iter().position(|known| **known == *claim.repository);
             if let Some(number) = number.filter(|_| tables.iter().all(|(known, _)| known != name)) {
-                tables.push((name.clone(), number));
+                tables.push((name.to_owned(), number));
             }
         }
         Some(demand)
@@ -285,12 +285,9 @@ fn text_of(plan: &Plan<'_>) -> String {
     text
 }
 
-fn add_claim(text: &mut String, claim: &Claim<'_>) {
+fn add_claim(text: &mut String, claim: &Claim) {
     let Amount { limit, ceiling, slots, zones, admit, group, linger: _ } = &claim.amount;
-    let table = match &claim.location {
-        Location::Memory(name) => name.as_str(),
-        Location::File(_) | Location::Agent(_) => "",
-    };
+    let table = claim.location.in_memory().unwrap_or_default();
     let slots = match slots {
         Slots::Number(number) => u64::from(*number),
         Slots::All => u64::MAX,
@@ -306,7 +303,7 @@ fn add_claim(text: &mut String, claim: &Claim<'_>) {
         text.push_str(&format!(" beside uid {} on {}", outside.uid, outside.host));
     }
     text.push_str(&format!(" admit {} wait {}", *admit as u8, claim.wait.resolve()));
-    claim.origins.iter().for_each(|origin| text.extend([" by ", origin.rule]));
+    claim.origins.iter().for_each(|origin| text.extend([" by ", &*origin.rule]));
 }
 
 // The users and groups of a log. Each name is looked up once, in the name service or in files from another

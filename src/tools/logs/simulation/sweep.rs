@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     acquire::{AcquireContext, AtOnce, Clock, Grant, PlaceInLine, Standing, at_once::at_once},
-    judge::terms::{Launch, Location},
+    judge::terms::Launch,
     keeper::{Class, Holder, Keepers, WaitingProcess, held::Held, memory, outside::Sample},
     policy::{Hours, Policy},
     sys::Inherited,
@@ -383,19 +383,14 @@ impl<'p> World<'_, 'p, '_> {
         }
     }
 
-    fn start(&mut self, waiting: &Waiting<'p>, needs: &Needs<'p>, grant: Grant<'_>) {
+    fn start(&mut self, waiting: &Waiting<'p>, needs: &Needs, grant: Grant<'_>) {
         let wait = self.now - waiting.since;
-        let repository = |location: &Location| match location {
-            Location::Memory(name) => needs.tables.iter().find(|(known, _)| known == name).map(|(_, of)| *of),
-            Location::File(_) | Location::Agent(_) => None,
-        };
         let mut lingers: Vec<(&str, Duration)> = Vec::new();
         for claim in grant.claims() {
-            let Some(number) = repository(&claim.location) else { continue };
-            self.books.given(number, claim.amount.effective_limit(), wait);
-            if let (Location::Memory(name), Some(linger)) = (&claim.location, claim.amount.linger) {
-                lingers.push((name, linger));
-            }
+            let Some(name) = claim.location.in_memory() else { continue };
+            let Some((_, number)) = needs.tables.iter().find(|(known, _)| known == name) else { continue };
+            self.books.given(*number, claim.amount.effective_limit(), wait);
+            lingers.extend(claim.amount.linger.map(|linger| (name, linger)));
         }
         let seat = |held| match held {
             Held::Memory(held) => {

@@ -102,7 +102,7 @@ fn launch<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, start: &Start<'p>) -> (End
         return (Ending::Exempt(rule), would_refuse);
     }
     let actual = acquire(stage, cast, start.demands.clone(), hold);
-    let is_trial = |claim: &Claim<'_>| claim.amount.admit == Admit::Unenforced;
+    let is_trial = |claim: &Claim| claim.amount.admit == Admit::Unenforced;
     let intended = || {
         let is_any_trial = start.demands.iter().flat_map(Demand::claims).any(is_trial);
         is_any_trial
@@ -111,7 +111,7 @@ fn launch<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, start: &Start<'p>) -> (End
     (actual, would_refuse.or_else(intended))
 }
 
-fn enforced(demand: Demand<'_>) -> Demand<'_> {
+fn enforced(demand: Demand) -> Demand {
     demand.map(|mut claim| {
         if claim.amount.admit == Admit::Unenforced {
             claim.amount.admit = Admit::WithinLimit;
@@ -121,8 +121,8 @@ fn enforced(demand: Demand<'_>) -> Demand<'_> {
 }
 
 /// Acquires the demands, while others hold slots and wait as the test describes.
-fn acquire<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, demands: Vec<Demand<'p>>, hold: Hold) -> Ending<'p> {
-    let demands: Vec<Demand<'p>> = demands.into_iter().map(|demand| in_memory(demand, cast)).collect();
+fn acquire<'p>(stage: Stage<'p>, cast: &FakeNames<'p>, demands: Vec<Demand>, hold: Hold) -> Ending<'p> {
+    let demands: Vec<Demand> = demands.into_iter().map(|demand| in_memory(demand, cast)).collect();
     let inherited = Inherited::default();
     let keepers = Keepers::of(&inherited);
     let _others = match stage.let_others_in(&demands, cast, &keepers.memory) {
@@ -169,9 +169,9 @@ struct Taken {
 }
 
 impl Taken {
-    fn of(claim: &Claim<'_>, cast: &FakeNames<'_>) -> Self {
+    fn of(claim: &Claim, cast: &FakeNames<'_>) -> Self {
         Taken {
-            repository: claim.repository.clone().into_owned(),
+            repository: claim.repository.to_string(),
             member: claim.member_name(cast),
             slots: claim.amount.slots,
             limit: claim.amount.effective_limit(),
@@ -185,7 +185,7 @@ impl Ending<'_> {
         let names: Vec<String> = refusal.claims().map(|refused| name(refused.claim, cast)).collect();
         let names = names.join(", ");
         let origins = refusal.claims().flat_map(|refused| &refused.claim.origins);
-        let rules = origins.map(|origin| Cow::Owned(origin.rule.to_owned())).collect();
+        let rules = origins.map(|origin| Cow::Owned(origin.rule.to_string())).collect();
         match refusal.wait() {
             Some(wait) => Ending::Wait(rules, names, wait, hold),
             None => Ending::Refuse(rules, format!("refused, because there is no room in {names}")),
@@ -401,7 +401,7 @@ impl<'p> Stage<'p> {
         if let Verdict::Start(start) = &mut decision.verdict {
             for claim in start.demands.iter_mut().flat_map(Demand::claims_mut) {
                 let repositories = self.policy.repositories();
-                let known = repositories.iter().find(|known| known.shown_name() == claim.repository);
+                let known = repositories.iter().find(|known| known.shown_name() == &*claim.repository);
                 if known.is_some_and(|known| known.sharing.is_by_user()) {
                     let group = claim.amount.group.take();
                     claim.amount.group = group.map(|group| group.of_member(cast.user()));
@@ -414,7 +414,7 @@ impl<'p> Stage<'p> {
     /// Adds the holders and waiting launches of the test. If a holder would hold no slot, returns the reason.
     fn let_others_in(
         &self,
-        demands: &[Demand<'_>],
+        demands: &[Demand],
         cast: &FakeNames<'_>,
         store: &Store,
     ) -> Result<Others, String> {
@@ -454,7 +454,7 @@ impl<'p> Stage<'p> {
     }
 
     /// Slots in use of tables that these demands do not need.
-    fn not_asked_for(&self, demands: &[Demand<'_>], cast: &FakeNames<'_>) -> Vec<String> {
+    fn not_asked_for(&self, demands: &[Demand], cast: &FakeNames<'_>) -> Vec<String> {
         let held = self.scenario.held.iter().map(|held| (held.repository, held.member.as_deref()));
         let waiting = self.scenario.waiting.iter().map(|one| (one.repository, one.member.as_deref()));
         let is_asked_for = |(repository, member): (usize, Option<&str>)| {
@@ -470,16 +470,16 @@ impl<'p> Stage<'p> {
     }
 
     /// The slots of another user's launch of the command in a table; none if it is another member's.
-    fn claim_of(&self, person: &Person, claim: &Claim<'_>, table: &str) -> Result<Option<Claim<'p>>, String> {
+    fn claim_of(&self, person: &Person, claim: &Claim, table: &str) -> Result<Option<Claim>, String> {
         let cast = FakeNames::new(person);
         let demands = match self.decide(&cast).verdict {
             Verdict::Start(start) => start.demands,
             _ => Vec::new(),
         };
         let repository = claim.repository.as_ref();
-        let claims: Vec<&Claim<'p>> = demands.iter().flat_map(Demand::claims).collect();
-        let claims: Vec<&Claim<'p>> =
-            claims.into_iter().filter(|theirs| theirs.repository == repository).collect();
+        let claims: Vec<&Claim> = demands.iter().flat_map(Demand::claims).collect();
+        let claims: Vec<&Claim> =
+            claims.into_iter().filter(|theirs| *theirs.repository == *repository).collect();
         if claims.is_empty() {
             let (user, command) = (&person.user, self.scenario.command.to_string_lossy());
             return Err(format!("cannot be: {user} holds no {repository} by {command}"));
@@ -487,22 +487,16 @@ impl<'p> Stage<'p> {
         Ok(claims.into_iter().find(|claim| name(claim, &cast) == table).cloned())
     }
 
-    fn is_about(
-        &self,
-        repository: usize,
-        member: Option<&str>,
-        claim: &Claim<'_>,
-        cast: &FakeNames<'_>,
-    ) -> bool {
+    fn is_about(&self, repository: usize, member: Option<&str>, claim: &Claim, cast: &FakeNames<'_>) -> bool {
         let repository = self.policy.repositories().get(repository);
-        repository.is_some_and(|known| known.shown_name() == claim.repository)
+        repository.is_some_and(|known| known.shown_name() == &*claim.repository)
             && member.is_none_or(|member| claim.member_name(cast).as_deref() == Some(member))
     }
 }
 
 impl Others {
     /// Takes free slots in the order of a launch with this claim, and last those that are not for it.
-    fn hold(&mut self, claim: &Claim<'_>, table: &str, slots: u32, group: Option<&Group>, store: &Store) {
+    fn hold(&mut self, claim: &Claim, table: &str, slots: u32, group: Option<&Group>, store: &Store) {
         let table = store.table(table);
         let wanted = Terms { slots: slots.into(), group: group.cloned(), ..Terms::default() };
         let shared = table.shared(&wanted);
@@ -518,7 +512,7 @@ impl Others {
     }
 
     /// Adds this many waiting launches with this claim.
-    fn wait(&mut self, claim: &Claim<'_>, table: &str, launches: u32, store: &Store) {
+    fn wait(&mut self, claim: &Claim, table: &str, launches: u32, store: &Store) {
         let table = store.table(table);
         let class = Class { generation: 0, capacity: claim.amount.usable_slots() };
         for _ in 0..launches {
@@ -531,13 +525,13 @@ impl Others {
 }
 
 /// The same demand with tables in memory, a table for each member.
-fn in_memory<'p>(demand: Demand<'p>, names: &dyn Names) -> Demand<'p> {
+fn in_memory<'p>(demand: Demand, names: &dyn Names) -> Demand {
     // What is used outside is part of the test's `use`.
     demand.map(|claim| Claim { location: Location::Memory(name(&claim, names)), outside: None, ..claim })
 }
 
 /// The name of a table: `matlab`, `matlab-per-user [ann]`.
-fn name(claim: &Claim<'_>, names: &dyn Names) -> String {
+fn name(claim: &Claim, names: &dyn Names) -> String {
     named(&claim.repository, claim.member_name(names).as_deref())
 }
 
@@ -604,7 +598,7 @@ impl Names for FakeNames<'_> {
 /// For each of them, in order of arrival, why it would not start; none if it would.
 pub(crate) fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<String>> {
     let decisions: Vec<Decision<'_>> = launches.iter().map(|launch| decide(policy, launch)).collect();
-    let demands: Vec<Vec<Demand<'_>>> =
+    let demands: Vec<Vec<Demand>> =
         decisions.iter().zip(launches).map(|(decision, launch)| demands(decision, launch.names)).collect();
     let inherited = Inherited::default();
     let keepers = Keepers::of(&inherited);
@@ -630,9 +624,9 @@ pub(crate) fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<S
 }
 
 /// The demands, in memory. The last start does not matter, because they already run.
-fn demands<'p>(decision: &Decision<'p>, names: &dyn Names) -> Vec<Demand<'p>> {
+fn demands<'p>(decision: &Decision<'p>, names: &dyn Names) -> Vec<Demand> {
     let Verdict::Start(start) = &decision.verdict else { return Vec::new() };
-    let timeless = |claim: Claim<'p>| Claim { pace: Pace::default(), ..claim };
+    let timeless = |claim: Claim| Claim { pace: Pace::default(), ..claim };
     start.demands.iter().cloned().map(|demand| in_memory(demand, names).map(timeless)).collect()
 }
 

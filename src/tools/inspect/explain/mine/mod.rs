@@ -90,9 +90,9 @@ struct Table {
 /// One table that a rule can charge the person for.
 struct Limit<'p> {
     /// The claim with the highest limit.
-    claim: &'p Claim<'p>,
+    claim: &'p Claim,
     /// Rules that allow less, each with how much.
-    lower: Vec<(u64, &'p Origin<'p>)>,
+    lower: Vec<(u64, &'p Origin)>,
     survey: Result<TableSnapshot, String>,
     /// How many slots the person holds.
     mine: u64,
@@ -211,7 +211,7 @@ fn limits<'a>(personal: &'a Personal<'_>, tables: &[Table], uid: u32) -> Vec<Lim
 }
 
 /// The state of a claim's table: one that does not exist was never used.
-fn survey(claim: &Claim<'_>, tables: &[Table]) -> Result<TableSnapshot, String> {
+fn survey(claim: &Claim, tables: &[Table]) -> Result<TableSnapshot, String> {
     let is_it = |table: &&Table| match &claim.location {
         Location::File(file) => table.file.path() == Some(&file.path),
         Location::Agent(of) => table.file.table() == Some(&of.table),
@@ -229,7 +229,7 @@ fn survey(claim: &Claim<'_>, tables: &[Table]) -> Result<TableSnapshot, String> 
 
 /// `30 by rule "students"`
 fn lower(limit: &Limit<'_>) -> Vec<String> {
-    limit.lower.iter().map(|(slots, origin)| format!("{slots} by {}", rule_title(origin.rule))).collect()
+    limit.lower.iter().map(|(slots, origin)| format!("{slots} by {}", rule_title(&origin.rule))).collect()
 }
 
 /// What decides on everything that the person starts: in a few words, and why.
@@ -381,9 +381,9 @@ impl<F: FnOnce() -> Past> Mine<'_, '_, F> {
 impl Limit<'_> {
     fn to_json(&self) -> Value {
         let found = self.survey.as_ref();
-        let lower = self.lower.iter().map(|(slots, origin)| json!({ "rule": origin.rule, "limit": slots }));
+        let lower = self.lower.iter().map(|(slots, origin)| json!({ "rule": &*origin.rule, "limit": slots }));
         json!({
-            "repository": self.claim.repository,
+            "repository": &*self.claim.repository,
             "member": self.claim.member_name(&SystemNames),
             "path": self.claim.location.path().map(visible),
             "limit": self.claim.amount.usable_slots(),
@@ -392,7 +392,7 @@ impl Limit<'_> {
             "mine": found.ok().map(|_| self.mine),
             "used": found.ok().map(|survey| survey.used),
             "waiting": found.ok().map(|survey| survey.waiting.len()),
-            "rules": self.claim.origins.iter().map(|origin| origin.rule).collect::<Vec<_>>(),
+            "rules": self.claim.origins.iter().map(|origin| &*origin.rule).collect::<Vec<_>>(),
             "error": found.err(),
         })
     }
