@@ -6,7 +6,7 @@ use super::{
     locations::{self, file_location, table_name},
     terms::{
         Admit, AgentLocation, Amount, Claim, Demand, Keeper, Location, LookupError, Member, Setting, Slots,
-        Unclear, Wait, WhyUnclear, common, table_of_site,
+        Unclear, Wait, WhyUnclear, table_of_site,
     },
     zones::zones,
 };
@@ -170,12 +170,14 @@ impl<'p, 'm> Demands<'p, 'm> {
         self.list.into_iter().filter_map(demand).collect()
     }
 
-    /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots.
-    /// They are not merged if only one of them is enforced, because a limit on trial must not bind.
+    /// Two rules that want slots of one repository's file make one claim: the lowest ceiling, the largest
+    /// number of slots. They are not merged if only one of them is enforced, because a limit on trial must not
+    /// bind. Two repositories with one file keep their claims: each has settings of its own.
     fn add_one(&mut self, draft: Draft<'p>) {
         let is_on_trial = |one: &Draft<'p>| one.claim.amount.admit == Admit::Unenforced;
         let is_same = |other: &&mut Draft<'p>| {
-            other.claim.location.is_same_table(&draft.claim.location)
+            std::ptr::eq(other.repository, draft.repository)
+                && other.claim.location.is_same_table(&draft.claim.location)
                 && is_on_trial(other) == is_on_trial(&draft)
         };
         let single = self.list.iter_mut().filter(|alternatives| alternatives.len() == 1).flatten().flatten();
@@ -357,7 +359,7 @@ fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
     }
 }
 
-// A claim while it is made: two rules that want slots of one table make one claim.
+// A claim while it is made: two rules that want slots of one file of a repository make one claim.
 
 /// A claim, and what only its making needs to know.
 #[derive(Clone)]
@@ -385,48 +387,27 @@ impl<'p> Draft<'p> {
         self.claim.origins.insert(at, rule.origin());
     }
 
-    /// Merges another claim on the same table: the lowest limit, the most slots, the zones that both allow,
-    /// the strictest effect of a reached limit. The rule that binds first is the one to be named first.
+    /// Merges another rule's claim on the same file of the same repository: the lowest ceiling, the most
+    /// slots, the strictest effect of a reached limit. The rule that binds first is the one to be named first.
     pub(super) fn merge(&mut self, other: Draft<'p>) {
         let (one, other_amount) = (&mut self.claim.amount, &other.claim.amount);
         let binds = other_amount.effective_limit() < one.effective_limit();
         let at = if binds { 0 } else { self.claim.origins.len() };
         self.claim.origins.splice(at..at, other.claim.origins);
         self.layers.extend(other.layers);
-        if other_amount.limit < one.limit {
-            self.claim.limit_of = other.claim.limit_of;
-        }
-        if self.claim.names.is_empty() {
-            self.claim.names = other.claim.names;
-        }
-        if self.claim.out_of_order.len() < other.claim.out_of_order.len() {
-            self.claim.out_of_order = other.claim.out_of_order;
-        }
-        for kept in other.claim.kept {
-            if !self.claim.kept.contains(&kept) {
-                self.claim.kept.push(kept);
-            }
-        }
-        let zones = common(one.reserved_zones(), other_amount.reserved_zones());
         one.ceiling = one.ceiling.into_iter().chain(other_amount.ceiling).min();
-        one.limit = one.limit.min(other_amount.limit);
-        one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
         one.slots = one.slots.max(other_amount.slots);
-        self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
         one.admit = one.admit.min(other_amount.admit);
-        one.linger = one.linger.max(other_amount.linger);
-        one.group = one.group.take().filter(|group| other.claim.amount.group.as_ref() == Some(group));
+        // What the rules captured may differ.
+        one.group = one.group.take().filter(|group| other_amount.group.as_ref() == Some(group));
+        self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
         self.wait = shortest(self.wait, other.wait);
         self.default_wait = shortest(self.default_wait, other.default_wait);
         // A default applies if its layer has no value.
         if self.wait.is_some() && self.layers.iter().all(|layer| self.layers.first() == Some(layer)) {
             self.default_wait = None;
         }
-        self.claim.wait = Setting {
-            bound: shortest(self.claim.wait.bound, other.claim.wait.bound),
-            default: shortest(self.wait, self.default_wait),
-        };
-        self.claim.queue = self.claim.queue.and(other.claim.queue);
+        self.claim.wait.default = shortest(self.wait, self.default_wait);
     }
 }
 
