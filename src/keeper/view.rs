@@ -4,7 +4,7 @@
 use std::time::SystemTime;
 
 use super::{Holder, KeeperError, Look, Record, Vacancy, file, held::Held, memory};
-use crate::judge::terms::{ElapsedFrom, Launch, Pause, Terms};
+use crate::judge::terms::{ElapsedFrom, Launch, Pause, Terms, name_on_site};
 
 /// A table that is being checked.
 pub enum View<'t> {
@@ -21,7 +21,19 @@ impl View<'_> {
             ElapsedFrom::Start => start,
             ElapsedFrom::End => end,
         };
-        last.filter(|last| pause.is_on(*last, now))
+        // The clock of the other host may be ahead of this one.
+        let is_ahead = |last: SystemTime| {
+            self.is_of_site() && last.duration_since(now).is_ok_and(|ahead| ahead < pause.length)
+        };
+        last.filter(|last| pause.is_on(*last, now) || is_ahead(*last))
+    }
+
+    /// Whether several hosts keep the table.
+    fn is_of_site(&self) -> bool {
+        match self {
+            Self::File(_) => false,
+            Self::Memory(table) => name_on_site(table.name()).is_some(),
+        }
     }
 
     /// When a program was last started, and when one was last seen to end.
@@ -136,5 +148,31 @@ impl Entry {
         if let Some(record) = &mut self.record {
             rule.clone_into(&mut record.rule);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{judge::terms::TooSoon, keeper::Store};
+
+    /// The clock of the host that started last may be ahead. A clock that was set back locks nobody out.
+    #[test]
+    fn a_start_of_another_host_that_lies_ahead_counts_as_now() {
+        let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
+        let pause = Pause { length: hour, from: ElapsedFrom::Start, too_soon: TooSoon::Refuse };
+        let is_paused = |table: &str, last: SystemTime| {
+            let table = Store::default().table(table);
+            table.started(&[], last);
+            View::Memory(&table).paused_since(pause, now).is_some()
+        };
+        for (ahead, is_on_site) in [(Duration::from_secs(2), true), (2 * hour, false)] {
+            assert_eq!(is_paused("site/mail", now + ahead), is_on_site, "{ahead:?}");
+            assert!(!is_paused("mail", now + ahead));
+        }
+        assert!(is_paused("site/mail", now - hour / 2) && is_paused("mail", now - hour / 2));
+        assert!(!is_paused("site/mail", now - 2 * hour));
     }
 }
