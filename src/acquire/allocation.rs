@@ -240,7 +240,7 @@ impl<'c> Wants<'c> {
                 let mut full = Full::of(table, look.cloned(), false);
                 if let Some(seen) = seen {
                     full.outside.clone_from(&seen.outside);
-                    full.is_outside_unknown = seen.is_outside_unknown;
+                    full.no_sample.clone_from(&seen.no_sample);
                 }
                 Reason::Full(full)
             }

@@ -71,6 +71,9 @@ pub fn at_once<'c>(
     };
     let is_first = !blocked.is_final() && has_nobody_ahead(&acquisition, position, &blocked)?;
     place.waits(asker).mark(&acquisition.wants, &mut blocked)?;
+    if position.number.is_none() {
+        blocked.fail_without_sample()?;
+    }
     if !asker.keepers.memory.ancestry().is_nobody() {
         blocked.look_for_ancestors(asker)?;
     }

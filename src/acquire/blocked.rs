@@ -1,6 +1,6 @@
 //! What blocks a launch, and the queues in which it may wait.
 
-use super::{AcquireContext, Alternative, Line, Reason, Unmet};
+use super::{AcquireContext, Alternative, Line, Reason, Refused, Unmet};
 use crate::keeper::KeeperError;
 
 /// A launch that has to wait, or is refused.
@@ -39,6 +39,22 @@ impl Blocked<'_> {
     /// Whether the launch does not wait, or no longer waits, for something that it needs.
     pub fn is_unwaited(&self) -> bool {
         self.unmet.iter().any(Unmet::is_unwaited)
+    }
+
+    /// Fails if a launch that is in no queue yet cannot know whether there is room, and waits for no
+    /// alternative of which it knows that.
+    pub(super) fn fail_without_sample(&self) -> Result<(), KeeperError> {
+        for unmet in &self.unmet {
+            let is_known = |alternative: &Alternative<'_>| {
+                !alternative.is_unwaited() && alternative.refused.iter().all(|one| one.no_sample().is_none())
+            };
+            if let Some(unknown) = unmet.claims().find_map(Refused::no_sample)
+                && !unmet.alternatives.iter().any(is_known)
+            {
+                return Err(KeeperError::Outside(unknown.to_string()));
+            }
+        }
+        Ok(())
     }
 
     /// Finds the queues in which the launch waits: those of every alternative that it may wait for.

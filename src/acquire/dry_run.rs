@@ -71,7 +71,7 @@ impl Found {
 /// Reads the tables of all demands.
 pub fn outlook<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> DryRun<'c> {
     match look(demands, asker) {
-        Ok((prospects, refusal)) => DryRun { prospects, refusal: Ok(refusal) },
+        Ok((prospects, refusal)) => DryRun { prospects, refusal },
         // A table that cannot be read hides none of the others.
         Err(error) => {
             let claims = demands.iter().flat_map(Demand::claims);
@@ -87,7 +87,7 @@ pub fn is_for_queue(table: &Table, terms: &Terms, generation: u16) -> Result<boo
     Ok(seen.room(terms)? == Room::Behind)
 }
 
-type Prospects<'c> = (Vec<Prospect<'c>>, Option<Refusal<'c>>);
+type Prospects<'c> = (Vec<Prospect<'c>>, Result<Option<Refusal<'c>>, KeeperError>);
 
 fn look<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> Result<Prospects<'c>, KeeperError> {
     let wants = Wants::open(demands, |claim| asker.keepers.look(claim))?;
@@ -104,9 +104,15 @@ fn look<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> Result<Prospec
     let mut prospects = Vec::new();
     for choice in wants.choices() {
         let room = wants.room_for(choice, &mut views, now)?.map(|(room, _)| room);
-        let outside = views.get(&choice.table).map_or(0, |seen| seen.outside.slots());
-        let found = Found::of(wants.table(choice.table), room, outside)?;
-        prospects.push(Prospect { claim: choice.claim, found: Ok(found) });
+        let seen = views.get(&choice.table);
+        let found = match seen.and_then(|seen| seen.no_sample.as_ref()) {
+            Some(unknown) => Err(unknown.to_string()),
+            None => {
+                let outside = seen.map_or(0, |seen| seen.outside.slots());
+                Ok(Found::of(wants.table(choice.table), room, outside)?)
+            }
+        };
+        prospects.push(Prospect { claim: choice.claim, found });
     }
     let refusal = match wants.deliberate(&mut views, now)? {
         Allocation::Start(_) | Allocation::Disturbed => None,
@@ -120,10 +126,13 @@ fn look<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> Result<Prospec
                 shut: &[],
             }
             .mark(&wants, &mut blocked)?;
+            if let Err(unknown) = blocked.fail_without_sample() {
+                return Ok((prospects, Err(unknown)));
+            }
             Some(Refusal { unmet: blocked.unmet, waited: None })
         }
     };
-    Ok((prospects, refusal))
+    Ok((prospects, Ok(refusal)))
 }
 
 fn alone<'c>(claim: &'c Claim, asker: &AcquireContext<'_>) -> Prospect<'c> {

@@ -97,7 +97,7 @@ fn reason(reason: &message::Reason, table: &Table) -> Reason {
 pub(super) fn tell(refusal: &Refusal<'_>, ahead: u32, watch: &mut Watch<'_>) -> ControlFlow<()> {
     let ahead = usize::try_from(ahead).unwrap_or(usize::MAX);
     match shown(&refusal.unmet) {
-        Some(refused) => watch(&Waiting::elsewhere(&refusal.unmet, refused.claim, ahead)),
+        Some(refused) => watch(Some(&Waiting::elsewhere(&refusal.unmet, refused.claim, ahead))),
         None => ControlFlow::Continue(()),
     }
 }

@@ -12,7 +12,9 @@ use crate::{
     judge::terms::{Claim, Terms, TooSoon, Wait},
     keeper::{
         EvictionOutcome, Holder, KeeperError, Known, Look, Means, Occupancy, Overdue, TableId, Waiter,
-        memory, outside::Used, table::Table,
+        memory,
+        outside::{NoSample, Used},
+        table::Table,
     },
     sys::process,
     text::ExitStatus,
@@ -193,6 +195,14 @@ impl Refused<'_> {
         Ok(terms.beyond(&shared))
     }
 
+    /// Why use outside is unknown, if it is refused because of that.
+    pub(super) fn no_sample(&self) -> Option<&NoSample> {
+        match &self.reason {
+            Reason::Full(full) => full.no_sample.as_ref(),
+            Reason::Never | Reason::TooSoon { .. } => None,
+        }
+    }
+
     /// The table in whose queue the launch may wait for it.
     pub(super) fn table_of_line(&self) -> Option<&Table> {
         match &self.reason {
@@ -223,8 +233,8 @@ pub struct Full {
     known: OnceCell<Known>,
     /// The slots in use outside rungate.
     pub outside: Used,
-    /// Whether that is unknown, so that no end of a holder is known to make room.
-    pub is_outside_unknown: bool,
+    /// Why that is unknown, if it is: then no end of a holder is known to make room.
+    pub no_sample: Option<NoSample>,
     /// Whether there may be room, and older launches wait for it.
     pub is_behind: bool,
     /// Whether only this process and its ancestors block the launch: it would wait forever.
@@ -242,7 +252,7 @@ impl Full {
             holders: OnceCell::new(),
             known: OnceCell::new(),
             outside: Used::default(),
-            is_outside_unknown: false,
+            no_sample: None,
             is_behind,
             only_ancestors: false,
             overdue: Vec::new(),

@@ -80,8 +80,8 @@ pub struct TableView<'t> {
     sample: Option<Result<Rc<Sample>, NoSample>>,
     /// The slots that this is, as far as it has refused a claim.
     pub outside: Used,
-    /// Whether a claim was refused because that is unknown.
-    pub is_outside_unknown: bool,
+    /// Why that is unknown, if a claim was refused because of it.
+    pub no_sample: Option<NoSample>,
 }
 
 /// The tables that a launch needs and does not share with an ancestor.
@@ -105,7 +105,7 @@ impl<'t> TableView<'t> {
             beside,
             sample: None,
             outside: Used::default(),
-            is_outside_unknown: false,
+            no_sample: None,
         })
     }
 
@@ -160,8 +160,8 @@ impl<'t> TableView<'t> {
         })
     }
 
-    /// What there is beside what is in use outside. While that is unknown, a launch in the queue waits, and
-    /// others fail.
+    /// What there is beside what is in use outside. While that is unknown there is no room: a launch in the
+    /// queue waits, and others fail, unless an alternative has room.
     fn vacancy_beside(
         &mut self,
         terms: &Terms,
@@ -175,11 +175,8 @@ impl<'t> TableView<'t> {
         if outside.when_stale == WhenStale::Ignore || terms.admit == Admit::Unenforced {
             return self.view.vacancy(terms);
         }
-        if self.position.number.is_some() {
-            self.is_outside_unknown = true;
-            return Ok(Vacancy::Full);
-        }
-        Err(KeeperError::Outside(unknown.to_string()))
+        self.no_sample = Some(unknown);
+        Ok(Vacancy::Full)
     }
 
     fn vacancy_by_sample(

@@ -91,7 +91,7 @@ impl Known<'_> {
             return Ok((None, None));
         };
         // Its slots would stay taken after its end, or might not be enough.
-        if refused.claim.amount.linger.is_some() || full.is_outside_unknown {
+        if refused.claim.amount.linger.is_some() || full.no_sample.is_some() {
             return Ok((None, None));
         }
         let terms = refused.missing(full)?;

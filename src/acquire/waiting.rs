@@ -70,12 +70,14 @@ impl<'w, 'c> Waiting<'w, 'c> {
     }
 }
 
-/// Says whether to continue to wait; otherwise the launch is judged again.
-pub type Watch<'w> = dyn FnMut(&Waiting<'_, '_>) -> ControlFlow<()> + 'w;
+/// Says whether the decision still holds; otherwise the launch is judged again. While it waits, it is shown
+/// for what.
+pub type Watch<'w> = dyn FnMut(Option<&Waiting<'_, '_>>) -> ControlFlow<()> + 'w;
 
 /// Acquires the slots of all demands when it is this launch's turn. Each claim waits for its own time, and
-/// the launch until the deadline at the latest. `watch` is called when the wait begins, and about once a
-/// second. With its slots the launch still has its places, in case that it must give the slots back.
+/// the launch until the deadline at the latest. `watch` is called when the wait begins, about once a second,
+/// and before anything is taken or ended by a decision that is older: the process may have been stopped, or
+/// have waited for a lock. With its slots the launch still has its places, in case that it must give the slots back.
 pub fn acquire_in_turn<'c>(
     demands: &'c [Demand],
     asker: &AcquireContext<'_>,
@@ -88,6 +90,7 @@ pub fn acquire_in_turn<'c>(
     let mut rest = Rest {
         next_look: begun + HEARTBEAT_INTERVAL,
         has_looked: false,
+        held_at: begun,
         watched: Watched::default(),
         endings: Endings::default(),
     };
@@ -107,6 +110,11 @@ pub fn acquire_in_turn<'c>(
         place.keep(&acquisition.wants);
         let over = earlier(place.over.filter(|_| knows_over), deadline);
         let (mut blocked, is_stuck) = match acquisition.attempt(place.position(asker), place.patience(over)) {
+            Ok((Decided::Granted(grant), _locked)) if !rest.holds(watch) => {
+                grant.withdraw()?;
+                rest.endings.leave_alone(asker)?;
+                return Ok(Outcome::Interrupted);
+            }
             Ok((Decided::Granted(grant), locked)) => {
                 // Without the locks, no process ever sees it both in the queue and with its slots.
                 place.step_aside()?;
@@ -116,6 +124,9 @@ pub fn acquire_in_turn<'c>(
             }
             Ok((Decided::Blocked(mut blocked), locked)) => {
                 place.waits(asker).mark(&acquisition.wants, &mut blocked)?;
+                if !place.is_in_line() {
+                    blocked.fail_without_sample()?;
+                }
                 if !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline) {
                     place.keep(&acquisition.wants);
                     place.stand(&acquisition.wants, asker.generation, &blocked)?;
@@ -197,6 +208,12 @@ fn everything<'c>(wants: &Wants<'c>, clocks: &Clocks) -> Blocked<'c> {
     blocked
 }
 
+/// Whether the end of a pause could make an alternative available: no queue shows that.
+fn has_pause(blocked: &Blocked<'_>) -> bool {
+    let mut claims = blocked.unmet.iter().flat_map(Unmet::claims);
+    claims.any(|refused| matches!(refused.reason, Reason::TooSoon { .. }))
+}
+
 /// Whether a sleeping launch is now the first in some queue without having been woken, is behind a silent
 /// one, or can share slots that its group has got meanwhile.
 fn may_go_on(
@@ -230,11 +247,22 @@ struct Rest<'c> {
     next_look: Instant,
     /// Whether it has done so before the last attempt.
     has_looked: bool,
+    /// When the decision was last found to hold.
+    held_at: Instant,
     watched: Watched,
     endings: Endings<'c>,
 }
 
 impl<'c> Rest<'c> {
+    /// Whether the decision holds, as far as was seen within the last second.
+    fn holds(&mut self, watch: &mut Watch<'_>) -> bool {
+        if self.held_at.elapsed() < HEARTBEAT_INTERVAL {
+            return true;
+        }
+        self.held_at = Instant::now();
+        watch(None).is_continue()
+    }
+
     /// Sleeps until another attempt makes sense, or the launch must be judged again.
     fn wait(
         &mut self,
@@ -266,11 +294,13 @@ impl<'c> Rest<'c> {
         // acquire. While it sees nothing, it goes no further, and keeps what it has begun.
         if has_left || behind.is_some() {
             self.endings.leave_alone(asker)?;
-        } else if !is_stuck {
-            self.endings.begin(blocked, asker)?;
         }
+        self.held_at = Instant::now();
         if tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
             return Ok(ControlFlow::Break(()));
+        }
+        if !has_left && behind.is_none() && !is_stuck {
+            self.endings.begin(blocked, asker)?;
         }
         // The attempt already waited for a table that is locked for long.
         let is_awake = is_stuck || has_left || !heads.is_empty() && self.watched.watch(blocked, &heads);
@@ -282,6 +312,9 @@ impl<'c> Rest<'c> {
                 wants.table(line.table).sleep_behind(ahead, longest)? == Woken::Left
             } else {
                 self.watched.sleep(&self.endings, longest)?;
+                if !self.holds(watch) {
+                    return Ok(ControlFlow::Break(()));
+                }
                 self.endings.advance(asker)?;
                 true
             };
@@ -291,6 +324,7 @@ impl<'c> Rest<'c> {
                 self.has_looked = true;
                 place.beat()?;
                 acquisition.look_ahead(blocked, place.position(asker))?;
+                self.held_at = Instant::now();
                 if !is_over && tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
                     return Ok(ControlFlow::Break(()));
                 }
@@ -298,6 +332,7 @@ impl<'c> Rest<'c> {
             if is_over
                 || is_second_over
                     && (place.idle_since.is_some()
+                        || has_pause(blocked)
                         || may_go_on(acquisition, place, blocked, behind.as_ref())?)
             {
                 return Ok(ControlFlow::Continue(()));
@@ -334,12 +369,12 @@ fn tell_watcher(
 ) -> ControlFlow<()> {
     let Some((line, claim)) = shown(&blocked.unmet).and_then(|refused| Some((refused.line?, refused.claim)))
     else {
-        return ControlFlow::Continue(());
+        return watch(None);
     };
     let class = Class { generation: wants.generation_on(line.table, generation), capacity: line.capacity };
     let (table, unmet) = (wants.table(line.table), &blocked.unmet);
     let line = LineSeen::Here { table, class, number: place.number };
-    watch(&Waiting { unmet, claim, line })
+    watch(Some(&Waiting { unmet, claim, line }))
 }
 
 // A launch that joins no queue: it gets everything at once, or is refused.
@@ -369,6 +404,7 @@ pub fn acquire<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> Result<
         }
         WaitCheck { position: newcomer, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
             .mark(&acquisition.wants, &mut blocked)?;
+        blocked.fail_without_sample()?;
         endings.tell(&mut blocked);
         return Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }));
     }
@@ -388,6 +424,7 @@ pub fn acquire_at_once<'c>(
             let clocks = Clocks::default();
             WaitCheck { position, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
                 .mark(&acquisition.wants, &mut blocked)?;
+            blocked.fail_without_sample()?;
             Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }))
         }
     }

@@ -397,3 +397,40 @@ pub(crate) fn no_overdue_holder_is_ended_for_what_is_used_outside() {
     eventually("it has looked some more times", || (begun.elapsed() > Duration::from_secs(4)).then_some(()));
     holders.iter_mut().for_each(Running::wait_for_echo);
 }
+
+const CHOICE: &str = r#"
+    [repository.spare]
+    limit = 1
+    [[rule]]
+    commands = ["spare"]
+    acquire  = ["spare"]
+    [[rule]]
+    commands = ["either"]
+    acquire  = [{ any_of = ["seats", "spare"] }]
+"#;
+
+/// While use outside is unknown, a repository is as if it were full: another choice may have room, or be waited
+/// for.
+#[test]
+fn a_choice_with_room_needs_no_sample_of_the_other() {
+    needs_root!();
+    let site = site(&format!("{}{CHOICE}", policy("")));
+    for name in ["spare", "either"] {
+        site.program(name);
+    }
+    let run = |name: &str| site.test().user("bob").args(["run", "--", name]);
+    let either = run("either").spawn();
+    assert_eq!(site.held_numbers("spare.lock"), [1]);
+    let refused = run("either").outcome();
+    assert_eq!(refused.ending, Ending::Status(74), "{}", refused.stderr);
+    assert!(refused.stderr.contains("there is no sample"), "{}", refused.stderr);
+    let explained = site.test().user("bob").args(["explain", "--", "either"]).outcome();
+    assert!(explained.stdout.contains("there is no sample"), "{}", explained.stdout);
+    either.kill();
+
+    let spare = run("spare").spawn();
+    let mut waiting = site.test().user("bob").args(["run", "-w", "forever", "--", "either"]).background();
+    site.stands_in_line("spare.lock", &waiting);
+    spare.kill();
+    waiting.wait_for_echo();
+}

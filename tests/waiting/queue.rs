@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Call, Ending, Observed, Observer, ProcessState, Running, Site, Test, Trace, eventually,
+    Call, Ending, Observed, Observer, ProcessState, Running, Site, Test, Trace, eventually, is_alive,
     is_over_the_agent, needs_root, needs_strace, seats, storm_size,
 };
 
@@ -567,6 +567,52 @@ pub(crate) fn a_waiter_obeys_the_policy_that_is_in_force() {
     assert_eq!(site.line("seats.lock"), [], "it has left the line");
 }
 
+/// Whoever was stopped, and is continued, does nothing by the policy from before: it takes no slot above a new
+/// limit, and ends nobody who is no longer overdue.
+#[test]
+fn whoever_was_stopped_acts_by_the_policy_that_is_in_force() {
+    let site = changing("forever", "process", 2, "");
+    let [first, second] = [(); 2].map(|()| run(&site, "matlab", &[]).spawn());
+    let waiter = waits(&site, &run(&site, "matlab", &[]));
+    let passes = |seconds| {
+        let begun = Instant::now();
+        let is_over = || (begun.elapsed() > Duration::from_secs(seconds)).then_some(());
+        eventually("time passes", is_over);
+    };
+    // It sleeps, and then its last look is older than a second.
+    passes(2);
+    waiter.signal(Signal::SIGSTOP);
+    change(&site, "forever", "process", 1, "");
+    passes(2);
+    first.kill();
+    waiter.signal(Signal::SIGCONT);
+    eventually("it stands below the new limit", || {
+        assert_eq!(pids(&site, "seats.lock"), [second.pid()]);
+        site.line("seats.lock").iter().any(|waiter| waiter.limit == 1).then_some(())
+    });
+}
+
+#[test]
+fn whoever_was_stopped_ends_nobody_who_is_no_longer_overdue() {
+    let policy =
+        |after: &str| seats(1, &format!("expire_after = \"{after}\"\nexpire_grace = \"1s\""), &["matlab"]);
+    let site = Site::with_policy(&policy("8s"));
+    site.program("matlab");
+    let began = Instant::now();
+    let holder = run(&site, "matlab", &[]).spawn();
+    let waiter = waits(&site, &matlab(&site));
+    waiter.signal(Signal::SIGSTOP);
+    let is_in_time = began.elapsed() < Duration::from_secs(8);
+    site.policy(&policy("10h"));
+    eventually("it would be overdue", || (began.elapsed() > Duration::from_secs(10)).then_some(()));
+    waiter.signal(Signal::SIGCONT);
+    let continued = Instant::now();
+    eventually("it has looked", || {
+        assert!(!is_in_time || is_alive(holder.pid()), "it was ended");
+        (continued.elapsed() > Duration::from_secs(3)).then_some(())
+    });
+}
+
 /// A policy of one's own that has a fault blocks nobody else; its owner waits on, at the old place.
 #[test]
 fn a_fault_of_ones_own_blocks_nobody_else() {
@@ -732,6 +778,21 @@ pub(crate) fn an_alternative_that_is_too_soon_leaves_the_other_to_wait_for() {
     common.kill();
     either.wait_for_echo();
     assert_eq!(pids(&site, "common.lock"), [either.pid()]);
+}
+
+/// The end of a pause makes an alternative available. No queue shows that, and whoever waits for the other
+/// one sees it nevertheless, also behind others.
+#[test]
+fn a_waiter_takes_an_alternative_whose_pause_is_over() {
+    let site = alternatives("if_elapsed = \"6s\"");
+    let common = run(&site, "common", &[]).spawn();
+    let ahead = run(&site, "common", &["-wforever"]).background();
+    site.stands_in_line("common.lock", &ahead);
+    run(&site, "own", &[]).status(0);
+    let mut either = run(&site, "either", &["-wforever"]).background();
+    either.wait_for_echo();
+    assert_eq!(pids(&site, "own.lock"), [either.pid()]);
+    assert_eq!(pids(&site, "common.lock"), [common.pid()]);
 }
 
 /// Two choices that could each be available, and not both: the claims on one file are one claim.

@@ -10,15 +10,21 @@ use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, shown, tables};
 use crate::{
-    acquire::{Grant, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, waiting::acquire_in_turn},
+    acquire::{
+        Grant, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, Waiting, waiting::acquire_in_turn,
+    },
     judge::terms::{Claim, Demand, Queue, Wait},
     keeper::{Class, Number, Store},
 };
 
 /// One step of a launch: it starts, is refused, or waits and comes back.
 fn step<'c>(tables: &Tables, demands: &'c [Demand], place: &mut PlaceInLine) -> Outcome<'c> {
+    let goes_on = |waiting: Option<&Waiting<'_, '_>>| match waiting {
+        Some(_) => ControlFlow::Break(()),
+        None => ControlFlow::Continue(()),
+    };
     tables
-        .asks(|asker| acquire_in_turn(demands, asker, place, None, &mut |_| ControlFlow::Break(())))
+        .asks(|asker| acquire_in_turn(demands, asker, place, None, &mut { goes_on }))
         .expect("tables in memory")
 }
 

@@ -147,8 +147,8 @@ impl LaunchWait {
         let begun = self.begun;
         let times = watch.policy.times_at(watch.decided);
         let cuts = &mut self.told_cuts;
-        let mut look = |waiting: &Waiting<'_, '_>| {
-            if !watch.is_quiet {
+        let mut look = |waiting: Option<&Waiting<'_, '_>>| {
+            if let Some(waiting) = waiting.filter(|_| !watch.is_quiet) {
                 let blocked =
                     waiting.unmet.iter().flat_map(Unmet::claims).filter(|refused| refused.unwaited.is_none());
                 for text in
@@ -160,11 +160,11 @@ impl LaunchWait {
                         cuts.push(text);
                     }
                 }
+                if line.is_living() || !shown {
+                    line.show(&describe(watch.command, waiting, begun.elapsed()));
+                }
             }
-            if !watch.is_quiet && (line.is_living() || !shown) {
-                line.show(&describe(watch.command, waiting, begun.elapsed()));
-            }
-            shown = true;
+            shown |= waiting.is_some();
             if watch.policy.is_stale() || watch.policy.times_at(Timestamp::now()) != times {
                 ControlFlow::Break(())
             } else {
