@@ -34,7 +34,9 @@ impl Runs {
     pub fn parse(text: &str) -> Option<Self> {
         let run = |part: &str| {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let run: RangeInclusive<u64> = first.parse().ok()?..=last.parse().ok()?;
+            // A number has no sign.
+            let number = |digits: &str| digits.parse().ok().filter(|_| !digits.starts_with('+'));
+            let run: RangeInclusive<u64> = number(first)?..=number(last)?;
             (!run.is_empty()).then_some(run)
         };
         let runs = Self::joined(text.split(',').map(run).collect::<Option<_>>()?);
@@ -105,9 +107,22 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_nothing() {
-        for text in
-            ["", ",", "1,", "-", "-1", "3-", "9-3", "1,1", "1-5,5", "1-5,2-3", "1,z", "18446744073709551616"]
-        {
+        for text in [
+            "",
+            ",",
+            "1,",
+            "-",
+            "-1",
+            "+1",
+            "1-+3",
+            "3-",
+            "9-3",
+            "1,1",
+            "1-5,5",
+            "1-5,2-3",
+            "1,z",
+            "18446744073709551616",
+        ] {
             case(text, None);
         }
     }
