@@ -119,6 +119,20 @@ fn a_department_limits_its_own_people_and_nobody_else() {
     site.test().user("ann").args(["run", "--", "less"]).status(0);
 }
 
+/// Programs find their slots by the names of the site's repositories, whatever a department calls its own.
+#[test]
+fn a_department_renames_nothing_of_the_site() {
+    needs_root!();
+    let site = site(ONE);
+    site.system_policy(&SITE.replace("limit = 4", "names = [\"left\", \"right\"]"));
+    site.script("matlab", "#!/bin/sh\necho \"$RUNGATE_NAME_MATLAB $RUNGATE_HELD\"\n");
+    for user in ["dan", "ann"] {
+        let outcome = matlab(&site, user).outcome();
+        let (seat, held) = outcome.stdout.split_once(' ').expect("two words");
+        assert!(["left", "right"].contains(&seat) && held.starts_with("matlab="), "{outcome:?}");
+    }
+}
+
 /// Of others' repositories it may only lower what its people may use, which makes no claim: and who waits
 /// below a lower ceiling is in nobody's way.
 #[test]

@@ -108,13 +108,13 @@ fn it_lowers_what_its_people_may_use_and_claims_nothing() {
 fn its_matlab_is_its_own_and_the_sites_stays() {
     let own = "[repository.matlab]\nlimit = 2\n[[rule]]\nacquire = [\"matlab\"]\n";
     cad(own)
-        .gives("1 of 8 matlab (policy.toml), 1 of 2 matlab (20-cad.toml)")
+        .gives("1 of 8 matlab, 1 of 2 matlab (20-cad.toml)")
         .locks(["/run/rungate/matlab.lock", "/run/rungate/@20-cad/matlab.lock"]);
     // Neither another department's file nor somebody's own means it.
     cad(own)
         .delegated("30-sim.toml", "[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 5 }]\n")
         .groups(["cad", "sim"])
-        .gives("1 of 5 matlab (policy.toml), 1 of 2 matlab (20-cad.toml)");
+        .gives("1 of 5 matlab, 1 of 2 matlab (20-cad.toml)");
     cad(own)
         .own("[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 4 }]\n")
         .locks(["/run/rungate/matlab.lock", "/run/rungate/@20-cad/matlab.lock"]);

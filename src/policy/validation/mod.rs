@@ -52,18 +52,7 @@ pub(super) fn validate(
     let mut all = rules::validate(&book, &repositories, only_for);
     let executables = executables(&book);
     book.report_unused();
-    // With one file there are no shared names.
-    let elsewhere = |name: &str, path: &Path| {
-        let mut files = files.iter().enumerate();
-        files.any(|(index, file)| file.source.path() != path && all.omit(index, name))
-    };
-    let shared = if files.len() < 2 {
-        SharedNames::default()
-    } else {
-        SharedNames::of(&all.kept, &repositories, elsewhere)
-    };
-    let paths: Vec<PathBuf> = files.iter().map(|file| file.source.path().to_owned()).collect();
-    shared.show(&mut all.kept, &mut repositories, &paths);
+    show_names(&mut all, &mut repositories, files, kinds);
     let sequence = sequence(&all.kept);
     if checking.is_some() {
         for (at, warning) in advise(&layers, &all.kept, &all.places, &sequence, &repositories) {
@@ -243,59 +232,48 @@ fn weak_holds<'r>(
 
 // Names that several files use, and the names of such rules and repositories in messages.
 
-/// The names that more than one file uses.
-#[derive(Default)]
-pub(super) struct SharedNames {
-    rules: Vec<String>,
-    repositories: Vec<String>,
-}
-
-impl SharedNames {
-    /// The names that these share; `elsewhere` tells whether a rule that is not among them has the name in
-    /// another file.
-    pub(super) fn of(
-        rules: &[Rule],
-        repositories: &[Repository],
-        elsewhere: impl Fn(&str, &Path) -> bool,
-    ) -> Self {
-        let in_files = || rules.iter().map(|rule| (rule.name.as_str(), rule.place.path()));
-        let others = in_files().filter(|(name, path)| elsewhere(name, path)).map(|(name, _)| name.to_owned());
-        SharedNames {
-            rules: shared(in_files()).into_iter().chain(others).collect(),
-            repositories: shared(
-                repositories.iter().map(|repository| (repository.name.as_str(), repository.place.path())),
-            ),
-        }
+/// Sets the shown names of rules and repositories: with the file's name if another file uses them too. The
+/// names of the system's are not changed by other layers: which of those are read depends on the launch, and
+/// programs, the agent and logs know slots by these names.
+fn show_names(
+    all: &mut Rules<'_>,
+    repositories: &mut [Repository],
+    files: &[LayerFile<'_>],
+    kinds: &[LayerKind],
+) {
+    if files.len() < 2 {
+        // The names of repositories stand there already.
+        all.kept.iter_mut().for_each(|rule| rule.shown_name = rule.name.as_str().into());
+        return;
     }
-
-    /// Sets the shown names of rules and repositories: with the file's name if they are shared.
-    pub(super) fn show(&self, rules: &mut [Rule], repositories: &mut [Repository], files: &[PathBuf]) {
-        for rule in rules {
-            rule.shown_name = shown(&rule.name, rule.place.path(), &self.rules, files);
+    let is_of_system = |layer: usize| kinds[layer] == LayerKind::System;
+    let counts = |other: usize, own: usize| is_of_system(other) || !is_of_system(own);
+    let is_omitted = |(name, path, layer): (&str, &Path, usize)| {
+        let mut files = files.iter().enumerate().filter(|(_, file)| counts(file.layer, layer));
+        files.any(|(index, file)| file.source.path() != path && all.omit(index, name))
+    };
+    let shown = |names: Vec<(&str, &Path, usize)>, is_elsewhere: &dyn Fn((&str, &Path, usize)) -> bool| {
+        let mut uses: HashMap<&str, Vec<(&Path, usize)>> = HashMap::new();
+        for (name, path, layer) in &names {
+            uses.entry(name).or_default().push((path, *layer));
         }
-        for repository in repositories {
-            repository.shown_name =
-                shown(&repository.name, repository.place.path(), &self.repositories, files);
-        }
-    }
-}
-
-fn shared<'a>(names: impl Iterator<Item = (&'a str, &'a Path)>) -> Vec<String> {
-    let mut files: HashMap<&str, &Path> = HashMap::new();
-    let in_another_file = |(name, path): &(&'a str, &'a Path)| *files.entry(*name).or_insert(*path) != *path;
-    let mut shared: Vec<String> = names.filter(in_another_file).map(|(name, _)| name.to_owned()).collect();
-    shared.sort_unstable();
-    shared.dedup();
-    shared
-}
-
-fn shown(name: &str, path: &Path, shared: &[String], files: &[PathBuf]) -> Arc<str> {
-    if !shared.iter().any(|known| known == name) {
-        return name.into();
-    }
-    let namesakes = files.iter().filter(|file| file.file_name() == path.file_name()).count();
-    let file = path.file_name().filter(|_| namesakes == 1).unwrap_or(path.as_os_str());
-    format!("{name} ({})", file.to_string_lossy()).into()
+        let shown = |(name, path, layer): (&str, &Path, usize)| -> Arc<str> {
+            let is_another = |(other, of): &(&Path, usize)| *other != path && counts(*of, layer);
+            if !uses[name].iter().any(is_another) && !is_elsewhere((name, path, layer)) {
+                return name.into();
+            }
+            let namesakes = files.iter().filter(|file| file.source.path().file_name() == path.file_name());
+            let file = path.file_name().filter(|_| namesakes.count() == 1).unwrap_or(path.as_os_str());
+            format!("{name} ({})", file.to_string_lossy()).into()
+        };
+        names.into_iter().map(shown).collect::<Vec<_>>()
+    };
+    let rules = all.kept.iter().map(|rule| (rule.name.as_str(), rule.place.path(), rule.layer)).collect();
+    let of_rules = shown(rules, &is_omitted);
+    let tables = repositories.iter().map(|one| (one.name.as_str(), one.place.path(), one.layer)).collect();
+    let of_tables = shown(tables, &|_| false);
+    all.kept.iter_mut().zip(of_rules).for_each(|(rule, shown)| rule.shown_name = shown);
+    repositories.iter_mut().zip(of_tables).for_each(|(repository, shown)| repository.shown_name = shown);
 }
 
 // The repositories and aliases of all files, by name.
