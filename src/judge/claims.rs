@@ -5,8 +5,8 @@ use std::{ffi::OsString, os::unix::ffi::OsStrExt, sync::Arc};
 use super::{
     locations::{self, file_location, table_name},
     terms::{
-        Admit, AgentLocation, Amount, Claim, Demand, Keeper, Location, LookupError, Member, Setting, Slots,
-        Unclear, Wait, WhyUnclear, table_of_site,
+        Admit, AgentLocation, Amount, Claim, Demand, Keeper, Location, LookupError, Member, Nested, Setting,
+        Slots, Unclear, Wait, WhyUnclear, common, table_of_site,
     },
     zones::zones,
 };
@@ -128,7 +128,8 @@ impl<'p, 'm> Demands<'p, 'm> {
     /// The repositories of a layer's rules that are claimed.
     pub(super) fn repositories(&self, layer: usize) -> impl Iterator<Item = &'p Repository> {
         let drafts = self.list.iter().flatten().flatten();
-        drafts.filter(move |draft| draft.layers.contains(&layer)).map(|draft| draft.repository)
+        let drafts = drafts.filter(move |draft| draft.layers.contains(&layer));
+        drafts.flat_map(|draft| &draft.repositories).copied()
     }
 
     /// Applies the ceilings of delegated files, which do not make claims themselves.
@@ -136,7 +137,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         for (rule, terms) in std::mem::take(&mut self.lowered) {
             let repository = &self.policy.repositories()[terms.repository];
             let claimed = self.list.iter_mut().flatten().flatten();
-            for draft in claimed.filter(|draft| std::ptr::eq(draft.repository, repository)) {
+            for draft in claimed.filter(|draft| draft.is_for(repository)) {
                 draft.lower(rule, terms);
             }
         }
@@ -149,7 +150,7 @@ impl<'p, 'm> Demands<'p, 'm> {
         for (rule, terms) in self.lowered {
             let repository = &self.policy.repositories()[terms.repository];
             for index in 0..claimed {
-                if std::ptr::eq(drafts[index].repository, repository) {
+                if drafts[index].is_for(repository) {
                     let mut lowered = drafts[index].clone();
                     lowered.lower(rule, terms);
                     drafts.push(lowered);
@@ -170,14 +171,12 @@ impl<'p, 'm> Demands<'p, 'm> {
         self.list.into_iter().filter_map(demand).collect()
     }
 
-    /// Two rules that want slots of one repository's file make one claim: the lowest ceiling, the largest
-    /// number of slots. They are not merged if only one of them is enforced, because a limit on trial must not
-    /// bind. Two repositories with one file keep their claims: each has settings of its own.
+    /// Two rules that want the same file make one claim: the lowest ceiling, the largest number of slots.
+    /// They are not merged if only one of them is enforced, because a limit on trial must not bind.
     fn add_one(&mut self, draft: Draft<'p>) {
         let is_on_trial = |one: &Draft<'p>| one.claim.amount.admit == Admit::Unenforced;
         let is_same = |other: &&mut Draft<'p>| {
-            std::ptr::eq(other.repository, draft.repository)
-                && other.claim.location.is_same_table(&draft.claim.location)
+            other.claim.location.is_same_table(&draft.claim.location)
                 && is_on_trial(other) == is_on_trial(&draft)
         };
         let single = self.list.iter_mut().filter(|alternatives| alternatives.len() == 1).flatten().flatten();
@@ -333,7 +332,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             queue: repository.queue(),
             unclear: unclear.filter(Unclear::refuses),
         };
-        Ok(Draft { claim, repository, layers: vec![rule.layer], wait, default_wait })
+        Ok(Draft { claim, repositories: vec![repository], layers: vec![rule.layer], wait, default_wait })
     }
 
     /// Whether no slots are wanted: the number comes from the command line only, and it names none.
@@ -359,13 +358,14 @@ fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
     }
 }
 
-// A claim while it is made: two rules that want slots of one file of a repository make one claim.
+// A claim while it is made: two rules that want slots of one table make one claim.
 
 /// A claim, and what only its making needs to know.
 #[derive(Clone)]
 pub(super) struct Draft<'p> {
     pub(super) claim: Claim,
-    pub(super) repository: &'p Repository,
+    /// The repositories that it is for: several may have one file.
+    pub(super) repositories: Vec<&'p Repository>,
     /// The layers of the rules behind it.
     pub(super) layers: Vec<usize>,
     /// The shortest wait that a claim, a rule or a repository names.
@@ -375,6 +375,10 @@ pub(super) struct Draft<'p> {
 }
 
 impl<'p> Draft<'p> {
+    fn is_for(&self, repository: &Repository) -> bool {
+        self.repositories.iter().any(|known| std::ptr::eq(*known, repository))
+    }
+
     /// Applies the ceiling of a delegated rule.
     fn lower(&mut self, rule: &'p Rule, terms: &ClaimTerms) {
         let amount = &mut self.claim.amount;
@@ -387,27 +391,55 @@ impl<'p> Draft<'p> {
         self.claim.origins.insert(at, rule.origin());
     }
 
-    /// Merges another rule's claim on the same file of the same repository: the lowest ceiling, the most
-    /// slots, the strictest effect of a reached limit. The rule that binds first is the one to be named first.
+    /// Merges another claim on the same table: the lowest limit, the most slots, the zones that both allow,
+    /// the strictest effect of a reached limit. The rule that binds first is the one to be named first.
     pub(super) fn merge(&mut self, other: Draft<'p>) {
         let (one, other_amount) = (&mut self.claim.amount, &other.claim.amount);
         let binds = other_amount.effective_limit() < one.effective_limit();
         let at = if binds { 0 } else { self.claim.origins.len() };
         self.claim.origins.splice(at..at, other.claim.origins);
         self.layers.extend(other.layers);
+        self.repositories.extend(other.repositories);
+        // Two repositories with one file may be of two layers, and have other settings.
+        self.claim.pace = self.claim.pace.and(other.claim.pace);
+        if other.claim.nested == Nested::Take {
+            self.claim.nested = Nested::Take;
+        }
+        self.claim.outside = self.claim.outside.take().or(other.claim.outside);
+        if other_amount.limit < one.limit {
+            self.claim.limit_of = other.claim.limit_of;
+        }
+        if self.claim.names.is_empty() {
+            self.claim.names = other.claim.names;
+        }
+        if self.claim.out_of_order.len() < other.claim.out_of_order.len() {
+            self.claim.out_of_order = other.claim.out_of_order;
+        }
+        for kept in other.claim.kept {
+            if !self.claim.kept.contains(&kept) {
+                self.claim.kept.push(kept);
+            }
+        }
+        let zones = common(one.reserved_zones(), other_amount.reserved_zones());
         one.ceiling = one.ceiling.into_iter().chain(other_amount.ceiling).min();
+        one.limit = one.limit.min(other_amount.limit);
+        one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
         one.slots = one.slots.max(other_amount.slots);
-        one.admit = one.admit.min(other_amount.admit);
-        // What the rules captured may differ.
-        one.group = one.group.take().filter(|group| other_amount.group.as_ref() == Some(group));
         self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
+        one.admit = one.admit.min(other_amount.admit);
+        one.linger = one.linger.max(other_amount.linger);
+        one.group = one.group.take().filter(|group| other.claim.amount.group.as_ref() == Some(group));
         self.wait = shortest(self.wait, other.wait);
         self.default_wait = shortest(self.default_wait, other.default_wait);
         // A default applies if its layer has no value.
         if self.wait.is_some() && self.layers.iter().all(|layer| self.layers.first() == Some(layer)) {
             self.default_wait = None;
         }
-        self.claim.wait.default = shortest(self.wait, self.default_wait);
+        self.claim.wait = Setting {
+            bound: shortest(self.claim.wait.bound, other.claim.wait.bound),
+            default: shortest(self.wait, self.default_wait),
+        };
+        self.claim.queue = self.claim.queue.and(other.claim.queue);
     }
 }
 

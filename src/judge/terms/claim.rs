@@ -439,6 +439,15 @@ pub struct Pace {
     pub expiry: Option<Expiry>,
 }
 
+impl Pace {
+    /// Of two claims on one table: the longer pause, and the first expiry.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let pauses = self.pause.into_iter().chain(other.pause);
+        Self { pause: pauses.max_by_key(|pause| pause.length), expiry: self.expiry.or(other.expiry) }
+    }
+}
+
 // What judgement asks about users and groups. A trait keeps the evaluator pure: the launcher answers from
 // the databases of the system, tests from a table. Absence (`Ok(None)`) and failure (`Err`) differ: a failed
 // look-up refuses the launch, an absent name only matches nothing.

@@ -144,6 +144,13 @@ pub struct Queue {
 }
 
 impl Queue {
+    /// What two claims on one table allow.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        let lower = |one: Option<u32>, other: Option<u32>| one.into_iter().chain(other).min();
+        Self { most: lower(self.most, other.most), per_user: lower(self.per_user, other.per_user) }
+    }
+
     /// How many wait, and how many may: `3`, `3 of 20`.
     pub fn show(self, waiting: usize) -> String {
         self.most.map_or_else(|| waiting.to_string(), |most| format!("{waiting} of {most}"))

@@ -12,41 +12,23 @@ fn a_ceiling_lowers_the_limit_for_the_launches_of_one_rule() {
 }
 
 #[test]
-fn rules_that_name_the_same_repository_make_one_claim_with_the_lowest_limit_and_the_largest_slots() {
+fn rules_that_name_the_same_file_make_one_claim_with_the_lowest_limit_and_the_largest_slots() {
     let policy = r#"
         [repository.a]
+        limit = 50
+        [repository.same]
+        path = "/run/rungate/a.lock"
         limit = 50
         [[rule]]
         name = "all"
         acquire = ["a"]
         [[rule]]
         name = "students"
-        acquire = [{ repository = "a", ceiling = 30, slots = 2 }]
+        acquire = [{ repository = "same", ceiling = 30, slots = 2 }]
     "#;
     under(policy).gives("2 of 30 a").claims(|claims| {
         let rules: Vec<&str> = claims[0].origins.iter().map(|origin| &*origin.rule).collect();
         assert_eq!(rules, ["students", "all"], "the rule that binds comes first");
-    });
-}
-
-/// Each has settings of its own. Whoever takes the slots takes them once.
-#[test]
-fn two_repositories_with_one_file_keep_their_claims() {
-    let policy = r#"
-        [repository.a]
-        limit = 50
-        if_elapsed = "1h"
-        [repository.same]
-        path = "/run/rungate/a.lock"
-        limit = 50
-        if_elapsed = "1h"
-        [[rule]]
-        acquire = ["a"]
-        [[rule]]
-        acquire = [{ repository = "same", slots = 2 }]
-    "#;
-    under(policy).gives("1 of 50 a, 2 of 50 same").claims(|claims| {
-        assert_eq!(claims.iter().map(|claim| claim.pace.pause.is_some()).collect::<Vec<_>>(), [true, true]);
     });
 }
 

@@ -94,6 +94,12 @@ fn it_lowers_what_its_people_may_use_and_claims_nothing() {
     cad(THREE).groups(["sim"]).gives("1 of 8 matlab");
     cad("[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 2 }]\n").gives("1 of 2 matlab");
     cad("[[rule]]\nacquire = [{ repository = \"matlab\", ceiling = 30 }]\n").gives("1 of 8 matlab");
+    // A second repository with the file of the first is lowered too.
+    let twin = "[repository.twin]\npath = \"/run/rungate/matlab.lock\"\nlimit = 8\n";
+    under(&format!("{SITE}{twin}[[rule]]\ncommands = [\"@matlab\"]\nacquire = [\"twin\"]\n"))
+        .delegated("20-cad.toml", "[[rule]]\nacquire = [{ repository = \"twin\", ceiling = 2 }]\n")
+        .groups(["cad"])
+        .gives("1 of 2 matlab");
     // Where nothing is claimed there is nothing to lower.
     cad(THREE).command("cad-view").gives("free");
     let both = format!("{THREE}[[rule]]\nacquire = [{{ repository = \"matlab\", ceiling = 2 }}]\n");

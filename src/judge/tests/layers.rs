@@ -3,7 +3,10 @@
 use std::ops::RangeInclusive;
 
 use super::site::{file, under};
-use crate::judge::terms::{Admit, Terms};
+use crate::judge::{
+    Verdict,
+    terms::{Hold, Nested},
+};
 
 const SYSTEM: &str = r#"
     [repository.matlab]
@@ -86,8 +89,8 @@ fn what_is_added_leaves_alone_what_the_system_keeps_in_the_same_file() {
     "#;
     let zones = |own: &str, expected: &[RangeInclusive<u64>]| {
         under(system).own(own).claims(|claims| {
-            let terms = Terms::merge(claims.iter().map(|claim| &claim.amount)).expect("two claims");
-            assert_eq!((claims.len(), terms.limit, terms.zones.as_deref()), (2, 8, Some(expected)));
+            assert_eq!(claims.len(), 1);
+            assert_eq!((claims[0].amount.limit, claims[0].amount.zones.as_slice()), (8, expected));
         });
     };
     zones(own, &[5..=8]);
@@ -96,6 +99,29 @@ fn what_is_added_leaves_alone_what_the_system_keeps_in_the_same_file() {
     let keeps_nothing: String =
         own.lines().filter(|line| !line.contains("reserve")).map(|line| format!("{line}\n")).collect();
     zones(&keeps_nothing, &[5..=10]);
+}
+
+/// The first claim has the name, and the second is not forgotten.
+#[test]
+fn the_settings_of_both_repositories_with_one_file_apply() {
+    let own = r#"
+        [repository.mine]
+        path = "/run/rungate/matlab.lock"
+        limit = 2
+        if_elapsed = "1h"
+        nested = "take"
+        hold = "supervisor"
+        [[rule]]
+        acquire = ["mine"]
+    "#;
+    under(SYSTEM).own(own).gives("1 of 2 matlab").claims(|claims| {
+        assert!(claims[0].pace.pause.is_some());
+        assert_eq!(claims[0].nested, Nested::Take);
+    });
+    under(SYSTEM).own(own).with(|_, decision| {
+        let Verdict::Start(start) = &decision.verdict else { panic!("it starts") };
+        assert_eq!(start.hold.resolve(), Hold::Supervisor);
+    });
 }
 
 #[test]
@@ -116,15 +142,11 @@ fn a_rule_that_counts_admits_nobody_beyond_a_limit_of_his_own() {
         [[rule]]
         acquire = ["mine"]
     "#;
-    let by_path = |path: &str| under(&system).own(&own.replace("PATH", path));
-    for path in ["/run/rungate/matlab.lock", "/var/run/rungate/matlab.lock"] {
-        let launch = by_path(path).gives("1 of 50 matlab always, 1 of 2 mine");
-        launch.claims(|claims| {
-            let terms = Terms::merge(claims.iter().map(|claim| &claim.amount)).expect("two claims");
-            assert_eq!((terms.limit, terms.admit), (2, Admit::WithinLimit), "if both lead to one file");
-        });
-    }
-    by_path("/run/rungate/../rungate/matlab.lock").faults(["dots-in-path"]);
+    under(&system).own(&own.replace("PATH", "/run/rungate/matlab.lock")).gives("1 of 2 matlab");
+    let elsewhere = own.replace("PATH", "/run/rungate/../rungate/matlab.lock");
+    under(&system).own(&elsewhere).faults(["dots-in-path"]);
+    let elsewhere = own.replace("PATH", "/var/run/rungate/matlab.lock");
+    under(&system).own(&elsewhere).gives("1 of 50 matlab always, 1 of 2 mine");
 }
 
 #[test]
