@@ -17,6 +17,33 @@ use super::{
 use crate::judge::terms::Names;
 use crate::text::{Diagnostic, SourceText};
 
+/// What a policy is read for.
+#[derive(Clone, Copy)]
+pub enum Purpose<'a> {
+    /// Launches: those of one command, or all. Tests are not even read: whatever is in them stops no launch.
+    Launches(Option<&'a Invocation<'a>>),
+    /// To show or compare it, with its tests.
+    Review,
+    /// To check it, with its tests and with warnings; these know the existing users and groups.
+    Check(&'a dyn Names),
+}
+
+impl<'a> Purpose<'a> {
+    pub(super) fn names(self) -> Option<&'a dyn Names> {
+        match self {
+            Purpose::Check(names) => Some(names),
+            Purpose::Launches(_) | Purpose::Review => None,
+        }
+    }
+
+    pub(super) fn command(self) -> Option<&'a Invocation<'a>> {
+        match self {
+            Purpose::Launches(command) => command,
+            Purpose::Review | Purpose::Check(_) => None,
+        }
+    }
+}
+
 /// The files of a policy, and their settings for programs.
 pub struct LazyPolicy<'s> {
     sources: &'s Sources,
@@ -61,7 +88,7 @@ impl<'s> LazyPolicy<'s> {
         if !found.stamps.are_those_of_everybody(&self.files.stamps) {
             return Ok(None);
         }
-        let faults = match ParsedFiles::of(found).policy(is_root, Some(command)) {
+        let faults = match Policy::of_found(found, is_root, Purpose::Launches(Some(command))) {
             Ok(policy) => return Ok(Some(policy)),
             Err(faults) => faults,
         };
@@ -81,27 +108,22 @@ impl<'s> LazyPolicy<'s> {
 }
 
 impl Policy {
-    /// Validates text in memory, and keeps the rules that may be for a command.
+    /// Validates text in memory.
     pub fn of_layers_for(
         layers: Vec<LayerText>,
         caller_is_root: bool,
-        command: &Invocation<'_>,
+        purpose: Purpose<'_>,
     ) -> Result<Policy, Faults> {
-        ParsedFiles::of(Found { layers, ..Found::default() }).policy(caller_is_root, Some(command))
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, purpose)
     }
 
     pub(super) fn of_found(
         found: Found,
         caller_is_root: bool,
-        checking: Option<&dyn Names>,
+        purpose: Purpose<'_>,
     ) -> Result<Policy, Faults> {
-        sound(ParsedFiles::of(found).validate(caller_is_root, checking, None))
+        ParsedFiles::of(found).policy(caller_is_root, purpose)
     }
-}
-
-/// The policy, unless it has faults.
-fn sound((policy, faults): (Policy, Option<Faults>)) -> Result<Policy, Faults> {
-    faults.map_or(Ok(policy), Err)
 }
 
 // From the files to a policy: each is parsed, and then all are validated together. For a launch, all rules
@@ -125,7 +147,7 @@ impl ParsedFiles {
         let is_callers = |fault: &Diagnostic| {
             has_system && fault.path != sources.system && !sources.is_drop_in(&fault.path)
         };
-        let read = self.policy(sources.caller == 0, command);
+        let read = self.policy(sources.caller == 0, Purpose::Launches(command));
         read.map_err(|faults| faults.affecting(Affected::Caller, is_callers))
     }
 
@@ -164,16 +186,12 @@ impl ParsedFiles {
         programs
     }
 
-    fn policy(self, caller_is_root: bool, only_for: Option<&Invocation<'_>>) -> Result<Policy, Faults> {
-        sound(self.validate(caller_is_root, None, only_for))
+    fn policy(self, caller_is_root: bool, purpose: Purpose<'_>) -> Result<Policy, Faults> {
+        let (policy, faults) = self.validate(caller_is_root, purpose);
+        faults.map_or(Ok(policy), Err)
     }
 
-    fn validate(
-        self,
-        caller_is_root: bool,
-        checking: Option<&dyn Names>,
-        only_for: Option<&Invocation<'_>>,
-    ) -> (Policy, Option<Faults>) {
+    fn validate(self, caller_is_root: bool, purpose: Purpose<'_>) -> (Policy, Option<Faults>) {
         let ParsedFiles { kinds, layer_of_file, mut files, nodes, findings, mut stamps } = self;
         let tapes: Vec<Tape<'_>> =
             files.iter().zip(&nodes).map(|(source, nodes)| Tape { text: source.text(), nodes }).collect();
@@ -195,8 +213,7 @@ impl ParsedFiles {
         for zone in zones.collect::<BTreeSet<Option<&str>>>() {
             stamps.see_zone(file_of_zone(zone));
         }
-        let policy =
-            validation::validate(&kinds, caller_is_root, &layer_files, &findings, checking, only_for);
+        let policy = validation::validate(&kinds, caller_is_root, &layer_files, &findings, purpose);
         drop(layer_files);
         drop(tapes);
         let (warnings, faults) = match findings.close(&files) {
@@ -241,14 +258,14 @@ impl Policy {
     pub fn propose(
         sources: &Sources,
         proposals: &[Proposal],
-        names: Option<&dyn Names>,
+        purpose: Purpose<'_>,
     ) -> Result<Policy, Faults> {
-        Self::of_found(sources.read_with(proposals), sources.caller == 0, names)
+        Self::of_found(sources.read_with(proposals), sources.caller == 0, purpose)
     }
 
     /// Reads and checks files that were named one by one, as if together they were the system's policy.
     pub fn check_files(paths: &[PathBuf], caller: u32, names: &dyn Names) -> Result<Policy, Faults> {
-        let mut policy = Self::of_found(source::read_files(paths, caller), true, Some(names))?;
+        let mut policy = Self::of_found(source::read_files(paths, caller), true, Purpose::Check(names))?;
         // It is not known yet to whom such a file belongs, and in a user's own policy {runtime} is right.
         policy.warnings.retain(|warning| warning.code != Warning::RuntimeOfCaller.code());
         Ok(policy)
@@ -256,7 +273,7 @@ impl Policy {
 
     /// Reads the policy that a path leads to, a file or a directory with files, as if it were the system's.
     pub fn at(path: &Path, caller: u32) -> Result<Policy, Faults> {
-        Self::of_found(source::read_place(path, caller), true, None)
+        Self::of_found(source::read_place(path, caller), true, Purpose::Review)
     }
 }
 
@@ -356,7 +373,7 @@ impl Policy {
             Err(faults) => faults,
         };
         let found = ParsedFiles::of(sources.read(&|_| true));
-        let (read, _) = found.validate(sources.caller == 0, None, None);
+        let (read, _) = found.validate(sources.caller == 0, Purpose::Launches(None));
         let Policy { layers, mut repositories, files, .. } = read;
         let texts: Vec<(&Path, &str)> = files.iter().map(|file| (file.path(), file.text())).collect();
         repositories.retain(|known| !faults.iter().any(|fault| may_change(fault, known, &texts, sources)));

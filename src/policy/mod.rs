@@ -46,7 +46,7 @@ pub use self::{
     eval_context::{Invocation, Request},
     findings::{Affected, Faults},
     layer::{Delegation, Layer, LayerKind, SYSTEM_POLICY, Unmatched},
-    lazy_policy::{LazyPolicy, RelevantInputs},
+    lazy_policy::{LazyPolicy, Purpose, RelevantInputs},
     limit::{HIGHEST_LIMIT, Limit, Share},
     log::{Log, LogFile, LogTarget},
     printed::PartKind,
@@ -141,9 +141,9 @@ impl Policy {
         self.layers.iter().find_map(|layer| layer.contact.as_deref())
     }
 
-    /// Reads and validates every file. If there is none, the policy is empty.
+    /// Reads and validates every file, as launches do. If there is none, the policy is empty.
     pub fn load(sources: &Sources) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(&|_| true), sources.caller == 0, None)
+        Self::of_found(sources.read(&|_| true), sources.caller == 0, Purpose::Launches(None))
     }
 
     /// The same without delegated files that have faults: those affect no other user.
@@ -161,7 +161,8 @@ impl Policy {
             delegation.is_of(&fault.path) && sources.is_drop_in(&fault.path)
         };
         let is_sound = |delegation: &Delegation| !faults.iter().any(|fault| is_in(fault, delegation));
-        let mut policy = Self::of_found(sources.read(&is_sound), sources.caller == 0, None)?;
+        let purpose = Purpose::Launches(None);
+        let mut policy = Self::of_found(sources.read(&is_sound), sources.caller == 0, purpose)?;
         for delegation in policy.delegations.iter().filter(|delegation| !is_sound(delegation)) {
             let own = faults.iter().filter(|fault| is_in(fault, delegation)).cloned().collect();
             policy.withheld.push((Arc::clone(delegation), Faults::new(own)));
@@ -172,12 +173,12 @@ impl Policy {
 
     /// The same with warnings; `names` knows the existing users and groups.
     pub fn check(sources: &Sources, names: &dyn Names) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(&|_| true), sources.caller == 0, Some(names))
+        Self::of_found(sources.read(&|_| true), sources.caller == 0, Purpose::Check(names))
     }
 
-    /// Validates text in memory.
+    /// Validates text in memory, with its tests.
     pub fn of_layers(layers: Vec<LayerText>, caller_is_root: bool) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, None)
+        Self::of_layers_for(layers, caller_is_root, Purpose::Review)
     }
 
     /// Validates text in memory, with warnings.
@@ -186,7 +187,7 @@ impl Policy {
         caller_is_root: bool,
         names: &dyn Names,
     ) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, Some(names))
+        Self::of_layers_for(layers, caller_is_root, Purpose::Check(names))
     }
 
     /// Validates one text as the system's policy.
@@ -248,7 +249,7 @@ impl Policy {
         &self.repositories
     }
 
-    /// The tests that the policy carries.
+    /// The tests that the policy carries, if it was not read for launches.
     pub fn scenarios(&self) -> &[Scenario] {
         &self.scenarios
     }

@@ -16,8 +16,8 @@ use std::{
 pub(super) use self::delegations::delegations_of;
 use self::rules::Rules;
 use super::{
-    Acquisition, Action, Aliases, At, Definition, Definitions, Findings, Invocation, Layer, LayerKind,
-    Meaning, Policy, Repository, Rule, Section, Written, WrittenFile, fault::Fault, warning::Warning,
+    Acquisition, Action, Aliases, At, Definition, Definitions, Findings, Layer, LayerKind, Meaning, Policy,
+    Purpose, Repository, Rule, Section, Written, WrittenFile, fault::Fault, warning::Warning,
     written::WrittenRepository,
 };
 use crate::judge::terms::{Hold, Names};
@@ -28,22 +28,22 @@ pub(super) struct LayerFile<'a> {
     pub(super) source: Arc<SourceText>,
     /// The index of its layer.
     pub(super) layer: usize,
-    /// All of its text, from which its rules and tests are read.
+    /// All of its text, from which its rules, and its tests if they are needed, are read.
     pub(super) section: Section<'a>,
     /// Everything else.
     pub(super) written: WrittenFile<'a>,
 }
 
-/// Validates the files of all layers, in the order in which they count. Everything in them is checked. If a
-/// command is named, only rules that may be for it are kept.
+/// Validates the files of all layers, in the order in which they count. Everything in them is checked, except
+/// the tests, which are left out for launches. For one command, only rules that may be for it are kept.
 pub(super) fn validate(
     kinds: &[LayerKind],
     caller_is_root: bool,
     files: &[LayerFile<'_>],
     findings: &Findings,
-    checking: Option<&dyn Names>,
-    only_for: Option<&Invocation<'_>>,
+    purpose: Purpose<'_>,
 ) -> Policy {
+    let (checking, only_for) = (purpose.names(), purpose.command());
     let layer_of_file: Vec<usize> = files.iter().map(|file| file.layer).collect();
     let delegations = delegations::validate(kinds, files, &layer_of_file, findings, checking);
     let layers = layers::validate(kinds, caller_is_root, files, findings, &delegations);
@@ -70,7 +70,10 @@ pub(super) fn validate(
             findings.warning(at, warning);
         }
     }
-    let scenarios = scenarios::validate(&book, &all, &repositories);
+    let scenarios = match purpose {
+        Purpose::Launches(_) => Vec::new(),
+        Purpose::Review | Purpose::Check(_) => scenarios::validate(&book, &all.kept, &repositories),
+    };
     let Rules { kept: rules, idle, .. } = all;
     Policy {
         layers,

@@ -1,12 +1,13 @@
 //! Tests of a policy: names must exist, times must be valid. Whether they pass is not checked here.
 
-use std::{ffi::OsString, path::Path};
+use std::{collections::BTreeSet, ffi::OsString, path::Path};
 
 use jiff::{Timestamp, tz::TimeZone};
 
-use super::{SymbolTable, rules::Rules};
+use super::SymbolTable;
 use crate::policy::{
-    Expectation, ExpectedClaim, Held, Holder, Holders, Layer, Person, Repository, Scenario, Waiting, Written,
+    Expectation, ExpectedClaim, Held, Holder, Holders, Layer, Person, Repository, Rule, Scenario, Waiting,
+    Written,
     fault::Fault,
     place::Place,
     spelling::nearest,
@@ -17,19 +18,15 @@ use crate::policy::{
     },
 };
 
-/// Every test is checked, and kept where all rules are.
-pub(super) fn validate(
-    book: &SymbolTable<'_>,
-    rules: &Rules<'_>,
-    repositories: &[Repository],
-) -> Vec<Scenario> {
+/// Every test of all files; `rules` are all rules.
+pub(super) fn validate(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[Repository]) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for file in book.files {
         for written in WrittenScenario::each(&file.section) {
             let written = &written;
             let reading = Reading { book, rules, repositories, written, layer: &book.layers[file.layer] };
             let scenario = reading.scenario(Place::new(&file.source, written.at.start));
-            scenarios.extend(scenario.filter(|_| rules.are_all));
+            scenarios.extend(scenario);
         }
     }
     scenarios
@@ -37,7 +34,7 @@ pub(super) fn validate(
 
 struct Reading<'b, 'w> {
     book: &'b SymbolTable<'w>,
-    rules: &'b Rules<'w>,
+    rules: &'b [Rule],
     repositories: &'b [Repository],
     written: &'b WrittenScenario<'w>,
     layer: &'b Layer,
@@ -102,8 +99,9 @@ impl Reading<'_, '_> {
 
     fn check_by(&self) {
         let Some(by) = self.written.by else { return };
-        if !self.rules.have(by.value) {
-            let nearest = nearest(by.value, self.rules.names().iter().map(String::as_str));
+        if !self.rules.iter().any(|rule| rule.name == by.value || *rule.shown_name == *by.value) {
+            let names: BTreeSet<&str> = self.rules.iter().map(|rule| rule.name.as_str()).collect();
+            let nearest = nearest(by.value, names.into_iter());
             self.book.findings.fault(by.at, Fault::UnknownRule { name: by.value.to_owned(), nearest });
         }
         if let Some(Expectation::Start) = self.written.expect.map(|expect| expect.value) {

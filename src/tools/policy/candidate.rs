@@ -18,7 +18,7 @@ use crate::{
     cli::ConsentOptions,
     keeper::Holder,
     launch::{Program, Situation, SystemNames},
-    policy::{Difference, Faults, Policy, Proposal, Request, Sources},
+    policy::{Difference, Faults, Policy, Proposal, Purpose, Request, Sources},
     sys::{accounts, process},
     text::{Diagnostic, Error, Show, print, stream, table::Table, visible},
     tools::shared::{
@@ -62,8 +62,8 @@ impl Candidate {
     /// The policy as it would be after these steps.
     pub(super) fn after(steps: &[Step], sources: &Sources) -> Self {
         let proposals: Vec<Proposal> = steps.iter().map(Step::proposal).collect();
-        let old = Policy::propose(sources, &[], Some(&SystemNames));
-        let new = Policy::propose(sources, &proposals, Some(&SystemNames));
+        let old = Policy::propose(sources, &[], Purpose::Check(&SystemNames));
+        let new = Policy::propose(sources, &proposals, Purpose::Check(&SystemNames));
         Self { proposals, old, new, tests: OnceCell::new() }
     }
 

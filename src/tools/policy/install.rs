@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cli::{ConsentOptions, InstallPolicyArguments},
     launch::Situation,
-    policy::{Policy, Proposal, Sources, files_of},
+    policy::{Policy, Proposal, Purpose, Sources, files_of},
     sys::{JudgedDirectories, regular_file},
     text::{Error, ExitStatus, print, stream, visible, word},
 };
@@ -174,7 +174,7 @@ fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
 /// The order, by index; `None` if there is none.
 pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Vec<usize>> {
     // If the policy already has faults, no step can make it worse.
-    if Policy::propose(sources, &[], None).is_err() {
+    if Policy::propose(sources, &[], Purpose::Launches(None)).is_err() {
         return Some((0..proposals.len()).collect());
     }
     let sets = Sets { sources, proposals };
@@ -197,7 +197,7 @@ struct Sets<'p> {
 impl Sets<'_> {
     fn is_sound(&self, there: &BTreeSet<usize>) -> bool {
         let there: Vec<Proposal> = there.iter().map(|index| self.proposals[*index].clone()).collect();
-        Policy::propose(self.sources, &there, None).is_ok()
+        Policy::propose(self.sources, &there, Purpose::Launches(None)).is_ok()
     }
 
     fn can_be_first_and_last(&self, index: usize) -> bool {
