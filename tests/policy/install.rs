@@ -173,6 +173,33 @@ fn who_would_be_forgotten_is_said_before() {
     install(&site, ["--yes", "policy.toml"]).stdout("~ [..]\n...\n").status(0);
 }
 
+/// Where no repository of the new policy has the place of held slots, they are not counted: also if the
+/// repository is only renamed, which gives it another lock file.
+#[test]
+fn who_would_be_forgotten_by_a_new_name_is_said_before() {
+    needs_root!();
+    let site = site();
+    site.program("matlab");
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    let renamed =
+        MAIN.replace("repository.matlab", "repository.seats").replace("[\"matlab\"]\n", "[\"seats\"]\n");
+    let renamed = renamed.replacen("commands = [\"seats\"]", "commands = [\"matlab\"]", 1);
+    site.write("work/policy.toml", &renamed);
+    let told = "
+        ...
+        1 slot of matlab is held in /run/rungate/matlab.lock, and would not be counted.
+        Until these programs end, more can run than the limit allows.
+        ";
+    install(&site, ["--yes", "policy.toml"])
+        .stdout(told)
+        .stderr("[..]--yes --allow-uncounted accepts that\nrungate: nothing was changed\n")
+        .status(1);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+    // With its old path it is the same place.
+    site.write("work/policy.toml", &renamed.replace("limit = 5", "limit = 5\npath = \"matlab.lock\""));
+    install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
+}
+
 /// A fault never reaches the running system.
 #[test]
 fn what_has_faults_is_not_put_in_place() {

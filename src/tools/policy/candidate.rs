@@ -22,7 +22,7 @@ use crate::{
     sys::{accounts, process},
     text::{Diagnostic, Error, Show, print, stream, table::Table, visible},
     tools::shared::{
-        ListedFile, RepositoryFiles,
+        ListedFile,
         rehearsal::{self, Rehearsal, rehearse},
         repositories, wanted,
     },
@@ -221,8 +221,7 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     (&one.path, one.code, &one.message) == (&other.path, other.code, &other.message)
 }
 
-// Holders of slots that a new policy would not count: those of a repository that gets another keeper or
-// another lock file.
+// Holders of slots that a new policy would not count: no repository of it has the place where they are held.
 
 /// A line for each place in which slots are held that would not be counted.
 fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
@@ -231,9 +230,8 @@ fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
     let is_counted = |file: &ListedFile| {
         after.iter().flat_map(|repository| &repository.files).any(|known| place(known) == place(file))
     };
-    let stays = |repository: &&RepositoryFiles| after.iter().any(|known| known.name == repository.name);
     let mut text = String::new();
-    for file in before.iter().filter(stays).flat_map(|repository| &repository.files) {
+    for file in before.iter().flat_map(|repository| &repository.files) {
         let used = file.survey().map_or(0, |survey| survey.used);
         if used > 0 && !is_counted(file) {
             let (slots, are) = if used == 1 { ("slot", "is") } else { ("slots", "are") };
