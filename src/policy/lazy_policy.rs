@@ -260,7 +260,7 @@ impl Policy {
         proposals: &[Proposal],
         purpose: Purpose<'_>,
     ) -> Result<Policy, Faults> {
-        Self::of_found(sources.read_with(proposals), sources.caller == 0, purpose)
+        Self::of_found(sources.read_with(proposals, &|_| true), sources.caller == 0, purpose)
     }
 
     /// Reads and checks files that were named one by one, as if together they were the system's policy.

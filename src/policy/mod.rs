@@ -148,12 +148,24 @@ impl Policy {
 
     /// The same without delegated files that have faults: those affect no other user.
     pub fn load_sound(sources: &Sources) -> Result<Policy, Faults> {
-        let seen = match Self::load(sources) {
+        Self::propose_sound(sources, &[], Purpose::Launches(None))
+    }
+
+    /// The same as if these texts were at their paths.
+    pub fn propose_sound(
+        sources: &Sources,
+        proposals: &[Proposal],
+        purpose: Purpose<'_>,
+    ) -> Result<Policy, Faults> {
+        let read = |is_wanted: &dyn Fn(&Delegation) -> bool| {
+            Self::of_found(sources.read_with(proposals, is_wanted), sources.caller == 0, purpose)
+        };
+        let seen = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
             Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone())),
         };
         // Read again: the stamps detect later changes.
-        let faults = match Self::load(sources) {
+        let faults = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
             Err(faults) => faults,
         };
@@ -161,8 +173,7 @@ impl Policy {
             delegation.is_of(&fault.path) && sources.is_drop_in(&fault.path)
         };
         let is_sound = |delegation: &Delegation| !faults.iter().any(|fault| is_in(fault, delegation));
-        let purpose = Purpose::Launches(None);
-        let mut policy = Self::of_found(sources.read(&is_sound), sources.caller == 0, purpose)?;
+        let mut policy = read(&is_sound)?;
         for delegation in policy.delegations.iter().filter(|delegation| !is_sound(delegation)) {
             let own = faults.iter().filter(|fault| is_in(fault, delegation)).cloned().collect();
             policy.withheld.push((Arc::clone(delegation), Faults::new(own)));

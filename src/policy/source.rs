@@ -65,12 +65,26 @@ impl Sources {
 
     /// Reads every file, and the delegated files that `is_wanted` selects: no others are even opened.
     pub(super) fn read(&self, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
-        self.read_by(Reading::for_caller(self.caller), is_wanted)
+        self.read_with(&[], is_wanted)
     }
 
-    /// Reads every file as if these texts were at their paths.
-    pub(super) fn read_with(&self, proposals: &[Proposal]) -> Found {
-        self.read_by(Reading::for_caller(self.caller).with(proposals), &|_| true)
+    /// The same as if these texts were at their paths.
+    pub(super) fn read_with(&self, proposals: &[Proposal], is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+        self.read_by(Reading::for_caller(self.caller).with(proposals), is_wanted)
+    }
+
+    /// What the main file delegates, with these texts at their paths.
+    pub(crate) fn delegations_with(&self, proposals: &[Proposal]) -> Vec<Delegation> {
+        self.read_with(proposals, &|_| false).delegations
+    }
+
+    /// The one of these that delegates a file.
+    pub(crate) fn delegation_of<'d>(
+        &self,
+        delegations: &'d [Delegation],
+        file: &Path,
+    ) -> Option<&'d Delegation> {
+        delegations.iter().find(|known| self.is_drop_in(file) && known.is_of(file))
     }
 
     /// Who may own a file besides root, with these texts at their paths.
@@ -79,9 +93,7 @@ impl Sources {
         proposals: &[Proposal],
         file: &Path,
     ) -> Result<Option<u32>, LookupFailure> {
-        let delegations = self.read_with(proposals).delegations;
-        let delegation = delegations.iter().find(|known| self.is_drop_in(file) && known.is_of(file));
-        delegation.map(owner_of).transpose()
+        self.delegation_of(&self.delegations_with(proposals), file).map(owner_of).transpose()
     }
 
     fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {

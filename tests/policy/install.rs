@@ -200,6 +200,52 @@ fn who_would_be_forgotten_by_a_new_name_is_said_before() {
     install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
 }
 
+/// Delegates a drop-in to the user with this number.
+const DELEGATES: &str =
+    "\n[delegate.\"20-cad.toml\"]\nowner = \"root\"\nusers = [4711]\ncommands = [\"matlab\"]\n";
+
+/// A site with a department whose drop-in has a fault, and this in the main file.
+fn site_with_faulty_department(main: &str) -> Site {
+    let site = site();
+    site.program("matlab");
+    site.system_file("policy.toml", main);
+    site.system_file("policy.d/20-cad.toml", "unknown = 1\n");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    site
+}
+
+/// A fault in the drop-in of a department disarms no check of the rest: tests, changes, held slots.
+#[test]
+fn a_fault_of_a_department_disarms_no_check() {
+    needs_root!();
+    let test =
+        "\n[[test]]\nname = \"the sixth\"\ncommand = \"matlab\"\nuse = { matlab = 5 }\nexpect = \"refuse\"\n";
+    let main = format!("{MAIN}{DELEGATES}{test}");
+    let site = site_with_faulty_department(&main);
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    site.write("work/policy.toml", &main.replace("limit = 5", "limit = 6\npath = \"other.lock\""));
+    let outcome = install(&site, ["--yes", "policy.toml"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
+    for expected in ["test \"the sixth\" failed", "rungate: nothing was changed: 1 failed test\n"] {
+        assert!(outcome.stderr.contains(expected), "{expected}: {}", outcome.stderr);
+    }
+    for expected in ["limit  5 -> 6\n", "1 slot of matlab is held in /run/rungate/matlab.lock"] {
+        assert!(outcome.stdout.contains(expected), "{expected}: {}", outcome.stdout);
+    }
+    site.write("work/policy.toml", &main.replace("limit = 5", "limit = 5\npath = \"other.lock\""));
+    install(&site, ["--yes", "policy.toml"])
+        .stdout("...\n1 slot of matlab is held in [..]\n...\n")
+        .stderr("...\nrungate: this would [..]; slots are held that would not be counted; [..]\n[..]\n")
+        .status(1);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), main);
+    // What does no harm is put in place.
+    site.write("work/policy.toml", &main.replace("\"seats\"", "\"five seats\""));
+    install(&site, ["--yes", "policy.toml"])
+        .stdout("~ rule \"five seats\"[..]\n")
+        .stderr("[..]20-cad.toml:1:[..]\n...\nThese faults already exist in other files.\n")
+        .status(0);
+}
+
 /// A fault never reaches the running system.
 #[test]
 fn what_has_faults_is_not_put_in_place() {

@@ -97,11 +97,8 @@ impl Session {
         }
         let is_sound = review.obstacle.is_none();
         if !question::is_there_anybody() {
-            let how = if self.consent.yes {
-                question::NOT_BY_YES
-            } else {
-                "--yes puts it in place without a prompt"
-            };
+            let how = review.uncounted.filter(|_| self.consent.yes);
+            let how = how.unwrap_or("--yes puts it in place without a prompt");
             let why = review.obstacle.unwrap_or_else(|| {
                 format!(
                     "there is no terminal for the prompt; \

@@ -61,7 +61,8 @@ fn perform_or_show(
         print(&format!("\nWithout --dry-run: {}\n", to_do(&due)))?;
         return Ok(ExitStatus::Success as u8);
     }
-    if !review.is_agreed(consent) && !is_wanted(&due, consent.yes) {
+    let why_not = review.uncounted.filter(|_| consent.yes);
+    if !review.is_agreed(consent) && !is_wanted(&due, why_not) {
         return Ok(refuse("nothing was changed"));
     }
     step::make(order.into_iter().map(|index| &due[index]))?;
@@ -93,9 +94,10 @@ fn refuse(why: &str) -> u8 {
     ExitStatus::Failure as u8
 }
 
-fn is_wanted(steps: &[Step], is_agreed: bool) -> bool {
+/// Asks; `why_not` is why `--yes` was not enough.
+fn is_wanted(steps: &[Step], why_not: Option<&str>) -> bool {
     if !question::is_there_anybody() {
-        let how = if is_agreed { question::NOT_BY_YES } else { "--yes does it without a prompt" };
+        let how = why_not.unwrap_or("--yes does it without a prompt");
         let all = to_do(steps);
         stream::complain(&format!(
             "rungate: this would {all}, but there is no terminal for the prompt; \
