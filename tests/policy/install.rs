@@ -246,6 +246,55 @@ fn a_fault_of_a_department_disarms_no_check() {
         .status(0);
 }
 
+/// A fault of a department stops its users alone, so what would make it stop others is a new one.
+#[test]
+fn a_fault_of_a_department_does_not_become_one_of_others() {
+    needs_root!();
+    let main = format!("{MAIN}{DELEGATES}");
+    let site = site_with_faulty_department(&main);
+    for next in [
+        MAIN.to_owned(),
+        main.replace("[4711]", "[\"*\"]"),
+        MAIN.to_owned() + &DELEGATES.replace("[\"matlab\"]", "[\"*\"]"),
+    ] {
+        site.write("work/new.toml", &next);
+        install(&site, ["--yes", "--name", "policy.toml", "new.toml"])
+            .stdout("...\n")
+            .stderr("[..]20-cad.toml:1:[..]\n...\nrungate: nothing was changed: 1 fault\n")
+            .status(1);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), main);
+    }
+}
+
+/// Nor has the policy another fault in between, because a department's file has one.
+#[test]
+fn beside_a_fault_of_a_department_no_other_is_made_in_between() {
+    needs_root!();
+    needs_strace!();
+    let site = site_with_faulty_department(&format!("{MAIN}{DELEGATES}"));
+    fs::create_dir_all(site.path("work/new/policy.d")).expect("a directory");
+    for directory in ["work/new", "work/new/policy.d"] {
+        set_mode(&site.path(directory), 0o755);
+    }
+    let more = MAIN.replace("acquire  = [\"matlab\"]", "acquire  = [\"matlab\", \"more\"]");
+    site.write("work/new/policy.toml", &format!("{more}{DELEGATES}"));
+    site.write("work/new/policy.d/30-more.toml", "[repository.more]\nlimit = 1\n");
+    // The first call puts the copy of the department's file in place.
+    let third =
+        ["strace", "-qq", "-o", "/dev/null", "-e", "inject=rename,renameat,renameat2:error=EIO:when=3"];
+    install(&site, ["--yes", "new"])
+        .through(third)
+        .stdout("...\n")
+        .stderr(
+            "...\nrungate: /etc/rungate/policy.toml cannot be put in place: rename: [..]\n\
+             Before that /etc/rungate/policy.d/30-more.toml was put in place.\n",
+        )
+        .status(71);
+    site.test().args(["run", "--", "matlab"]).stdin("").status(0);
+    install(&site, ["--yes", "new"]).stdout("...\n").stderr("...\n").status(0);
+    site.test().args(["run", "--", "matlab"]).stdin("").status(0);
+}
+
 /// A fault never reaches the running system.
 #[test]
 fn what_has_faults_is_not_put_in_place() {
@@ -450,7 +499,8 @@ fn what_is_distrusted_can_be_taken_away() {
     let of_ann = site.test().user("ann").args(["policy", "install", "--yes", "--remove", "20-cad.toml"]);
     of_ann.stderr("rungate: only root can remove a drop-in of the system\n[..]\n").status(71);
     site.write("work/30-new.toml", "version = 1\n");
-    let both = ["--yes", "--remove", "20-cad.toml", "30-new.toml"];
+    // It was a policy with a fault, of which nobody knows what it counts.
+    let both = ["--yes", "--allow-uncounted", "--remove", "20-cad.toml", "30-new.toml"];
     let outcome = install(&site, both).outcome();
     assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
     assert!(fs::symlink_metadata(&link).is_err() && site.path("work/theirs.toml").exists());

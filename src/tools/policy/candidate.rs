@@ -38,7 +38,7 @@ pub(super) struct Candidate {
     new: Option<Policy>,
     /// All faults with the proposals.
     faults: Option<Faults>,
-    /// Faults of the present policy.
+    /// Faults of the present policy that would affect the same launches as now.
     standing: Vec<Diagnostic>,
     tests: OnceCell<Vec<TestResult>>,
 }
@@ -77,7 +77,11 @@ impl Candidate {
         let given = sources.given.clone().filter(|given| given.exists());
         let (old, old_faults) = read(&Sources { given, ..sources.clone() }, &[]);
         let (new, faults) = read(sources, &proposals);
-        let standing = old_faults.iter().flatten().cloned().collect();
+        let (before, after) = (sources.delegations_with(&[]), sources.delegations_with(&proposals));
+        let stays = |fault: &&Diagnostic| {
+            sources.delegation_of(&before, &fault.path) == sources.delegation_of(&after, &fault.path)
+        };
+        let standing = old_faults.iter().flatten().filter(stays).cloned().collect();
         Self { proposals, old, new, faults, standing, tests: OnceCell::new() }
     }
 

@@ -76,7 +76,7 @@ impl Session {
             match self.ask(&candidate)? {
                 Next::EditAgain => {}
                 Next::PutInPlace => {
-                    step::make(&steps).map_err(|error| self.kept(error))?;
+                    step::make(&steps, false).map_err(|error| self.kept(error))?;
                     self.copy.remove();
                     return Ok(ExitStatus::Success as u8);
                 }
