@@ -116,6 +116,31 @@ fn any_fault_starts_nothing() {
         .status(78);
 }
 
+/// A test has the result of a launch, also if two repositories have one file.
+#[test]
+fn a_test_agrees_with_a_launch_about_a_file_of_two_repositories() {
+    let site = Site::with_policy(
+        r#"
+        repository.a = { path = "m.lock", limit = 1 }
+        repository.b = { path = "m.lock", limit = 1 }
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = [{ any_of = ["a", "b"] }]
+
+        [[test]]
+        name    = "the second"
+        command = "matlab"
+        use     = { a = 1 }
+        expect  = "refuse"
+        "#,
+    );
+    site.program("matlab");
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test().args(["run", "--", "matlab"]).stderr("rungate: matlab: not started: [..]\n...\n").status(75);
+    site.test().args(["policy", "check"]).stdout("1 test passed\n").status(0);
+}
+
 #[test]
 fn a_policy_without_faults_is_fine() {
     let site = Site::with_policy(
