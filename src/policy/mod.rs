@@ -67,7 +67,7 @@ use self::{
         ALTERNATIVE, CLAIM, COMMAND, DEFAULTS, EXPECTED_CLAIM, FILE, HOLDER, LOG, RULE, SELECTORS,
         SLOTS_FROM, TEST,
     },
-    layer::{DELEGATE, FORBIDDEN},
+    layer::{DELEGATE, FORBIDDEN, zone_of},
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE},
     malformed::ECHOES,
     place::{At, Written},
@@ -267,8 +267,7 @@ impl Policy {
 
     /// The time zone of the policy: the first that a layer names, else the system's.
     pub fn time_zone(&self) -> TimeZone {
-        let named = self.layers.iter().find(|layer| layer.zone_name.is_some());
-        named.and_then(|layer| layer.zone.clone()).unwrap_or_else(system_zone)
+        zone_of(&self.layers)
     }
 
     /// The name of that zone, if a layer names one.

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ffi::OsString, path::Path};
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 
 use super::SymbolTable;
 use crate::policy::{
@@ -16,6 +16,7 @@ use crate::policy::{
     written::{
         WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario, WrittenUser,
     },
+    zone_of,
 };
 
 /// Every test of all files; `rules` are all rules.
@@ -89,7 +90,8 @@ impl Reading<'_, '_> {
     }
 
     fn time(&self, time: &Written<String>) -> Option<Timestamp> {
-        let parsed = parse_time(&time.value, self.layer.zone.as_ref().unwrap_or(&TimeZone::UTC));
+        let zone = self.layer.zone.clone().unwrap_or_else(|| zone_of(&self.book.layers));
+        let parsed = parse_time(&time.value, &zone);
         if parsed.is_none() {
             let reason = "a moment is written 2026-11-20 14:02".to_owned();
             self.book.findings.fault(time.at, Fault::BadWindow { reason });
