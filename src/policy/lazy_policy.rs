@@ -138,6 +138,8 @@ struct ParsedFiles {
     nodes: Vec<Nodes>,
     findings: Findings,
     stamps: Stamps,
+    /// Whether the first file is not the system's main file.
+    lacks_main: bool,
 }
 
 impl ParsedFiles {
@@ -170,7 +172,8 @@ impl ParsedFiles {
         }
         let parse = |(file, source): (usize, &Arc<SourceText>)| syntax::parse(file, source.text(), &findings);
         let nodes = files[..read].iter().enumerate().map(parse).collect();
-        ParsedFiles { kinds, layer_of_file, files, nodes, findings, stamps: found.stamps }
+        let Found { stamps, lacks_main, .. } = found;
+        ParsedFiles { kinds, layer_of_file, files, nodes, findings, stamps, lacks_main }
     }
 
     /// The programs behind commands; the last one counts.
@@ -192,7 +195,7 @@ impl ParsedFiles {
     }
 
     fn validate(self, caller_is_root: bool, purpose: Purpose<'_>) -> (Policy, Option<Faults>) {
-        let ParsedFiles { kinds, layer_of_file, mut files, nodes, findings, mut stamps } = self;
+        let ParsedFiles { kinds, layer_of_file, mut files, nodes, findings, mut stamps, lacks_main } = self;
         let tapes: Vec<Tape<'_>> =
             files.iter().zip(&nodes).map(|(source, nodes)| Tape { text: source.text(), nodes }).collect();
         let layer_files = tapes.iter().enumerate().map(|(index, tape)| {
@@ -202,7 +205,8 @@ impl ParsedFiles {
                 section.forbid(&FORBIDDEN, |key| Fault::DelegatedKey { key });
             }
             let written = WrittenFile::read(&section);
-            LayerFile { source: Arc::clone(&files[index]), layer, section, written }
+            let is_main = index == 0 && kinds[layer] == LayerKind::System && !lacks_main;
+            LayerFile { source: Arc::clone(&files[index]), layer, is_main, section, written }
         });
         let layer_files: Vec<LayerFile<'_>> = layer_files.collect();
         // Before validation reads zones: one that is replaced at that moment is seen to have changed.

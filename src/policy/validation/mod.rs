@@ -28,6 +28,8 @@ pub(super) struct LayerFile<'a> {
     pub(super) source: Arc<SourceText>,
     /// The index of its layer.
     pub(super) layer: usize,
+    /// Whether it is the system's main file.
+    pub(super) is_main: bool,
     /// All of its text, from which its rules, and its tests if they are needed, are read.
     pub(super) section: Section<'a>,
     /// Everything else.
