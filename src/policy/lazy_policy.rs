@@ -10,9 +10,9 @@ use std::{
 
 use super::{
     Acquisition, Affected, At, Delegation, EvalContext, FILE, FORBIDDEN, Faults, Findings, Found, Hours,
-    Invocation, Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Proposal, Repository,
-    Request, Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault, repository::limits::Whom,
-    source, syntax, times::file_of_zone, validation, warning::Warning,
+    Invocation, Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Principal, Proposal,
+    Repository, Request, Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault,
+    repository::limits::Whom, source, syntax, times::file_of_zone, validation, warning::Warning,
 };
 use crate::judge::terms::Names;
 use crate::text::{Diagnostic, SourceText};
@@ -312,8 +312,10 @@ impl Policy {
     pub fn relevant_inputs(&self) -> RelevantInputs {
         let selectors =
             self.rules.iter().flat_map(|rule| std::iter::once(&rule.selectors).chain(&rule.except));
+        let hosts = self.delegations.iter().any(|delegation| Principal::depend_on_host(&delegation.users));
+        let delegated = RelevantInputs { hosts, ..RelevantInputs::default() };
         let mut terms = self.rules.iter().flat_map(|rule| &rule.acquire).flat_map(Acquisition::terms);
-        let inputs = selectors.map(of_selectors).fold(RelevantInputs::default(), RelevantInputs::or);
+        let inputs = selectors.map(of_selectors).fold(delegated, RelevantInputs::or);
         let inputs = self.repositories.iter().map(of_repository).fold(inputs, RelevantInputs::or);
         let is_counted = terms.any(|terms| terms.slots_from.is_some());
         RelevantInputs { arguments: inputs.arguments || is_counted, ..inputs }
@@ -330,7 +332,7 @@ fn of_selectors(selectors: &Selectors) -> RelevantInputs {
         directories: selectors.directories.is_some(),
         arguments: selectors.arguments.is_some(),
         environment: selectors.environment.is_some(),
-        hosts: selectors.hosts.is_some(),
+        hosts: selectors.hosts.is_some() || selectors.users.as_deref().is_some_and(Principal::depend_on_host),
     }
 }
 
@@ -348,6 +350,9 @@ fn of_repository(repository: &super::Repository) -> RelevantInputs {
     let whom = repository.limits.iter().flat_map(|other| &other.whom).map(|whom| match whom {
         Whom::Hosts(_) => RelevantInputs { hosts: true, ..RelevantInputs::default() },
         Whom::Directories(_) => RelevantInputs { directories: true, ..RelevantInputs::default() },
+        Whom::Users(users) => {
+            RelevantInputs { hosts: Principal::depend_on_host(users), ..RelevantInputs::default() }
+        }
         _ => RelevantInputs::default(),
     });
     let reserved = repository
