@@ -7,7 +7,6 @@ use super::{
     CommandEntry, Directory, EvalContext, Key, Keys, Log, Principal, Shape,
     key::key,
     selector::Entry,
-    times::system_zone,
     toml_text::{list, string},
 };
 use crate::judge::terms::{Hold, Keeper, Keyword, LookupError, Wait};
@@ -79,12 +78,6 @@ impl Layer {
     pub fn delegation(&self) -> Option<&Delegation> {
         self.delegation.as_deref()
     }
-}
-
-/// The time zone of a policy with these layers: the first that one names, else the system's.
-pub(super) fn zone_of(layers: &[Layer]) -> TimeZone {
-    let named = layers.iter().find(|layer| layer.zone_name.is_some());
-    named.and_then(|layer| layer.zone.clone()).unwrap_or_else(system_zone)
 }
 
 // What happens to a launch that no rule matches.

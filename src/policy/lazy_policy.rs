@@ -11,38 +11,11 @@ use std::{
 use super::{
     Acquisition, Affected, At, Delegation, EvalContext, FILE, FORBIDDEN, Faults, Findings, Found, Hours,
     Invocation, Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Principal, Proposal,
-    Repository, Request, Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault,
+    Purpose, Repository, Request, Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault,
     repository::limits::Whom, source, syntax, times::file_of_zone, validation, warning::Warning,
 };
 use crate::judge::terms::Names;
 use crate::text::{Diagnostic, SourceText};
-
-/// What a policy is read for.
-#[derive(Clone, Copy)]
-pub enum Purpose<'a> {
-    /// Launches: those of one command, or all. Tests are not even read: whatever is in them stops no launch.
-    Launches(Option<&'a Invocation<'a>>),
-    /// To show or compare it, with its tests.
-    Review,
-    /// To check it, with its tests and with warnings; these know the existing users and groups.
-    Check(&'a dyn Names),
-}
-
-impl<'a> Purpose<'a> {
-    pub(super) fn names(self) -> Option<&'a dyn Names> {
-        match self {
-            Purpose::Check(names) => Some(names),
-            Purpose::Launches(_) | Purpose::Review => None,
-        }
-    }
-
-    pub(super) fn command(self) -> Option<&'a Invocation<'a>> {
-        match self {
-            Purpose::Launches(command) => command,
-            Purpose::Review | Purpose::Check(_) => None,
-        }
-    }
-}
 
 /// The files of a policy, and their settings for programs.
 pub struct LazyPolicy<'s> {

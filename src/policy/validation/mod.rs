@@ -16,12 +16,39 @@ use std::{
 pub(super) use self::delegations::delegations_of;
 use self::rules::Rules;
 use super::{
-    Acquisition, Action, Aliases, At, Definition, Definitions, Findings, Layer, LayerKind, Meaning, Policy,
-    Purpose, Repository, Rule, Section, Written, WrittenFile, fault::Fault, warning::Warning,
+    Acquisition, Action, Aliases, At, Definition, Definitions, Findings, Invocation, Layer, LayerKind,
+    Meaning, Policy, Repository, Rule, Section, Written, WrittenFile, fault::Fault, warning::Warning,
     written::WrittenRepository,
 };
 use crate::judge::terms::{Hold, Names};
 use crate::text::SourceText;
+
+/// What a policy is read for.
+#[derive(Clone, Copy)]
+pub enum Purpose<'a> {
+    /// Launches: those of one command, or all. Tests are not even read: whatever is in them stops no launch.
+    Launches(Option<&'a Invocation<'a>>),
+    /// To show or compare it, with its tests.
+    Review,
+    /// To check it, with its tests and with warnings; these know the existing users and groups.
+    Check(&'a dyn Names),
+}
+
+impl<'a> Purpose<'a> {
+    fn names(self) -> Option<&'a dyn Names> {
+        match self {
+            Purpose::Check(names) => Some(names),
+            Purpose::Launches(_) | Purpose::Review => None,
+        }
+    }
+
+    fn command(self) -> Option<&'a Invocation<'a>> {
+        match self {
+            Purpose::Launches(command) => command,
+            Purpose::Review | Purpose::Check(_) => None,
+        }
+    }
+}
 
 /// A file that is being validated.
 pub(super) struct LayerFile<'a> {

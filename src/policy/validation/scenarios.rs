@@ -11,12 +11,11 @@ use crate::policy::{
     fault::Fault,
     place::Place,
     spelling::nearest,
-    times::parse_time,
+    times::{parse_time, zone_of},
     warning::Warning,
     written::{
         WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario, WrittenUser,
     },
-    zone_of,
 };
 
 /// Every test of all files; `rules` are all rules.
@@ -90,7 +89,7 @@ impl Reading<'_, '_> {
     }
 
     fn time(&self, time: &Written<String>) -> Option<Timestamp> {
-        let zone = self.layer.zone.clone().unwrap_or_else(|| zone_of(&self.book.layers));
+        let zone = self.layer.zone.clone().unwrap_or_else(|| zone_of(self.book.layers));
         let parsed = parse_time(&time.value, &zone);
         if parsed.is_none() {
             let reason = "a moment is written 2026-11-20 14:02".to_owned();
@@ -103,7 +102,7 @@ impl Reading<'_, '_> {
         let Some(by) = self.written.by else { return };
         if !self.rules.iter().any(|rule| rule.name == by.value || *rule.shown_name == *by.value) {
             let names: BTreeSet<&str> = self.rules.iter().map(|rule| rule.name.as_str()).collect();
-            let nearest = nearest(by.value, names.into_iter());
+            let nearest = nearest(by.value, names);
             self.book.findings.fault(by.at, Fault::UnknownRule { name: by.value.to_owned(), nearest });
         }
         if let Some(Expectation::Start) = self.written.expect.map(|expect| expect.value) {
