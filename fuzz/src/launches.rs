@@ -1,11 +1,11 @@
 //! Policies of which a launch keeps only the rules that may be for its command. The bytes are the texts of a
-//! few files: such a policy has the faults of the whole, and says the same.
+//! few files: such a policy has the faults of the whole without its tests, and says the same.
 
 use std::{collections::BTreeSet, ffi::OsStr, fmt::Write as _};
 
 use rungate::{
     judge::{Decision, Request, Verdict, decide, terms::claim::Claim},
-    policy::{Invocation, LayerKind, LayerText, Policy},
+    policy::{Invocation, LayerKind, LayerText, Policy, Purpose},
     text::diagnostic::SourceText,
 };
 
@@ -55,11 +55,17 @@ fn layers(text: &str) -> Vec<LayerText> {
 pub fn compare(text: &str, first: impl Iterator<Item = usize>, tally: &mut Tally) {
     let (words, first) = (words(text, usize::MAX), first.collect::<Vec<usize>>());
     for caller_is_root in [false, true] {
-        let whole = Policy::of_layers(layers(text), caller_is_root);
+        let read = |purpose: Purpose<'_>| Policy::of_layers_for(layers(text), caller_is_root, purpose);
+        let whole = read(Purpose::Launches(None));
+        // Tests add faults, and nothing else.
+        match (&whole, read(Purpose::Review)) {
+            (Ok(whole), Ok(with_tests)) => assert_eq!(whole.print(), with_tests.print()),
+            (_, Err(_)) => {}
+            (Err(faults), Ok(_)) => panic!("{faults} in\n{text}"),
+        }
         for_launches_of(&words, first.iter().copied(), |request| {
             let command = Invocation::new(request.typed, request.path, request.canonical);
-            let (whole, kept) = match (&whole, Policy::of_layers_for(layers(text), caller_is_root, &command))
-            {
+            let (whole, kept) = match (&whole, read(Purpose::Launches(Some(&command)))) {
                 (Ok(whole), Ok(kept)) => (whole, kept),
                 (Err(whole), Err(kept)) => {
                     assert_eq!(whole.to_string(), kept.to_string(), "{:?} in\n{text}", request.typed);

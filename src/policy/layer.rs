@@ -185,3 +185,10 @@ impl Delegation {
         [("owner", string(&self.owner)), ("users", users), ("commands", commands)].into_iter()
     }
 }
+
+/// Whether it gives the same file to the same owner, for the same users and commands.
+impl PartialEq for Delegation {
+    fn eq(&self, other: &Self) -> bool {
+        self.file == other.file && self.printed().eq(other.printed())
+    }
+}

@@ -10,9 +10,9 @@ use std::{
 
 use super::{
     Acquisition, Affected, At, Delegation, EvalContext, FILE, FORBIDDEN, Faults, Findings, Found, Hours,
-    Invocation, Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Proposal, Repository,
-    Request, Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault, repository::limits::Whom,
-    source, syntax, times::file_of_zone, validation, warning::Warning,
+    Invocation, Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Principal, Proposal,
+    Purpose, Repository, Request, Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault,
+    repository::limits::Whom, source, syntax, times::file_of_zone, validation, warning::Warning,
 };
 use crate::judge::terms::Names;
 use crate::text::{Diagnostic, SourceText};
@@ -61,7 +61,7 @@ impl<'s> LazyPolicy<'s> {
         if !found.stamps.are_those_of_everybody(&self.files.stamps) {
             return Ok(None);
         }
-        let faults = match ParsedFiles::of(found).policy(is_root, Some(command)) {
+        let faults = match Policy::of_found(found, is_root, Purpose::Launches(Some(command))) {
             Ok(policy) => return Ok(Some(policy)),
             Err(faults) => faults,
         };
@@ -81,27 +81,22 @@ impl<'s> LazyPolicy<'s> {
 }
 
 impl Policy {
-    /// Validates text in memory, and keeps the rules that may be for a command.
+    /// Validates text in memory.
     pub fn of_layers_for(
         layers: Vec<LayerText>,
         caller_is_root: bool,
-        command: &Invocation<'_>,
+        purpose: Purpose<'_>,
     ) -> Result<Policy, Faults> {
-        ParsedFiles::of(Found { layers, ..Found::default() }).policy(caller_is_root, Some(command))
+        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, purpose)
     }
 
     pub(super) fn of_found(
         found: Found,
         caller_is_root: bool,
-        checking: Option<&dyn Names>,
+        purpose: Purpose<'_>,
     ) -> Result<Policy, Faults> {
-        sound(ParsedFiles::of(found).validate(caller_is_root, checking, None))
+        ParsedFiles::of(found).policy(caller_is_root, purpose)
     }
-}
-
-/// The policy, unless it has faults.
-fn sound((policy, faults): (Policy, Option<Faults>)) -> Result<Policy, Faults> {
-    faults.map_or(Ok(policy), Err)
 }
 
 // From the files to a policy: each is parsed, and then all are validated together. For a launch, all rules
@@ -116,6 +111,8 @@ struct ParsedFiles {
     nodes: Vec<Nodes>,
     findings: Findings,
     stamps: Stamps,
+    /// Whether the first file is not the system's main file.
+    lacks_main: bool,
 }
 
 impl ParsedFiles {
@@ -125,7 +122,7 @@ impl ParsedFiles {
         let is_callers = |fault: &Diagnostic| {
             has_system && fault.path != sources.system && !sources.is_drop_in(&fault.path)
         };
-        let read = self.policy(sources.caller == 0, command);
+        let read = self.policy(sources.caller == 0, Purpose::Launches(command));
         read.map_err(|faults| faults.affecting(Affected::Caller, is_callers))
     }
 
@@ -148,7 +145,8 @@ impl ParsedFiles {
         }
         let parse = |(file, source): (usize, &Arc<SourceText>)| syntax::parse(file, source.text(), &findings);
         let nodes = files[..read].iter().enumerate().map(parse).collect();
-        ParsedFiles { kinds, layer_of_file, files, nodes, findings, stamps: found.stamps }
+        let Found { stamps, lacks_main, .. } = found;
+        ParsedFiles { kinds, layer_of_file, files, nodes, findings, stamps, lacks_main }
     }
 
     /// The programs behind commands; the last one counts.
@@ -164,17 +162,13 @@ impl ParsedFiles {
         programs
     }
 
-    fn policy(self, caller_is_root: bool, only_for: Option<&Invocation<'_>>) -> Result<Policy, Faults> {
-        sound(self.validate(caller_is_root, None, only_for))
+    fn policy(self, caller_is_root: bool, purpose: Purpose<'_>) -> Result<Policy, Faults> {
+        let (policy, faults) = self.validate(caller_is_root, purpose);
+        faults.map_or(Ok(policy), Err)
     }
 
-    fn validate(
-        self,
-        caller_is_root: bool,
-        checking: Option<&dyn Names>,
-        only_for: Option<&Invocation<'_>>,
-    ) -> (Policy, Option<Faults>) {
-        let ParsedFiles { kinds, layer_of_file, mut files, nodes, findings, mut stamps } = self;
+    fn validate(self, caller_is_root: bool, purpose: Purpose<'_>) -> (Policy, Option<Faults>) {
+        let ParsedFiles { kinds, layer_of_file, mut files, nodes, findings, mut stamps, lacks_main } = self;
         let tapes: Vec<Tape<'_>> =
             files.iter().zip(&nodes).map(|(source, nodes)| Tape { text: source.text(), nodes }).collect();
         let layer_files = tapes.iter().enumerate().map(|(index, tape)| {
@@ -184,7 +178,8 @@ impl ParsedFiles {
                 section.forbid(&FORBIDDEN, |key| Fault::DelegatedKey { key });
             }
             let written = WrittenFile::read(&section);
-            LayerFile { source: Arc::clone(&files[index]), layer, section, written }
+            let is_main = index == 0 && kinds[layer] == LayerKind::System && !lacks_main;
+            LayerFile { source: Arc::clone(&files[index]), layer, is_main, section, written }
         });
         let layer_files: Vec<LayerFile<'_>> = layer_files.collect();
         // Before validation reads zones: one that is replaced at that moment is seen to have changed.
@@ -195,8 +190,7 @@ impl ParsedFiles {
         for zone in zones.collect::<BTreeSet<Option<&str>>>() {
             stamps.see_zone(file_of_zone(zone));
         }
-        let policy =
-            validation::validate(&kinds, caller_is_root, &layer_files, &findings, checking, only_for);
+        let policy = validation::validate(&kinds, caller_is_root, &layer_files, &findings, purpose);
         drop(layer_files);
         drop(tapes);
         let (warnings, faults) = match findings.close(&files) {
@@ -241,14 +235,14 @@ impl Policy {
     pub fn propose(
         sources: &Sources,
         proposals: &[Proposal],
-        names: Option<&dyn Names>,
+        purpose: Purpose<'_>,
     ) -> Result<Policy, Faults> {
-        Self::of_found(sources.read_with(proposals), sources.caller == 0, names)
+        Self::of_found(sources.read_with(proposals, &|_| true), sources.caller == 0, purpose)
     }
 
     /// Reads and checks files that were named one by one, as if together they were the system's policy.
     pub fn check_files(paths: &[PathBuf], caller: u32, names: &dyn Names) -> Result<Policy, Faults> {
-        let mut policy = Self::of_found(source::read_files(paths, caller), true, Some(names))?;
+        let mut policy = Self::of_found(source::read_files(paths, caller), true, Purpose::Check(names))?;
         // It is not known yet to whom such a file belongs, and in a user's own policy {runtime} is right.
         policy.warnings.retain(|warning| warning.code != Warning::RuntimeOfCaller.code());
         Ok(policy)
@@ -256,7 +250,7 @@ impl Policy {
 
     /// Reads the policy that a path leads to, a file or a directory with files, as if it were the system's.
     pub fn at(path: &Path, caller: u32) -> Result<Policy, Faults> {
-        Self::of_found(source::read_place(path, caller), true, None)
+        Self::of_found(source::read_place(path, caller), true, Purpose::Review)
     }
 }
 
@@ -291,8 +285,10 @@ impl Policy {
     pub fn relevant_inputs(&self) -> RelevantInputs {
         let selectors =
             self.rules.iter().flat_map(|rule| std::iter::once(&rule.selectors).chain(&rule.except));
+        let hosts = self.delegations.iter().any(|delegation| Principal::depend_on_host(&delegation.users));
+        let delegated = RelevantInputs { hosts, ..RelevantInputs::default() };
         let mut terms = self.rules.iter().flat_map(|rule| &rule.acquire).flat_map(Acquisition::terms);
-        let inputs = selectors.map(of_selectors).fold(RelevantInputs::default(), RelevantInputs::or);
+        let inputs = selectors.map(of_selectors).fold(delegated, RelevantInputs::or);
         let inputs = self.repositories.iter().map(of_repository).fold(inputs, RelevantInputs::or);
         let is_counted = terms.any(|terms| terms.slots_from.is_some());
         RelevantInputs { arguments: inputs.arguments || is_counted, ..inputs }
@@ -309,7 +305,7 @@ fn of_selectors(selectors: &Selectors) -> RelevantInputs {
         directories: selectors.directories.is_some(),
         arguments: selectors.arguments.is_some(),
         environment: selectors.environment.is_some(),
-        hosts: selectors.hosts.is_some(),
+        hosts: selectors.hosts.is_some() || selectors.users.as_deref().is_some_and(Principal::depend_on_host),
     }
 }
 
@@ -327,6 +323,9 @@ fn of_repository(repository: &super::Repository) -> RelevantInputs {
     let whom = repository.limits.iter().flat_map(|other| &other.whom).map(|whom| match whom {
         Whom::Hosts(_) => RelevantInputs { hosts: true, ..RelevantInputs::default() },
         Whom::Directories(_) => RelevantInputs { directories: true, ..RelevantInputs::default() },
+        Whom::Users(users) => {
+            RelevantInputs { hosts: Principal::depend_on_host(users), ..RelevantInputs::default() }
+        }
         _ => RelevantInputs::default(),
     });
     let reserved = repository
@@ -356,7 +355,7 @@ impl Policy {
             Err(faults) => faults,
         };
         let found = ParsedFiles::of(sources.read(&|_| true));
-        let (read, _) = found.validate(sources.caller == 0, None, None);
+        let (read, _) = found.validate(sources.caller == 0, Purpose::Launches(None));
         let Policy { layers, mut repositories, files, .. } = read;
         let texts: Vec<(&Path, &str)> = files.iter().map(|file| (file.path(), file.text())).collect();
         repositories.retain(|known| !faults.iter().any(|fault| may_change(fault, known, &texts, sources)));

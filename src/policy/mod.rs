@@ -57,6 +57,7 @@ pub use self::{
     selector::Selector,
     source::{LayerText, Proposal, Sources},
     times::{Hours, named_zone, parse_time, system_zone},
+    validation::Purpose,
 };
 use self::{
     aliases::{Aliases, Definition, Definitions, Meaning, QuickHash, WrittenEntry, WrittenList},
@@ -77,7 +78,7 @@ use self::{
     source::{Found, Stamps},
     tape::{Item, Kind, Nodes, Tape},
     template::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, PartitionKey, Per},
-    times::Idle,
+    times::{Idle, zone_of},
     toml_text::Table,
     validation::LayerFile,
     written::{WrittenAlias, WrittenDefaults, WrittenDelegation, WrittenFile, WrittenLog},
@@ -141,19 +142,31 @@ impl Policy {
         self.layers.iter().find_map(|layer| layer.contact.as_deref())
     }
 
-    /// Reads and validates every file. If there is none, the policy is empty.
+    /// Reads and validates every file, as launches do. If there is none, the policy is empty.
     pub fn load(sources: &Sources) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(&|_| true), sources.caller == 0, None)
+        Self::of_found(sources.read(&|_| true), sources.caller == 0, Purpose::Launches(None))
     }
 
     /// The same without delegated files that have faults: those affect no other user.
     pub fn load_sound(sources: &Sources) -> Result<Policy, Faults> {
-        let seen = match Self::load(sources) {
+        Self::propose_sound(sources, &[], Purpose::Launches(None))
+    }
+
+    /// The same as if these texts were at their paths.
+    pub fn propose_sound(
+        sources: &Sources,
+        proposals: &[Proposal],
+        purpose: Purpose<'_>,
+    ) -> Result<Policy, Faults> {
+        let read = |is_wanted: &dyn Fn(&Delegation) -> bool| {
+            Self::of_found(sources.read_with(proposals, is_wanted), sources.caller == 0, purpose)
+        };
+        let seen = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
             Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone())),
         };
         // Read again: the stamps detect later changes.
-        let faults = match Self::load(sources) {
+        let faults = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
             Err(faults) => faults,
         };
@@ -161,7 +174,7 @@ impl Policy {
             delegation.is_of(&fault.path) && sources.is_drop_in(&fault.path)
         };
         let is_sound = |delegation: &Delegation| !faults.iter().any(|fault| is_in(fault, delegation));
-        let mut policy = Self::of_found(sources.read(&is_sound), sources.caller == 0, None)?;
+        let mut policy = read(&is_sound)?;
         for delegation in policy.delegations.iter().filter(|delegation| !is_sound(delegation)) {
             let own = faults.iter().filter(|fault| is_in(fault, delegation)).cloned().collect();
             policy.withheld.push((Arc::clone(delegation), Faults::new(own)));
@@ -172,12 +185,12 @@ impl Policy {
 
     /// The same with warnings; `names` knows the existing users and groups.
     pub fn check(sources: &Sources, names: &dyn Names) -> Result<Policy, Faults> {
-        Self::of_found(sources.read(&|_| true), sources.caller == 0, Some(names))
+        Self::of_found(sources.read(&|_| true), sources.caller == 0, Purpose::Check(names))
     }
 
-    /// Validates text in memory.
+    /// Validates text in memory, with its tests.
     pub fn of_layers(layers: Vec<LayerText>, caller_is_root: bool) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, None)
+        Self::of_layers_for(layers, caller_is_root, Purpose::Review)
     }
 
     /// Validates text in memory, with warnings.
@@ -186,7 +199,7 @@ impl Policy {
         caller_is_root: bool,
         names: &dyn Names,
     ) -> Result<Policy, Faults> {
-        Self::of_found(Found { layers, ..Found::default() }, caller_is_root, Some(names))
+        Self::of_layers_for(layers, caller_is_root, Purpose::Check(names))
     }
 
     /// Validates one text as the system's policy.
@@ -248,15 +261,14 @@ impl Policy {
         &self.repositories
     }
 
-    /// The tests that the policy carries.
+    /// The tests that the policy carries, if it was not read for launches.
     pub fn scenarios(&self) -> &[Scenario] {
         &self.scenarios
     }
 
     /// The time zone of the policy: the first that a layer names, else the system's.
     pub fn time_zone(&self) -> TimeZone {
-        let named = self.layers.iter().find(|layer| layer.zone_name.is_some());
-        named.and_then(|layer| layer.zone.clone()).unwrap_or_else(system_zone)
+        zone_of(&self.layers)
     }
 
     /// The name of that zone, if a layer names one.

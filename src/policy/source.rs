@@ -65,12 +65,26 @@ impl Sources {
 
     /// Reads every file, and the delegated files that `is_wanted` selects: no others are even opened.
     pub(super) fn read(&self, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
-        self.read_by(Reading::for_caller(self.caller), is_wanted)
+        self.read_with(&[], is_wanted)
     }
 
-    /// Reads every file as if these texts were at their paths.
-    pub(super) fn read_with(&self, proposals: &[Proposal]) -> Found {
-        self.read_by(Reading::for_caller(self.caller).with(proposals), &|_| true)
+    /// The same as if these texts were at their paths.
+    pub(super) fn read_with(&self, proposals: &[Proposal], is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+        self.read_by(Reading::for_caller(self.caller).with(proposals), is_wanted)
+    }
+
+    /// What the main file delegates, with these texts at their paths.
+    pub(crate) fn delegations_with(&self, proposals: &[Proposal]) -> Vec<Delegation> {
+        self.read_with(proposals, &|_| false).delegations
+    }
+
+    /// The one of these that delegates a file.
+    pub(crate) fn delegation_of<'d>(
+        &self,
+        delegations: &'d [Delegation],
+        file: &Path,
+    ) -> Option<&'d Delegation> {
+        delegations.iter().find(|known| self.is_drop_in(file) && known.is_of(file))
     }
 
     /// Who may own a file besides root, with these texts at their paths.
@@ -79,13 +93,12 @@ impl Sources {
         proposals: &[Proposal],
         file: &Path,
     ) -> Result<Option<u32>, LookupFailure> {
-        let delegations = self.read_with(proposals).delegations;
-        let delegation = delegations.iter().find(|known| self.is_drop_in(file) && known.is_of(file));
-        delegation.map(owner_of).transpose()
+        self.delegation_of(&self.delegations_with(proposals), file).map(owner_of).transpose()
     }
 
     fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
         let mut system = reading.file(&self.system, Need::May);
+        let lacks_main = system.is_empty();
         let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
         let delegated = reading.drop_ins(&self.drop_ins(), &mut system, &delegations, is_wanted);
         reading.found.stamps.of_system = reading.found.stamps.files.len();
@@ -101,7 +114,7 @@ impl Sources {
             let files = reading.file(own, Need::WhereReached);
             reading.layer(LayerKind::Own, files);
         }
-        Found { delegations, ..reading.found }
+        Found { delegations, lacks_main, ..reading.found }
     }
 }
 
@@ -126,6 +139,8 @@ pub(super) struct Found {
     pub(in crate::policy) stamps: Stamps,
     /// What the system's main file delegates.
     pub(in crate::policy) delegations: Vec<Delegation>,
+    /// Whether the first file is not the system's main file, because there is none.
+    pub(in crate::policy) lacks_main: bool,
 }
 
 // Every file of a policy as it was found, or its absence, to detect later whether the policy is still the
@@ -476,9 +491,9 @@ pub(crate) fn files_of(path: &Path, judged: &JudgedDirectories) -> Result<Vec<Pa
 
 // Files that the caller named, instead of those in force.
 
-/// Files that were named one by one, read together as a system policy.
+/// Files that were named one by one, read together as a system policy. The first is the main file.
 pub(super) fn read_files(paths: &[PathBuf], caller: u32) -> Found {
-    read_all(Reading::for_caller(caller), paths, caller)
+    read_all(Reading::for_caller(caller), paths, true, caller)
 }
 
 /// The policy that a path leads to, see [`files_of`].
@@ -491,12 +506,15 @@ pub(super) fn read_place(path: &Path, caller: u32) -> Found {
             Vec::new()
         }
     };
-    read_all(reading, &files, caller)
+    // A directory may have drop-ins alone.
+    let has_main = files.first().is_some_and(|first| first == path || *first == path.join("policy.toml"));
+    read_all(reading, &files, has_main, caller)
 }
 
-fn read_all(mut reading: Reading, paths: &[PathBuf], caller: u32) -> Found {
-    let (main, others) = paths.split_first().map_or((&[][..], &[][..]), |(_, others)| (&paths[..1], others));
+fn read_all(mut reading: Reading, paths: &[PathBuf], has_main: bool, caller: u32) -> Found {
+    let (main, others) = paths.split_at(usize::from(has_main).min(paths.len()));
     let mut system: Vec<SourceText> = main.iter().flat_map(|path| reading.file(path, Need::Must)).collect();
+    let lacks_main = system.is_empty();
     let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
     let mut delegated = Vec::new();
     for path in others {
@@ -511,7 +529,7 @@ fn read_all(mut reading: Reading, paths: &[PathBuf], caller: u32) -> Found {
     for file in delegated {
         reading.layer(LayerKind::Delegated, vec![file]);
     }
-    reading.found
+    Found { lacks_main, ..reading.found }
 }
 
 #[cfg(test)]

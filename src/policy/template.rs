@@ -292,7 +292,7 @@ impl PathTemplate {
 
     /// Its start and the names below: the same for templates that always mean the same file, even if they are
     /// written differently.
-    pub(super) fn whole(&self) -> (Start, Vec<Name>) {
+    pub(crate) fn whole(&self) -> (Start, Vec<Name>) {
         let literal = |name: &OsStr| Name::new(vec![Piece::Literal(name.to_string_lossy().into_owned())]);
         (self.start.clone(), self.base.iter().map(literal).chain(self.names.iter().cloned()).collect())
     }

@@ -100,6 +100,12 @@ pub fn parse_time(text: &str, zone: &TimeZone) -> Option<Timestamp> {
     zone.to_ambiguous_timestamp(local).compatible().ok()
 }
 
+/// The time zone of a policy with these layers: the first that one names, else the system's.
+pub(super) fn zone_of(layers: &[Layer]) -> TimeZone {
+    let named = layers.iter().find(|layer| layer.zone_name.is_some());
+    named.and_then(|layer| layer.zone.clone()).unwrap_or_else(system_zone)
+}
+
 /// The system's zone. A system without one uses UTC.
 pub fn system_zone() -> TimeZone {
     let data = fs::read(LOCAL).ok();

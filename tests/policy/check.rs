@@ -116,6 +116,54 @@ fn any_fault_starts_nothing() {
         .status(78);
 }
 
+/// Of several files the first is the main file, which alone can delegate, wherever it is.
+#[test]
+fn the_first_file_is_the_main_one() {
+    let site = Site::new();
+    let delegates =
+        "version = 1\n[delegate.\"20-cad.toml\"]\nowner = \"root\"\nusers = [1]\ncommands = [\"x\"]\n";
+    fs::create_dir(site.path("work/site.d")).expect("a directory");
+    set_mode(&site.path("work/site.d"), 0o755);
+    site.write("work/site.d/policy.toml", delegates);
+    site.write("work/policy.toml", "version = 1\n");
+    let check = |files: &[&str]| site.test().args(["policy", "check"]).args(files);
+    check(&["site.d/policy.toml"]).status(0);
+    check(&["policy.toml", "site.d/policy.toml"]).stderr("[..][delegate-elsewhere]\n...\n").status(1);
+    site.write("work/30-more.toml", delegates);
+    check(&["policy.toml", "30-more.toml"]).stderr("[..][delegate-elsewhere]\n...\n").status(1);
+    // A directory with drop-ins alone has no main file.
+    fs::rename(site.path("work/site.d/policy.toml"), site.path("work/site.d/10-more.toml")).expect("rename");
+    site.test()
+        .args(["policy", "diff", "policy.toml", "site.d"])
+        .stderr("[..]\n[..][delegate-elsewhere]\n...\n")
+        .status(78);
+}
+
+/// A test has the result of a launch, also if two repositories have one file.
+#[test]
+fn a_test_agrees_with_a_launch_about_a_file_of_two_repositories() {
+    let site = Site::with_policy(
+        r#"
+        repository.a = { path = "m.lock", limit = 1 }
+        repository.b = { path = "m.lock", limit = 1 }
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = [{ any_of = ["a", "b"] }]
+
+        [[test]]
+        name    = "the second"
+        command = "matlab"
+        use     = { a = 1 }
+        expect  = "refuse"
+        "#,
+    );
+    site.program("matlab");
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    site.test().args(["run", "--", "matlab"]).stderr("rungate: matlab: not started: [..]\n...\n").status(75);
+    site.test().args(["policy", "check"]).stdout("1 test passed\n").status(0);
+}
+
 #[test]
 fn a_policy_without_faults_is_fine() {
     let site = Site::with_policy(

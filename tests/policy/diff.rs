@@ -75,6 +75,21 @@ fn the_difference_is_one_of_rules_and_limits() {
         .status(1);
 }
 
+/// Of two rules that refuse a launch, the message is that of the first.
+#[test]
+fn the_order_of_rules_is_a_difference() {
+    let site = site();
+    let deny = |name: &str| format!("[[rule]]\nname = \"{name}\"\naction = \"deny\"\nmessage = \"{name}\"\n");
+    for (file, order) in [("ab.toml", ["a", "b", "c"]), ("ba.toml", ["b", "a", "c"])] {
+        site.write(format!("work/{file}"), &format!("version = 1\n{}", order.map(deny).concat()));
+    }
+    site.test()
+        .args(["policy", "diff", "ab.toml", "ba.toml"])
+        .stdout("~ order of rules\n    order  [\"a\", \"b\"] -> [\"b\", \"a\"]\n")
+        .status(1);
+    site.test().args(["policy", "diff", "ab.toml", "ab.toml"]).status(0);
+}
+
 /// The status is 0 when the policies say the same.
 #[test]
 fn what_says_the_same_is_no_difference() {

@@ -173,6 +173,128 @@ fn who_would_be_forgotten_is_said_before() {
     install(&site, ["--yes", "policy.toml"]).stdout("~ [..]\n...\n").status(0);
 }
 
+/// Where no repository of the new policy has the place of held slots, they are not counted: also if the
+/// repository is only renamed, which gives it another lock file.
+#[test]
+fn who_would_be_forgotten_by_a_new_name_is_said_before() {
+    needs_root!();
+    let site = site();
+    site.program("matlab");
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    let renamed =
+        MAIN.replace("repository.matlab", "repository.seats").replace("[\"matlab\"]\n", "[\"seats\"]\n");
+    let renamed = renamed.replacen("commands = [\"seats\"]", "commands = [\"matlab\"]", 1);
+    site.write("work/policy.toml", &renamed);
+    let told = "
+        ...
+        1 slot of matlab is held in /run/rungate/matlab.lock, and would not be counted.
+        Until these programs end, more can run than the limit allows.
+        ";
+    install(&site, ["--yes", "policy.toml"])
+        .stdout(told)
+        .stderr("[..]--yes --allow-uncounted accepts that\nrungate: nothing was changed\n")
+        .status(1);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+    // With its old path it is the same place.
+    site.write("work/policy.toml", &renamed.replace("limit = 5", "limit = 5\npath = \"matlab.lock\""));
+    install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
+}
+
+/// Delegates a drop-in to the user with this number.
+const DELEGATES: &str =
+    "\n[delegate.\"20-cad.toml\"]\nowner = \"root\"\nusers = [4711]\ncommands = [\"matlab\"]\n";
+
+/// A site with a department whose drop-in has a fault, and this in the main file.
+fn site_with_faulty_department(main: &str) -> Site {
+    let site = site();
+    site.program("matlab");
+    site.system_file("policy.toml", main);
+    site.system_file("policy.d/20-cad.toml", "unknown = 1\n");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    site
+}
+
+/// A fault in the drop-in of a department disarms no check of the rest: tests, changes, held slots.
+#[test]
+fn a_fault_of_a_department_disarms_no_check() {
+    needs_root!();
+    let test =
+        "\n[[test]]\nname = \"the sixth\"\ncommand = \"matlab\"\nuse = { matlab = 5 }\nexpect = \"refuse\"\n";
+    let main = format!("{MAIN}{DELEGATES}{test}");
+    let site = site_with_faulty_department(&main);
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    site.write("work/policy.toml", &main.replace("limit = 5", "limit = 6\npath = \"other.lock\""));
+    let outcome = install(&site, ["--yes", "policy.toml"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(1), "{outcome:?}");
+    for expected in ["test \"the sixth\" failed", "rungate: nothing was changed: 1 failed test\n"] {
+        assert!(outcome.stderr.contains(expected), "{expected}: {}", outcome.stderr);
+    }
+    for expected in ["limit  5 -> 6\n", "1 slot of matlab is held in /run/rungate/matlab.lock"] {
+        assert!(outcome.stdout.contains(expected), "{expected}: {}", outcome.stdout);
+    }
+    site.write("work/policy.toml", &main.replace("limit = 5", "limit = 5\npath = \"other.lock\""));
+    install(&site, ["--yes", "policy.toml"])
+        .stdout("...\n1 slot of matlab is held in [..]\n...\n")
+        .stderr("...\nrungate: this would [..]; slots are held that would not be counted; [..]\n[..]\n")
+        .status(1);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), main);
+    // What does no harm is put in place.
+    site.write("work/policy.toml", &main.replace("\"seats\"", "\"five seats\""));
+    install(&site, ["--yes", "policy.toml"])
+        .stdout("~ rule \"five seats\"[..]\n")
+        .stderr("[..]20-cad.toml:1:[..]\n...\nThese faults already exist in other files.\n")
+        .status(0);
+}
+
+/// A fault of a department stops its users alone, so what would make it stop others is a new one.
+#[test]
+fn a_fault_of_a_department_does_not_become_one_of_others() {
+    needs_root!();
+    let main = format!("{MAIN}{DELEGATES}");
+    let site = site_with_faulty_department(&main);
+    for next in [
+        MAIN.to_owned(),
+        main.replace("[4711]", "[\"*\"]"),
+        MAIN.to_owned() + &DELEGATES.replace("[\"matlab\"]", "[\"*\"]"),
+    ] {
+        site.write("work/new.toml", &next);
+        install(&site, ["--yes", "--name", "policy.toml", "new.toml"])
+            .stdout("...\n")
+            .stderr("[..]20-cad.toml:1:[..]\n...\nrungate: nothing was changed: 1 fault\n")
+            .status(1);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), main);
+    }
+}
+
+/// Nor has the policy another fault in between, because a department's file has one.
+#[test]
+fn beside_a_fault_of_a_department_no_other_is_made_in_between() {
+    needs_root!();
+    needs_strace!();
+    let site = site_with_faulty_department(&format!("{MAIN}{DELEGATES}"));
+    fs::create_dir_all(site.path("work/new/policy.d")).expect("a directory");
+    for directory in ["work/new", "work/new/policy.d"] {
+        set_mode(&site.path(directory), 0o755);
+    }
+    let more = MAIN.replace("acquire  = [\"matlab\"]", "acquire  = [\"matlab\", \"more\"]");
+    site.write("work/new/policy.toml", &format!("{more}{DELEGATES}"));
+    site.write("work/new/policy.d/30-more.toml", "[repository.more]\nlimit = 1\n");
+    // The first call puts the copy of the department's file in place.
+    let third =
+        ["strace", "-qq", "-o", "/dev/null", "-e", "inject=rename,renameat,renameat2:error=EIO:when=3"];
+    install(&site, ["--yes", "new"])
+        .through(third)
+        .stdout("...\n")
+        .stderr(
+            "...\nrungate: /etc/rungate/policy.toml cannot be put in place: rename: [..]\n\
+             Before that /etc/rungate/policy.d/30-more.toml was put in place.\n",
+        )
+        .status(71);
+    site.test().args(["run", "--", "matlab"]).stdin("").status(0);
+    install(&site, ["--yes", "new"]).stdout("...\n").stderr("...\n").status(0);
+    site.test().args(["run", "--", "matlab"]).stdin("").status(0);
+}
+
 /// A fault never reaches the running system.
 #[test]
 fn what_has_faults_is_not_put_in_place() {
@@ -377,7 +499,8 @@ fn what_is_distrusted_can_be_taken_away() {
     let of_ann = site.test().user("ann").args(["policy", "install", "--yes", "--remove", "20-cad.toml"]);
     of_ann.stderr("rungate: only root can remove a drop-in of the system\n[..]\n").status(71);
     site.write("work/30-new.toml", "version = 1\n");
-    let both = ["--yes", "--remove", "20-cad.toml", "30-new.toml"];
+    // It was a policy with a fault, of which nobody knows what it counts.
+    let both = ["--yes", "--allow-uncounted", "--remove", "20-cad.toml", "30-new.toml"];
     let outcome = install(&site, both).outcome();
     assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
     assert!(fs::symlink_metadata(&link).is_err() && site.path("work/theirs.toml").exists());

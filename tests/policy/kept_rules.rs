@@ -1,7 +1,7 @@
 //! A launch keeps only the rules that may be for its command. It makes no difference: what is wrong with the
 //! others refuses it, and so does what they share with the rules that it needs.
 
-use crate::support::{Site, Test, needs_root};
+use crate::support::{Ending, Site, Test, needs_root};
 
 const POLICY: &str = r#"
     [repository.seats]
@@ -50,7 +50,6 @@ fn a_fault_in_a_rule_for_another_command_refuses() {
         ("[[rule]]\ncommands = [\"mex\", \"@none\"]\nacquire = [\"seats\"]\n", "[..]\"@none\"[..]"),
         ("[[rule]]\ncommands = [\"mex\"]\nacquire = [\"seats\"]\nwaits = \"1h\"\n", "[..]waits[..]"),
         ("[[rule]]\ncommands = [\"mex\"]\n", "[..]"),
-        ("[[test]]\nname = \"t\"\ncommand = \"mex\"\nexpect = \"refuse\"\nby = \"x\"\n", "[..]\"x\"[..]"),
     ] {
         let site = site(more);
         let faulty = format!(
@@ -61,6 +60,66 @@ fn a_fault_in_a_rule_for_another_command_refuses() {
         launch(&site, "no-such").stderr(&faulty.replace("matlab:", "no-such:")).status(78);
     }
     launch(&site(""), "no-such").stderr("rungate: no-such: [..]not found[..]\n...\n").status(127);
+}
+
+/// Launches do not read tests: whatever is wrong with one, `policy check` says it and no launch is refused.
+#[test]
+fn a_fault_in_a_test_stops_no_launch() {
+    for wrong in ["", "expect = \"refuse\"\nby = \"x\"\n", "expect = \"start\"\nuses = 1\n", "expect = 7\n"] {
+        let site = site(&format!("[[test]]\nname = \"t\"\ncommand = \"mex\"\n{wrong}"));
+        launch(&site, "matlab").stdin("").status(0);
+        let check = site.test().args(["policy", "check"]).outcome();
+        assert_eq!(check.ending, Ending::Status(1), "{check:?}");
+        assert!(check.stderr.ends_with("rungate: 1 fault\n"), "{check:?}");
+    }
+    // Text that is not TOML is a fault wherever it is.
+    let site = site("[[test]]\nname = \"t\n");
+    launch(&site, "matlab").stderr("rungate: matlab: not started: the policy has 1 fault\n...\n").status(78);
+}
+
+/// A test may name a rule of a delegated drop-in, which is not read for other commands, and a rule by the name
+/// that it has because another file has one with the same.
+#[test]
+fn a_test_may_name_a_rule_that_is_not_read_for_a_launch() {
+    needs_root!();
+    let site = Site::new();
+    site.program("other");
+    site.system_policy(
+        r#"
+        [delegate."20-cad.toml"]
+        owner    = "root"
+        users    = ["root"]
+        commands = ["matlab"]
+
+        [repository.a]
+        limit = 5
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["a"]
+
+        [[test]]
+        name    = "the third of cad"
+        user    = "root"
+        command = "matlab"
+        use     = { a = 2 }
+        expect  = "refuse"
+        by      = "cad keeps to two"
+
+        [[test]]
+        name    = "no mex"
+        command = "mex"
+        expect  = "refuse"
+        by      = "rule 1 (30-mex.toml)"
+        "#,
+    );
+    site.system_file(
+        "policy.d/20-cad.toml",
+        "[[rule]]\nname = \"cad keeps to two\"\nacquire = [{ repository = \"a\", ceiling = 2 }]\n",
+    );
+    site.system_file("policy.d/30-mex.toml", "[[rule]]\ncommands = [\"mex\"]\naction = \"deny\"\n");
+    site.test().args(["policy", "check"]).stdout("2 tests passed\n").status(0);
+    launch(&site, "other").stdin("").status(0);
 }
 
 #[test]

@@ -334,6 +334,38 @@ fn a_user_is_told_one_fault_and_whom_to_tell() {
     check.stderr("rungate: matlab: not started: the policy has [..] faults\n[..]\n  |\n...\n").status(78);
 }
 
+/// The time of a test is one of the policy's time zone, also in a file that is added to it and names none.
+#[test]
+fn a_test_of_an_added_policy_has_the_time_zone_of_the_whole() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        r#"
+        version = 1
+        defaults.time_zone = "Asia/Tokyo"
+
+        [[rule]]
+        name     = "not in the morning"
+        commands = ["matlab"]
+        when     = ["09:00-10:00"]
+        action   = "deny"
+        "#,
+    );
+    site.policy(
+        r#"
+        version = 1
+
+        [[test]]
+        name    = "in the morning"
+        command = "matlab"
+        time    = "2026-11-20 09:30"
+        expect  = "refuse"
+        by      = "not in the morning"
+        "#,
+    );
+    site.test().args(["policy", "check"]).stdout("1 test passed\n").stderr("...").status(0);
+}
+
 /// What is not in force without being named has to be named to the check as well.
 #[test]
 fn a_policy_that_was_named_is_named_to_the_check() {

@@ -115,6 +115,30 @@ fn a_departments_file_stays_the_departments() {
     assert_eq!(fs::metadata(&file).expect("it is there").len(), 200 << 20);
 }
 
+/// A drop-in that became root's with the delegation that was taken from it comes back as the department's.
+#[test]
+fn what_a_department_lost_is_the_departments_again() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.d/20-cad.toml", OF_CAD);
+    is_cadadms(&site, "etc/rungate/policy.d/20-cad.toml");
+    let file = drop_in(&site, "20-cad.toml");
+    set_mode(&file, 0o640);
+    fs::create_dir_all(site.path("work/new/policy.d")).expect("a directory");
+    for directory in ["work/new", "work/new/policy.d"] {
+        set_mode(&site.path(directory), 0o755);
+    }
+    site.write("work/new/policy.toml", "version = 1\n\n[repository.matlab]\nlimit = 1\n");
+    site.write("work/new/policy.d/20-cad.toml", &format!("{OF_CAD}# root's\n"));
+    policy(&site, &["install", "new"]);
+    let state = || fs::metadata(&file).map(|status| (status.uid(), status.mode() & 0o7777)).expect("a file");
+    assert_eq!(state(), (0, 0o644));
+    undone(&site, 1);
+    assert_eq!(fs::read_to_string(&file).expect("the drop-in"), OF_CAD);
+    assert_eq!(state(), (site.user("cadadm").uid, 0o640));
+    site.test().user("cadadm").args(["policy", "check"]).stdout("[..]").stderr("...").status(0);
+}
+
 /// Files in the directory that are no drop-ins are no part of a change.
 #[test]
 fn hidden_files_are_left_alone() {

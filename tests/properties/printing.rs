@@ -38,7 +38,11 @@ fn selectors() -> Vec<BoxedStrategy<String>> {
             "arguments = { exactly = [\"-*\", \"**\"] }",
             "arguments = { exactly = [] }",
         ]),
-        any_line(&["arguments = [[\"-np\", \"*\"]]", "arguments = [\"-batch\", [\"-np\", \"8\"]]"]),
+        any_line(&[
+            "arguments = [[\"-np\", \"*\"]]",
+            "arguments = [\"-batch\", [\"-np\", \"8\"]]",
+            "arguments = [[\"@tools\"]]",
+        ]),
         list("users", &with(USERS, &["t*", "%cad", "+lab", "2000-2001", "2002", "*", "%s*"])),
         list("groups", &with(GROUPS, &["s*", "2001", "*"])),
         list("hosts", &with(HOSTS, &["ws*", "FARM2"])),

@@ -37,6 +37,30 @@ fn viewer(site: &Site, user: &str) -> Test {
     run(site, user, &["viewer"])
 }
 
+/// All arguments together are a member too, written with blanks; a launch and its listing agree on the limit.
+#[test]
+fn the_limit_of_all_arguments_is_written_with_blanks() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        path   = "x/{args}.lock"
+        limit  = 1
+        limits = { "5 0" = 2 }
+
+        [[rule]]
+        commands = ["viewer"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.script("viewer", "#!/bin/sh\nexec cat\n");
+    let viewer = |arguments: [&str; 2]| site.test().args(["run", "--", "viewer"]).args(arguments);
+    let _running = [(); 2].map(|()| viewer(["5", "0"]).spawn());
+    viewer(["5", "0"]).stderr("[..]\n  seats [5 0]  2 of 2 used\n...\n").status(75);
+    site.test().args(["list", "seats"]).stdout("seats [5 0]: 2 of 2 used\n...\n").status(0);
+    let _other = viewer(["5", "1"]).spawn();
+    viewer(["5", "1"]).stderr("[..]\n  seats [5 1]  1 of 1 used\n...\n").status(75);
+}
+
 /// Names and numbers count before the others; a group limit is that of the caller's groups.
 #[test]
 pub(crate) fn a_name_counts_before_a_group_and_an_alias_is_what_it_stands_for() {

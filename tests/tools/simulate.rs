@@ -556,6 +556,27 @@ fn use_outside_takes_room_as_it_was_measured() {
     assert!(checked.ends_with(&format!("none is refused that was not before\n{assumed}")), "{checked}");
 }
 
+/// A netgroup has users of some hosts.
+#[test]
+fn hosts_of_netgroups_are_told_apart() {
+    needs_root!();
+    let site = Site::new();
+    site.account("ann", &[]);
+    site.write("etc/nsswitch.conf", "passwd: files\ngroup: files\nnetgroup: files\n");
+    site.write("etc/netgroup", "lab (ws1,ann,)\n");
+    let ann = site.user("ann").uid;
+    let log = short_log(&[(0, ann, Some(1)), (5, ann, Some(1)), (9, 4711, Some(1))], "");
+    let log = log.replace("\"pid\":101,\"host\":\"ws1\"", "\"pid\":101,\"host\":\"ws2\"");
+    for policy in [
+        "[[rule]]\nusers = [\"+lab\"]\naction = \"deny\"\n",
+        "[[rule]]\nusers = [\"ann\"]\nexcept = [{ users = [\"+lab\"] }]\naction = \"deny\"\n",
+        "[repository.a]\nlimit = 1\nreserve = [{ users = [\"+lab\"], slots = 1 }]\n[[rule]]\nusers = [\"ann\"]\nacquire = [\"a\"]\n",
+        "[repository.a]\nper = \"user\"\nlimit = 1\nlimits = { \"+lab\" = 0 }\n[[rule]]\nacquire = [\"a\"]\n",
+    ] {
+        assert_eq!(played(&site, &log, policy).0, 1, "{policy}");
+    }
+}
+
 /// Whose use outside it is, who takes a lingering slot over, and who is in a group depends on the host, if the
 /// policy says so. A holder that began after the command that measured is not in the sample.
 #[test]

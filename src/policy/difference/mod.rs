@@ -13,7 +13,7 @@ use super::{
     Layer, LayerKind, LayerText, PartKind, Policy,
     place::Place,
     printed::Part,
-    toml_text::{elements, entries},
+    toml_text::{elements, entries, list, string},
 };
 use crate::{
     judge::terms::is_number,
@@ -36,7 +36,11 @@ impl Difference {
         for (_, layer) in names.iter().enumerate().filter(is_first) {
             let silent = silent(layer.kind);
             let parts = |policy| parts(policy, layer).or_else(|| parts(&silent, layer)).unwrap_or_default();
-            changes.extend(pairs(parts(old), parts(new)).into_iter().filter_map(|pair| pair.change(layer)));
+            let before = parts(old);
+            let rules = names_of_rules(&before);
+            let pairs = pairs(before, parts(new));
+            let order = order(&rules, &pairs, layer);
+            changes.extend(pairs.into_iter().filter_map(|pair| pair.change(layer)).chain(order));
         }
         let tests = pairs(old.test_parts(), new.test_parts());
         changes.extend(tests.into_iter().filter_map(|pair| pair.change(&LayerName::system())));
@@ -264,6 +268,42 @@ fn pairs<'o, 'n>(mut old: Vec<Part<'o>>, new: Vec<Part<'n>>) -> Vec<Pair<'o, 'n>
     pairs
 }
 
+fn names_of_rules(parts: &[Part<'_>]) -> Vec<String> {
+    parts.iter().filter(|part| part.kind == PartKind::Rule).map(|part| part.name.clone()).collect()
+}
+
+/// A rule with its place in the old policy.
+type Placed<'p> = (Option<usize>, &'p Part<'p>);
+
+/// The order of the rules in both policies, if it differs: of several that refuse a launch, the first is
+/// named. `before` are the names of all old rules. The order within a family is compared by itself.
+fn order(before: &[String], pairs: &[Pair<'_, '_>], layer: &LayerName) -> Option<Change> {
+    let both = pairs.iter().filter_map(|pair| Some((pair.old.as_ref()?, pair.new.as_ref()?)));
+    let place = |old: &Part<'_>| before.iter().position(|name| *name == old.name);
+    let rules = both.filter(|(_, new)| new.kind == PartKind::Rule);
+    let now: Vec<Placed<'_>> = rules.map(|(old, new)| (place(old), new)).collect();
+    let mut then = now.clone();
+    then.sort_by_key(|(place, _)| *place);
+    let is_moved = |(now, then): (&Placed<'_>, &Placed<'_>)| {
+        let family = now.1.keys.get("first_of");
+        now.1.name != then.1.name && (family.is_none() || family != then.1.keys.get("first_of"))
+    };
+    let first = now.iter().zip(&then).position(is_moved)?;
+    let last = now.iter().zip(&then).rposition(is_moved)?;
+    let names = |rules: &[Placed<'_>]| list(rules[first..=last].iter().map(|(_, rule)| string(&rule.name)));
+    let keys = vec![KeyChange { key: "order", old: Some(names(&then)), new: Some(names(&now)) }];
+    Some(Change {
+        kind: PartKind::Order,
+        turn: Turn::Changed,
+        name: String::new(),
+        former_name: None,
+        layer: layer.clone(),
+        old_place: None,
+        new_place: None,
+        keys,
+    })
+}
+
 /// Pairs each old table with its new one.
 fn find<'o>(
     pairs: &mut [Pair<'o, '_>],
@@ -381,8 +421,10 @@ fn lines(change: &Change) -> Vec<(String, String)> {
     if change.kind == PartKind::Test && change.turn != Turn::Changed {
         return Vec::new();
     }
-    // The order of a family is shown as one change; for a new or removed table, every key is.
-    if change.kind == PartKind::Family || matches!(change.turn, Turn::Added | Turn::Removed) {
+    // An order is shown as one change; for a new or removed table, every key is.
+    if matches!(change.kind, PartKind::Family | PartKind::Order)
+        || matches!(change.turn, Turn::Added | Turn::Removed)
+    {
         return change
             .keys
             .iter()

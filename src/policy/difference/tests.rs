@@ -134,7 +134,7 @@ fn a_rule_is_known_by_its_name_or_by_what_it_says() {
 }
 
 #[test]
-fn the_order_within_a_family_is_a_difference_and_no_other_order_is() {
+fn the_order_of_rules_is_a_difference() {
     let family = |first, second| {
         format!(
             "[[rule]]\nname = \"{first}\"\nfirst_of = \"f\"\nacquire = []\n[[rule]]\nname = \"{second}\"\nfirst_of = \"f\"\nacquire = []\n"
@@ -146,7 +146,27 @@ fn the_order_within_a_family_is_a_difference_and_no_other_order_is() {
     );
     let plain =
         |names: [&str; 2]| names.map(|name| format!("[[rule]]\nname = \"{name}\"\nacquire = []\n")).concat();
-    assert_eq!(between(&plain(["a", "b"]), &plain(["b", "a"])), [] as [&str; 0]);
+    assert_eq!(
+        between(&plain(["a", "b"]), &plain(["b", "a"])),
+        ["changed order of rules ", "  order: [\"a\", \"b\"] -> [\"b\", \"a\"]"]
+    );
+    // What is new, gone or renamed has no other order for that.
+    let changed = |old: &str, new: &str| between(old, new).iter().any(|line| line.contains("order"));
+    assert!(!changed(&plain(["a", "b"]), &plain(["new", "b"])));
+    assert!(!changed(&plain(["a", "b"]), &(plain(["c", "a"]) + &plain(["d", "b"]))));
+    let unnamed = |users: [&str; 2]| {
+        users.map(|user| format!("[[rule]]\nusers = [\"{user}\"]\nacquire = []\n")).concat()
+    };
+    assert!(changed(&unnamed(["ann", "bob"]), &unnamed(["bob", "ann"])));
+    assert!(!changed(&unnamed(["ann", "bob"]), &(unnamed(["cid", "ann"]) + &unnamed(["dan", "bob"]))));
+    // What comes before a family comes after it.
+    let parts = |order: [&str; 2]| {
+        order.map(|part| if part == "f" { family("a", "b") } else { plain(["c", "d"]) }).concat()
+    };
+    assert_eq!(
+        between(&parts(["f", "plain"]), &parts(["plain", "f"])),
+        ["changed order of rules ", "  order: [\"a\", \"b\", \"c\", \"d\"] -> [\"c\", \"d\", \"a\", \"b\"]"]
+    );
 }
 
 #[test]

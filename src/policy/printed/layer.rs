@@ -256,6 +256,8 @@ pub enum PartKind {
     Rule,
     /// The order of rules of a family.
     Family,
+    /// The order of all rules of a layer.
+    Order,
     Test,
 }
 
@@ -269,6 +271,7 @@ impl PartKind {
             PartKind::Repository => "repository",
             PartKind::Rule => "rule",
             PartKind::Family => "family",
+            PartKind::Order => "order of rules",
             PartKind::Test => "test",
         }
     }
@@ -304,8 +307,8 @@ impl fmt::Display for Part<'_> {
             PartKind::Repository => writeln!(f, "\n[repository.{}]", key(name))?,
             PartKind::Rule => writeln!(f, "\n[[rule]]\nname = {}", string(name))?,
             PartKind::Test => writeln!(f, "\n[[test]]\nname = {}", string(name))?,
-            // Rules contain their family.
-            PartKind::Family => return Ok(()),
+            // Rules contain their family, and have their order.
+            PartKind::Family | PartKind::Order => return Ok(()),
         }
         write!(f, "{keys}")
     }

@@ -79,7 +79,12 @@ impl Whom {
                 Ok(commands.iter().any(|entry| entry.pattern.matches(facts.command_name())))
             }
             Whom::Directories(directories) => any(directories, |directory| directory.matches(facts, 0)),
-            Whom::Value(pattern) => Ok(pattern.matches(value)),
+            // All arguments together are joined by NUL. A policy writes them, and listings know them, with
+            // blanks.
+            Whom::Value(pattern) => {
+                let blank = |byte: &u8| if *byte == 0 { b' ' } else { *byte };
+                Ok(pattern.matches(&value.iter().map(blank).collect::<Vec<u8>>()))
+            }
             Whom::Users(users) => Principal::any(users, facts),
             Whom::Groups(groups) => {
                 any(groups, |group| gid.map_or(Ok(false), |gid| group.is_gid(gid, &facts.lookups)))

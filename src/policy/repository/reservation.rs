@@ -146,9 +146,9 @@ fn entries<'a, E: Entry>(written: Option<&'a WrittenList<'a>>, aliases: &Aliases
 }
 
 impl Reservation {
-    /// Whether it is for some hosts.
+    /// Whether it depends on the host whom it is for.
     pub(in crate::policy) fn is_by_host(&self) -> bool {
-        !self.hosts.is_empty()
+        !self.hosts.is_empty() || Principal::depend_on_host(&self.principals)
     }
 
     /// How many slots of a limit are kept.

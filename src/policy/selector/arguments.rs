@@ -212,7 +212,8 @@ impl Kind for Arguments {
     fn printed(&self) -> String {
         let lists = |lists: &[Vec<TextEntry>]| {
             list(lists.iter().map(|patterns| match patterns.as_slice() {
-                [only] => string(only.text()),
+                // Alone it would be an alias.
+                [only] if !only.text().starts_with('@') => string(only.text()),
                 several => list(several.iter().map(|pattern| string(pattern.text()))),
             }))
         };

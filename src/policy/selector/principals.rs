@@ -28,6 +28,11 @@ impl Principal {
         any(principals, |principal| principal.is_caller(facts))
     }
 
+    /// Whether the host makes a difference: a netgroup has users of some hosts.
+    pub(in crate::policy) fn depend_on_host(principals: &[Principal]) -> bool {
+        principals.iter().any(|principal| matches!(principal, Principal::Netgroup(_)))
+    }
+
     /// Whether it names one user, by name or by number.
     pub(in crate::policy) fn is_one_user(&self) -> bool {
         match self {

@@ -1,6 +1,6 @@
 //! Delegations of the system's main file, which only that file may contain.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use super::LayerFile;
 use crate::{
@@ -28,7 +28,7 @@ pub(super) fn validate(
         match kinds[file.layer] {
             // This key was already reported.
             LayerKind::Delegated => {}
-            LayerKind::System if !is_drop_in(file.source.path()) => {
+            _ if file.is_main => {
                 if !delegates.is_empty() {
                     let aliases = &file.written.aliases;
                     delegations.extend(validated(delegates, aliases, layer_of_file, findings, checking));
@@ -42,11 +42,6 @@ pub(super) fn validate(
         }
     }
     delegations.into_iter().map(Arc::new).collect()
-}
-
-/// Whether a file is in a directory of drop-ins.
-fn is_drop_in(path: &Path) -> bool {
-    path.parent().and_then(Path::extension).is_some_and(|extension| extension == "d")
 }
 
 /// The delegations of a main file, only with the aliases of that file: the delegations must be known before

@@ -23,27 +23,56 @@ use super::{
 use crate::judge::terms::{Hold, Names};
 use crate::text::SourceText;
 
+/// What a policy is read for.
+#[derive(Clone, Copy)]
+pub enum Purpose<'a> {
+    /// Launches: those of one command, or all. Tests are not even read: whatever is in them stops no launch.
+    Launches(Option<&'a Invocation<'a>>),
+    /// To show or compare it, with its tests.
+    Review,
+    /// To check it, with its tests and with warnings; these know the existing users and groups.
+    Check(&'a dyn Names),
+}
+
+impl<'a> Purpose<'a> {
+    fn names(self) -> Option<&'a dyn Names> {
+        match self {
+            Purpose::Check(names) => Some(names),
+            Purpose::Launches(_) | Purpose::Review => None,
+        }
+    }
+
+    fn command(self) -> Option<&'a Invocation<'a>> {
+        match self {
+            Purpose::Launches(command) => command,
+            Purpose::Review | Purpose::Check(_) => None,
+        }
+    }
+}
+
 /// A file that is being validated.
 pub(super) struct LayerFile<'a> {
     pub(super) source: Arc<SourceText>,
     /// The index of its layer.
     pub(super) layer: usize,
-    /// All of its text, from which its rules and tests are read.
+    /// Whether it is the system's main file.
+    pub(super) is_main: bool,
+    /// All of its text, from which its rules, and its tests if they are needed, are read.
     pub(super) section: Section<'a>,
     /// Everything else.
     pub(super) written: WrittenFile<'a>,
 }
 
-/// Validates the files of all layers, in the order in which they count. Everything in them is checked. If a
-/// command is named, only rules that may be for it are kept.
+/// Validates the files of all layers, in the order in which they count. Everything in them is checked, except
+/// the tests, which are left out for launches. For one command, only rules that may be for it are kept.
 pub(super) fn validate(
     kinds: &[LayerKind],
     caller_is_root: bool,
     files: &[LayerFile<'_>],
     findings: &Findings,
-    checking: Option<&dyn Names>,
-    only_for: Option<&Invocation<'_>>,
+    purpose: Purpose<'_>,
 ) -> Policy {
+    let (checking, only_for) = (purpose.names(), purpose.command());
     let layer_of_file: Vec<usize> = files.iter().map(|file| file.layer).collect();
     let delegations = delegations::validate(kinds, files, &layer_of_file, findings, checking);
     let layers = layers::validate(kinds, caller_is_root, files, findings, &delegations);
@@ -59,7 +88,10 @@ pub(super) fn validate(
             findings.warning(at, warning);
         }
     }
-    let scenarios = scenarios::validate(&book, &all, &repositories);
+    let scenarios = match purpose {
+        Purpose::Launches(_) => Vec::new(),
+        Purpose::Review | Purpose::Check(_) => scenarios::validate(&book, &all.kept, &repositories),
+    };
     let Rules { kept: rules, idle, .. } = all;
     Policy {
         layers,

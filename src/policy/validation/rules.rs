@@ -3,7 +3,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{BTreeSet, HashMap, HashSet, hash_map::Entry},
+    collections::{HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
@@ -31,8 +31,6 @@ pub(super) struct Rules<'w> {
     pub(super) places: Vec<At>,
     /// The times of those that were left out.
     pub(super) idle: Vec<Idle>,
-    /// Whether none may be left out.
-    pub(super) are_all: bool,
     /// The names in each file.
     names: Vec<RuleNames<'w>>,
 }
@@ -60,21 +58,6 @@ impl Rules<'_> {
     pub(super) fn omit(&self, file: usize, name: &str) -> bool {
         self.names[file].omit(name)
     }
-
-    /// Whether one of all rules has this name.
-    pub(super) fn have(&self, name: &str) -> bool {
-        self.kept.iter().any(|rule| rule.name == name || *rule.shown_name == *name)
-            || self.names.iter().any(|names| names.omit(name))
-    }
-
-    /// The names of all rules, sorted.
-    pub(super) fn names(&self) -> Vec<String> {
-        let written = self.names.iter().flat_map(|names| names.names.keys().map(|name| (*name).to_owned()));
-        let numbers = self.names.iter().flat_map(|names| names.unnamed.iter().copied().map(by_number));
-        let kept = self.kept.iter().map(|rule| rule.name.clone());
-        let names: BTreeSet<String> = written.chain(numbers).chain(kept).collect();
-        names.into_iter().collect()
-    }
 }
 
 /// The name of a rule without a name.
@@ -87,7 +70,7 @@ pub(super) fn validate<'w>(
     repositories: &[Repository],
     only_for: Option<&Invocation<'_>>,
 ) -> Rules<'w> {
-    let mut all = Rules { are_all: only_for.is_none(), ..Rules::default() };
+    let mut all = Rules::default();
     let mut families: HashMap<(usize, &str), Vec<At>> = HashMap::new();
     let mut family_numbers: HashMap<(usize, &str), usize> = HashMap::new();
     let missing = RefCell::new(Missing::default());

@@ -1,35 +1,32 @@
 //! Tests of a policy: names must exist, times must be valid. Whether they pass is not checked here.
 
-use std::{ffi::OsString, path::Path};
+use std::{collections::BTreeSet, ffi::OsString, path::Path};
 
-use jiff::{Timestamp, tz::TimeZone};
+use jiff::Timestamp;
 
-use super::{SymbolTable, rules::Rules};
+use super::SymbolTable;
 use crate::policy::{
-    Expectation, ExpectedClaim, Held, Holder, Holders, Layer, Person, Repository, Scenario, Waiting, Written,
+    Expectation, ExpectedClaim, Held, Holder, Holders, Layer, Person, Repository, Rule, Scenario, Waiting,
+    Written,
     fault::Fault,
     place::Place,
     spelling::nearest,
-    times::parse_time,
+    times::{parse_time, zone_of},
     warning::Warning,
     written::{
         WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario, WrittenUser,
     },
 };
 
-/// Every test is checked, and kept where all rules are.
-pub(super) fn validate(
-    book: &SymbolTable<'_>,
-    rules: &Rules<'_>,
-    repositories: &[Repository],
-) -> Vec<Scenario> {
+/// Every test of all files; `rules` are all rules.
+pub(super) fn validate(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[Repository]) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for file in book.files {
         for written in WrittenScenario::each(&file.section) {
             let written = &written;
             let reading = Reading { book, rules, repositories, written, layer: &book.layers[file.layer] };
             let scenario = reading.scenario(Place::new(&file.source, written.at.start));
-            scenarios.extend(scenario.filter(|_| rules.are_all));
+            scenarios.extend(scenario);
         }
     }
     scenarios
@@ -37,7 +34,7 @@ pub(super) fn validate(
 
 struct Reading<'b, 'w> {
     book: &'b SymbolTable<'w>,
-    rules: &'b Rules<'w>,
+    rules: &'b [Rule],
     repositories: &'b [Repository],
     written: &'b WrittenScenario<'w>,
     layer: &'b Layer,
@@ -92,7 +89,8 @@ impl Reading<'_, '_> {
     }
 
     fn time(&self, time: &Written<String>) -> Option<Timestamp> {
-        let parsed = parse_time(&time.value, self.layer.zone.as_ref().unwrap_or(&TimeZone::UTC));
+        let zone = self.layer.zone.clone().unwrap_or_else(|| zone_of(self.book.layers));
+        let parsed = parse_time(&time.value, &zone);
         if parsed.is_none() {
             let reason = "a moment is written 2026-11-20 14:02".to_owned();
             self.book.findings.fault(time.at, Fault::BadWindow { reason });
@@ -102,8 +100,9 @@ impl Reading<'_, '_> {
 
     fn check_by(&self) {
         let Some(by) = self.written.by else { return };
-        if !self.rules.have(by.value) {
-            let nearest = nearest(by.value, self.rules.names().iter().map(String::as_str));
+        if !self.rules.iter().any(|rule| rule.name == by.value || *rule.shown_name == *by.value) {
+            let names: BTreeSet<&str> = self.rules.iter().map(|rule| rule.name.as_str()).collect();
+            let nearest = nearest(by.value, names);
             self.book.findings.fault(by.at, Fault::UnknownRule { name: by.value.to_owned(), nearest });
         }
         if let Some(Expectation::Start) = self.written.expect.map(|expect| expect.value) {

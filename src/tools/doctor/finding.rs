@@ -10,7 +10,7 @@ use std::{
 use crate::{
     cli::Topic,
     launch::{Situation, SystemNames},
-    policy::{Faults, Policy, Proposal, Sources},
+    policy::{Faults, Policy, Proposal, Purpose, Sources},
     text::{Style, json, width, word},
 };
 use serde_json::{Value, json};
@@ -172,7 +172,7 @@ impl Context {
     /// For the system's policy with another text in one of its files.
     pub(crate) fn of_proposal(situation: Situation, proposal: Proposal) -> Self {
         let sources = Sources::system(situation.credentials.uid);
-        let policy = Policy::propose(&sources, &[proposal], Some(&SystemNames));
+        let policy = Policy::propose(&sources, &[proposal], Purpose::Check(&SystemNames));
         Self { situation, sources, policy }
     }
 

@@ -13,16 +13,16 @@ use std::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::Step;
+use super::{Step, question};
 use crate::{
     cli::ConsentOptions,
     keeper::Holder,
     launch::{Program, Situation, SystemNames},
-    policy::{Difference, Faults, Policy, Proposal, Request, Sources},
+    policy::{Difference, Faults, Policy, Proposal, Purpose, Request, Sources},
     sys::{accounts, process},
     text::{Diagnostic, Error, Show, print, stream, table::Table, visible},
     tools::shared::{
-        ListedFile, RepositoryFiles,
+        ListedFile,
         rehearsal::{self, Rehearsal, rehearse},
         repositories, wanted,
     },
@@ -31,9 +31,15 @@ use crate::{
 /// A policy with its findings.
 pub(super) struct Candidate {
     proposals: Vec<Proposal>,
-    /// The file that it would replace.
-    old: Result<Policy, Faults>,
-    new: Result<Policy, Faults>,
+    /// The policy that it would replace, as launches use it: without delegated files that have faults. None
+    /// if other files have faults.
+    old: Option<Policy>,
+    /// The same with the proposals.
+    new: Option<Policy>,
+    /// All faults with the proposals.
+    faults: Option<Faults>,
+    /// Faults of the present policy that would affect the same launches as now.
+    standing: Vec<Diagnostic>,
     tests: OnceCell<Vec<TestResult>>,
 }
 
@@ -41,30 +47,42 @@ pub(super) struct Candidate {
 pub(super) struct Review {
     /// Why it may not be put in place, in a few words.
     pub(super) obstacle: Option<String>,
-    /// Whether held slots would not be counted any more.
-    pub(super) forgets: bool,
+    /// Why held slots would not be counted any more, or may not be, so that `--yes` alone is not enough.
+    pub(super) uncounted: Option<&'static str>,
 }
 
 impl Review {
     /// Whether it can be put in place without a prompt.
     pub(super) fn is_agreed(&self, consent: ConsentOptions) -> bool {
         let ConsentOptions { yes, allow_uncounted } = consent;
-        self.obstacle.is_none() && yes && (allow_uncounted || !self.forgets)
+        self.obstacle.is_none() && yes && (allow_uncounted || self.uncounted.is_none())
     }
 }
 
 impl Candidate {
     /// A policy that replaces nothing.
     pub(super) fn as_it_is(policy: Result<Policy, Faults>) -> Self {
-        Self { proposals: Vec::new(), old: Ok(Policy::default()), new: policy, tests: OnceCell::new() }
+        let (new, faults) = match policy {
+            Ok(policy) => (Some(policy), None),
+            Err(faults) => (None, Some(faults)),
+        };
+        let old = Some(Policy::default());
+        Self { proposals: Vec::new(), old, new, faults, standing: Vec::new(), tests: OnceCell::new() }
     }
 
     /// The policy as it would be after these steps.
     pub(super) fn after(steps: &[Step], sources: &Sources) -> Self {
         let proposals: Vec<Proposal> = steps.iter().map(Step::proposal).collect();
-        let old = Policy::propose(sources, &[], Some(&SystemNames));
-        let new = Policy::propose(sources, &proposals, Some(&SystemNames));
-        Self { proposals, old, new, tests: OnceCell::new() }
+        // A file that is not there yet replaces nothing.
+        let given = sources.given.clone().filter(|given| given.exists());
+        let (old, old_faults) = read(&Sources { given, ..sources.clone() }, &[]);
+        let (new, faults) = read(sources, &proposals);
+        let (before, after) = (sources.delegations_with(&[]), sources.delegations_with(&proposals));
+        let stays = |fault: &&Diagnostic| {
+            sources.delegation_of(&before, &fault.path) == sources.delegation_of(&after, &fault.path)
+        };
+        let standing = old_faults.iter().flatten().filter(stays).cloned().collect();
+        Self { proposals, old, new, faults, standing, tests: OnceCell::new() }
     }
 
     /// The new texts.
@@ -72,26 +90,26 @@ impl Candidate {
         &self.proposals
     }
 
-    pub(super) fn policy(&self) -> Result<&Policy, &Faults> {
+    /// The policy; none if others than delegated files have faults.
+    pub(super) fn policy(&self) -> Option<&Policy> {
         self.new.as_ref()
     }
 
     pub(super) fn faults(&self) -> impl Iterator<Item = &Diagnostic> {
-        self.new.as_ref().err().into_iter().flatten()
+        self.faults.iter().flatten()
     }
 
-    /// Its warnings, if it has no faults.
+    /// Its warnings, if there is a policy.
     pub(super) fn warnings(&self) -> &[Diagnostic] {
         self.new.as_ref().map(Policy::warnings).unwrap_or_default()
     }
 
-    /// The results of its tests, if it has no faults.
+    /// The results of its tests, if there is a policy.
     pub(super) fn tests(&self) -> &[TestResult] {
         self.tests.get_or_init(|| {
             let play = |policy| rehearse(policy, Timestamp::now());
             let result = |policy, played: &Rehearsal<'_>| TestResult::of(policy, played);
-            let policy = self.new.as_ref().ok();
-            policy.map_or(Vec::new(), |policy| {
+            self.new.as_ref().map_or(Vec::new(), |policy| {
                 play(policy).iter().map(|played| result(policy, played)).collect()
             })
         })
@@ -103,7 +121,8 @@ impl Candidate {
     }
 
     /// Whether it may be put in place: it has neither a fault nor a failed test. Existing faults of other
-    /// files do not prevent it. Otherwise two files with faults could never be corrected one after the other.
+    /// files do not prevent it if they affect the same launches as now. Otherwise two files with faults could
+    /// never be corrected one after the other.
     pub(super) fn is_sound(&self) -> bool {
         self.obstacle().is_none()
     }
@@ -117,7 +136,7 @@ impl Candidate {
 
     fn was_there(&self, fault: &Diagnostic) -> bool {
         let is_proposed = self.proposals.iter().any(|proposal| proposal.path == fault.path);
-        !is_proposed && self.old.as_ref().is_err_and(|old| old.iter().any(|old| is_same(old, fault)))
+        !is_proposed && self.standing.iter().any(|standing| is_same(standing, fault))
     }
 
     /// Where the first fault is, for editors that can be sent to a line.
@@ -133,12 +152,15 @@ impl Candidate {
             stream::complain(&complaints.join("\n"));
         }
         print(&self.changes(situation))?;
-        let forgotten = match (&self.old, &self.new) {
-            (Ok(old), Ok(new)) => describe(old, new, situation),
-            _ => String::new(),
+        let uncounted = match (&self.old, &self.new) {
+            (Some(old), Some(new)) => {
+                let forgotten = describe(old, new, situation);
+                print(&forgotten)?;
+                (!forgotten.is_empty()).then_some(question::UNCOUNTED)
+            }
+            _ => Some(question::PERHAPS_UNCOUNTED),
         };
-        print(&forgotten)?;
-        Ok(Review { obstacle: self.obstacle(), forgets: !forgotten.is_empty() })
+        Ok(Review { obstacle: self.obstacle(), uncounted })
     }
 
     /// Its faults and new warnings, each with its line.
@@ -147,22 +169,34 @@ impl Candidate {
         let is_new = |warning: &&Diagnostic| !known.iter().any(|known| is_same(known, warning));
         let warnings = self.warnings().iter().filter(is_new).map(with_lines);
         let faults = self.faults().map(with_lines);
-        let remain = (self.new.is_err() && self.is_sound())
-            .then(|| "These faults already exist in other files.".to_owned());
+        let remain = (self.faults.is_some() && self.is_sound()).then(|| {
+            let blind = " Because of them, no test was run, and changes are not shown.";
+            let blind = if self.new.is_none() { blind } else { "" };
+            format!("These faults already exist in other files.{blind}")
+        });
         faults.chain(remain).chain(warnings).chain(self.failed_tests().map(str::to_owned)).collect()
     }
 
     /// The changes: in the policy, and for running programs.
     fn changes(&self, situation: &Situation) -> String {
-        let Ok(new) = &self.new else { return String::new() };
+        let Some(new) = &self.new else { return String::new() };
         let nothing = Policy::default();
         let old = self.old.as_ref().unwrap_or(&nothing);
         let mut text = Difference::between(old, new).to_string();
-        if self.old.is_err() {
+        if self.old.is_none() {
             text.insert_str(0, "The current policy has faults, so all of the new one is shown.\n");
         }
         let _ = write!(text, "{}", Present::of(old, situation).refused_by(new, old));
         text
+    }
+}
+
+/// The policy with these texts, without delegated files that have faults, and the faults of all files.
+fn read(sources: &Sources, proposals: &[Proposal]) -> (Option<Policy>, Option<Faults>) {
+    let purpose = Purpose::Check(&SystemNames);
+    match Policy::propose(sources, proposals, purpose) {
+        Ok(policy) => (Some(policy), None),
+        Err(faults) => (Policy::propose_sound(sources, proposals, purpose).ok(), Some(faults)),
     }
 }
 
@@ -221,8 +255,7 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
     (&one.path, one.code, &one.message) == (&other.path, other.code, &other.message)
 }
 
-// Holders of slots that a new policy would not count: those of a repository that gets another keeper or
-// another lock file.
+// Holders of slots that a new policy would not count: no repository of it has the place where they are held.
 
 /// A line for each place in which slots are held that would not be counted.
 fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
@@ -231,9 +264,8 @@ fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
     let is_counted = |file: &ListedFile| {
         after.iter().flat_map(|repository| &repository.files).any(|known| place(known) == place(file))
     };
-    let stays = |repository: &&RepositoryFiles| after.iter().any(|known| known.name == repository.name);
     let mut text = String::new();
-    for file in before.iter().filter(stays).flat_map(|repository| &repository.files) {
+    for file in before.iter().flat_map(|repository| &repository.files) {
         let used = file.survey().map_or(0, |survey| survey.used);
         if used > 0 && !is_counted(file) {
             let (slots, are) = if used == 1 { ("slot", "is") } else { ("slots", "are") };

@@ -35,7 +35,7 @@ use crate::{
 pub(super) fn run(arguments: &CheckArguments, situation: &Situation) -> Result<u8, Error> {
     let accounts = KnownAccounts::of(situation, arguments.accounts.as_deref())?;
     let (candidate, host) = gather(arguments, situation.clone(), &accounts)?;
-    let policy = candidate.policy().ok();
+    let policy = candidate.policy();
     if policy.is_some_and(Policy::is_empty) {
         return Err(Error::new(ExitStatus::Policy, "there is no policy to check").advise(format!(
             "It would be in {}, or be given with --policy FILE.",
@@ -89,7 +89,7 @@ fn in_place(files: &[PathBuf], name: &OsStr, situation: Situation) -> Result<Con
 
 fn show(candidate: &Candidate, host: &[Finding], from_log: Option<&FromLog>) -> Result<(), Error> {
     let of_policy = candidate.warnings().iter().map(in_colour);
-    let of_host = host.iter().filter(|_| candidate.policy().is_ok()).map(of_host);
+    let of_host = host.iter().filter(|_| candidate.policy().is_some()).map(of_host);
     let warnings: Vec<String> = of_policy.chain(of_host).collect();
     complain(&candidate.faults().map(in_colour).collect::<Vec<_>>(), "fault");
     complain(&warnings, "warning");

@@ -76,7 +76,7 @@ impl Session {
             match self.ask(&candidate)? {
                 Next::EditAgain => {}
                 Next::PutInPlace => {
-                    step::make(&steps).map_err(|error| self.kept(error))?;
+                    step::make(&steps, false).map_err(|error| self.kept(error))?;
                     self.copy.remove();
                     return Ok(ExitStatus::Success as u8);
                 }
@@ -97,11 +97,8 @@ impl Session {
         }
         let is_sound = review.obstacle.is_none();
         if !question::is_there_anybody() {
-            let how = if self.consent.yes {
-                question::NOT_BY_YES
-            } else {
-                "--yes puts it in place without a prompt"
-            };
+            let how = review.uncounted.filter(|_| self.consent.yes);
+            let how = how.unwrap_or("--yes puts it in place without a prompt");
             let why = review.obstacle.unwrap_or_else(|| {
                 format!(
                     "there is no terminal for the prompt; \

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     cli::{ConsentOptions, InstallPolicyArguments},
     launch::Situation,
-    policy::{Policy, Proposal, Sources, files_of},
+    policy::{Policy, Proposal, Purpose, Sources, files_of},
     sys::{JudgedDirectories, regular_file},
     text::{Error, ExitStatus, print, stream, visible, word},
 };
@@ -61,10 +61,11 @@ fn perform_or_show(
         print(&format!("\nWithout --dry-run: {}\n", to_do(&due)))?;
         return Ok(ExitStatus::Success as u8);
     }
-    if !review.is_agreed(consent) && !is_wanted(&due, consent.yes) {
+    let why_not = review.uncounted.filter(|_| consent.yes);
+    if !review.is_agreed(consent) && !is_wanted(&due, why_not) {
         return Ok(refuse("nothing was changed"));
     }
-    step::make(order.into_iter().map(|index| &due[index]))?;
+    step::make(order.steps.into_iter().map(|index| &due[index]), order.is_free_of_faults)?;
     Ok(ExitStatus::Success as u8)
 }
 
@@ -93,9 +94,10 @@ fn refuse(why: &str) -> u8 {
     ExitStatus::Failure as u8
 }
 
-fn is_wanted(steps: &[Step], is_agreed: bool) -> bool {
+/// Asks; `why_not` is why `--yes` was not enough.
+fn is_wanted(steps: &[Step], why_not: Option<&str>) -> bool {
     if !question::is_there_anybody() {
-        let how = if is_agreed { question::NOT_BY_YES } else { "--yes does it without a prompt" };
+        let how = why_not.unwrap_or("--yes does it without a prompt");
         let all = to_do(steps);
         stream::complain(&format!(
             "rungate: this would {all}, but there is no terminal for the prompt; \
@@ -168,21 +170,30 @@ fn within(path: &Path, situation: &Situation) -> Result<Vec<PathBuf>, Error> {
 }
 
 // The order in which several files are put in place. Each file is replaced in one step, but all of them
-// together cannot be. So their order leaves the policy without a fault after each step, even if the next one
-// never happens.
+// together cannot be. So their order leaves the policy without a new fault after each step, even if the next
+// one never happens.
 
-/// The order, by index; `None` if there is none.
-pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Vec<usize>> {
-    // If the policy already has faults, no step can make it worse.
-    if Policy::propose(sources, &[], None).is_err() {
-        return Some((0..proposals.len()).collect());
-    }
-    let sets = Sets { sources, proposals };
+/// An order of steps.
+pub(super) struct Order {
+    /// By index.
+    steps: Vec<usize>,
+    /// Whether the policy has no fault before them, and after each of them.
+    is_free_of_faults: bool,
+}
+
+/// The order; `None` if there is none.
+pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Order> {
+    let Ok(present) = Policy::propose_sound(sources, &[], Purpose::Launches(None)) else {
+        // If nobody can start anything, no step can make it worse.
+        return Some(Order { steps: (0..proposals.len()).collect(), is_free_of_faults: false });
+    };
+    let sets = Sets { sources, proposals, present: &present };
     let mut candidates: Vec<usize> = (0..proposals.len()).collect();
     // What can be the first and the last one needs no order: it comes first, and only others are ordered.
     candidates.sort_by_cached_key(|index| !sets.can_be_first_and_last(*index));
-    let (mut order, mut tried) = (Vec::new(), HashSet::new());
-    sets.search(&candidates, &mut order, &mut tried).then_some(order)
+    let (mut steps, mut tried) = (Vec::new(), HashSet::new());
+    let is_free_of_faults = present.withheld().is_empty();
+    sets.search(&candidates, &mut steps, &mut tried).then_some(Order { steps, is_free_of_faults })
 }
 
 /// How many sets are tried at most: some seconds.
@@ -192,12 +203,19 @@ const MOST_TRIED: usize = 1000;
 struct Sets<'p> {
     sources: &'p Sources,
     proposals: &'p [Proposal],
+    /// The policy without any of them.
+    present: &'p Policy,
 }
 
 impl Sets<'_> {
+    /// Whether faults stop no other launches than they do now.
     fn is_sound(&self, there: &BTreeSet<usize>) -> bool {
         let there: Vec<Proposal> = there.iter().map(|index| self.proposals[*index].clone()).collect();
-        Policy::propose(self.sources, &there, None).is_ok()
+        let policy = Policy::propose_sound(self.sources, &there, Purpose::Launches(None));
+        let now = self.present.withheld();
+        policy.is_ok_and(|policy| {
+            policy.withheld().iter().all(|(faulty, _)| now.iter().any(|(known, _)| known == faulty))
+        })
     }
 
     fn can_be_first_and_last(&self, index: usize) -> bool {

@@ -3,8 +3,12 @@
 use std::io::{self, IsTerminal, Write};
 
 /// Why `--yes` alone is not enough if held slots would not be counted.
-pub(super) const NOT_BY_YES: &str =
+pub(super) const UNCOUNTED: &str =
     "slots are held that would not be counted; --yes --allow-uncounted accepts that";
+
+/// The same if that is not known.
+pub(super) const PERHAPS_UNCOUNTED: &str = "because of faults it is not known whether held slots would still \
+    be counted; --yes --allow-uncounted accepts that";
 
 /// An answer that can be given: the letter, and what it does.
 pub(crate) type Answer<T> = (char, T);

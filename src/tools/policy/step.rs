@@ -8,8 +8,12 @@ use crate::{
     text::{Error, ExitStatus, Show, visible},
 };
 
-/// Makes the steps one after the other, and stops at the first failure.
-pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), Error> {
+/// Makes the steps one after the other, and stops at the first failure. `is_free_of_faults` is whether the
+/// policy has no fault after any of them.
+pub(super) fn make<'s>(
+    steps: impl IntoIterator<Item = &'s Step>,
+    is_free_of_faults: bool,
+) -> Result<(), Error> {
     let mut done: Vec<String> = Vec::new();
     let steps: Vec<&Step> = steps.into_iter().collect();
     let proposals: Vec<Proposal> = steps.iter().map(|step| step.proposal()).collect();
@@ -17,10 +21,11 @@ pub(super) fn make<'s>(steps: impl IntoIterator<Item = &'s Step>) -> Result<(), 
     if let Some(past) = steps.first().and_then(|step| Past::of(step.location())) {
         past.remember(&what.join(" and "));
     }
+    let state = if is_free_of_faults { " The policy has no fault as it is." } else { "" };
     for step in steps {
         let so_far = || match done.as_slice() {
             [] => "Nothing was changed.".to_owned(),
-            done => format!("Before that {}. The policy has no fault as it is.", done.join(" and ")),
+            done => format!("Before that {}.{state}", done.join(" and ")),
         };
         if step.has_changed()? {
             let text = format!("{} was changed by another user meanwhile", visible(step.path()));

@@ -42,9 +42,9 @@ impl Target {
         Ok(Self { location, before, attributes })
     }
 
-    /// The same; a new file gets these attributes.
-    pub(super) fn or_new_with(self, attributes: Attributes) -> Self {
-        if self.before.is_some() { self } else { Self { attributes, ..self } }
+    /// The same; the file gets these attributes with its new text.
+    pub(super) fn with(self, attributes: Attributes) -> Self {
+        Self { attributes, ..self }
     }
 
     /// Where the policy names it.

@@ -61,7 +61,7 @@ fn steps(main: Location, copy: &Path, situation: &Situation) -> Result<Vec<Step>
         } else if drop_ins.join(name).is_file() {
             let (text, attributes) = kept(&drop_ins, name, situation)?;
             let target = Target::of_path(&path_of_system(name, "the copy")?, situation)?;
-            let target = Rc::new(target.or_new_with(attributes));
+            let target = Rc::new(target.with(attributes));
             steps.extend(text.map(|text| Step::Put(target, text)));
         }
     }

@@ -24,7 +24,9 @@ use crate::{
         },
     },
     keeper::{Class, Keepers, Number, Store, memory},
-    policy::{Expectation, ExpectedClaim, Holders, Person, Policy, Request, Rule, Scenario, Wait},
+    policy::{
+        Expectation, ExpectedClaim, Holders, Person, Policy, Repository, Request, Rule, Scenario, Wait,
+    },
     sys::Inherited,
 };
 use jiff::Timestamp;
@@ -419,9 +421,9 @@ impl<'p> Stage<'p> {
         store: &Store,
     ) -> Result<Others, String> {
         let mut others = Others::default();
-        let mut seen: Vec<String> = Vec::new();
+        let mut seen: Vec<&str> = Vec::new();
         for claim in demands.iter().flat_map(Demand::claims) {
-            let table = name(claim, cast);
+            let Some(table) = claim.location.in_memory() else { continue };
             if seen.contains(&table) {
                 continue;
             }
@@ -432,12 +434,12 @@ impl<'p> Stage<'p> {
                 match &held.by {
                     // They count as users like that of the launch: slots that are kept from one are kept from
                     // all.
-                    Holders::Alike(slots) => others.hold(claim, &table, *slots, None, store),
+                    Holders::Alike(slots) => others.hold(claim, table, *slots, None, store),
                     Holders::These(holders) => {
                         for holder in holders {
-                            if let Some(theirs) = self.claim_of(&holder.person, claim, &table)? {
+                            if let Some(theirs) = self.claim_of(&holder.person, claim, table)? {
                                 let group = theirs.amount.group.as_ref();
-                                others.hold(&theirs, &table, holder.slots, group, store);
+                                others.hold(&theirs, table, holder.slots, group, store);
                             }
                         }
                     }
@@ -445,7 +447,7 @@ impl<'p> Stage<'p> {
             }
             for waiting in &self.scenario.waiting {
                 if self.is_about(waiting.repository, waiting.member.as_deref(), claim, cast) {
-                    others.wait(claim, &table, waiting.launches, store);
+                    others.wait(claim, table, waiting.launches, store);
                 }
             }
             seen.push(table);
@@ -477,19 +479,21 @@ impl<'p> Stage<'p> {
             _ => Vec::new(),
         };
         let repository = claim.repository.as_ref();
-        let claims: Vec<&Claim> = demands.iter().flat_map(Demand::claims).collect();
-        let claims: Vec<&Claim> =
-            claims.into_iter().filter(|theirs| *theirs.repository == *repository).collect();
-        if claims.is_empty() {
+        let claims = || demands.iter().flat_map(Demand::claims);
+        let theirs = claims().find(|claim| table_of(claim, &cast) == table);
+        if theirs.is_none() && claims().all(|theirs| *theirs.repository != *repository) {
             let (user, command) = (&person.user, self.scenario.command.to_string_lossy());
             return Err(format!("cannot be: {user} holds no {repository} by {command}"));
         }
-        Ok(claims.into_iter().find(|claim| name(claim, &cast) == table).cloned())
+        Ok(theirs.cloned())
     }
 
     fn is_about(&self, repository: usize, member: Option<&str>, claim: &Claim, cast: &FakeNames<'_>) -> bool {
-        let repository = self.policy.repositories().get(repository);
-        repository.is_some_and(|known| known.shown_name() == &*claim.repository)
+        let repositories = self.policy.repositories();
+        let claimed = repositories.iter().find(|known| known.shown_name() == &*claim.repository);
+        // Two repositories can have the same path, and so the same slots.
+        let place = |known: &Repository| (known.keeper(), known.path.whole());
+        repositories.get(repository).map(place) == claimed.map(place)
             && member.is_none_or(|member| claim.member_name(cast).as_deref() == Some(member))
     }
 }
@@ -524,13 +528,24 @@ impl Others {
     }
 }
 
-/// The same demand with tables in memory, a table for each member.
-fn in_memory<'p>(demand: Demand, names: &dyn Names) -> Demand {
+/// The same demand with tables in memory.
+fn in_memory(demand: Demand, names: &dyn Names) -> Demand {
     // What is used outside is part of the test's `use`.
-    demand.map(|claim| Claim { location: Location::Memory(name(&claim, names)), outside: None, ..claim })
+    demand.map(|claim| Claim { location: Location::Memory(table_of(&claim, names)), outside: None, ..claim })
 }
 
-/// The name of a table: `matlab`, `matlab-per-user [ann]`.
+/// The table of a claim: of one place there is one, whatever repositories it belongs to. Most users of a test
+/// have the same number, so it also has their name.
+fn table_of(claim: &Claim, names: &dyn Names) -> String {
+    let place = match &claim.location {
+        Location::File(file) => file.path.to_string_lossy(),
+        Location::Agent(agent) => Cow::Borrowed(agent.table.as_str()),
+        Location::Memory(table) => return table.clone(),
+    };
+    named(&place, claim.member_name(names).as_deref())
+}
+
+/// The table of a claim in words: `matlab`, `matlab-per-user [ann]`.
 fn name(claim: &Claim, names: &dyn Names) -> String {
     named(&claim.repository, claim.member_name(names).as_deref())
 }
@@ -624,7 +639,7 @@ pub(crate) fn refused(policy: &Policy, launches: &[Request<'_>]) -> Vec<Option<S
 }
 
 /// The demands, in memory. The last start does not matter, because they already run.
-fn demands<'p>(decision: &Decision<'p>, names: &dyn Names) -> Vec<Demand> {
+fn demands(decision: &Decision<'_>, names: &dyn Names) -> Vec<Demand> {
     let Verdict::Start(start) = &decision.verdict else { return Vec::new() };
     let timeless = |claim: Claim| Claim { pace: Pace::default(), ..claim };
     start.demands.iter().cloned().map(|demand| in_memory(demand, names).map(timeless)).collect()

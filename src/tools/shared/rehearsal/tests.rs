@@ -223,6 +223,22 @@ fn those_who_hold_slots_take_what_is_kept_for_them_first() {
     play(sim, true, "starts with 1 of 50 matlab, 1 of 10 matlab-per-group [sim]");
 }
 
+/// Two repositories in one file have the same slots, in whichever name they are used or acquired.
+#[test]
+fn repositories_of_one_file_share_its_slots() {
+    const ONE_FILE: &str = "[repository.a]\npath = \"m.lock\"\nlimit = 2\n[repository.b]\npath = \"m.lock\"\nlimit = 2\n\
+        [[rule]]\ncommands = [\"either\"]\nacquire = [{ any_of = [\"a\", \"b\"] }]\n\
+        [[rule]]\ncommands = [\"one\"]\nacquire = [\"b\"]";
+    let case = |more: &str, passes, got| play_under(ONE_FILE, more, passes, got);
+    let full = "refused, because there is no room in a, b";
+    case("command = \"either\"\nuse = { a = 2 }\nexpect = \"refuse\"", true, full);
+    case("command = \"either\"\nuse = { a = 1, b = 1 }\nexpect = \"refuse\"", true, full);
+    case("command = \"either\"\nuse = { b = 1 }\nexpect = \"start\"", true, "starts with 1 of 2 a");
+    let full = "refused, because there is no room in b";
+    case("command = \"one\"\nuse = { a = 2 }\nexpect = \"refuse\"", true, full);
+    case("command = \"one\"\nuse = { a = [{ user = \"bob\", slots = 2 }] }\nexpect = \"refuse\"", true, full);
+}
+
 const LINE: &str = "[repository.a]\nlimit = 1\nwait = \"2h\"\nqueue = 3\nhold = \"tree\"\n\
     [repository.b]\nlimit = 1\nwait = \"0s\"\n[[rule]]\nname = \"r\"\nacquire = [\"a\", \"b\"]";
 
