@@ -50,7 +50,7 @@ impl Client {
             Errno::ETIMEDOUT => AgentError::Silent(patience),
             errno => AgentError::NotReached(errno),
         })?;
-        match connection.listener_uid().map_err(AgentError::NotReached)? {
+        match connection.peer_uid().map_err(AgentError::NotReached)? {
             0 => Ok(Self { connection, inbox: Inbox::default(), descriptor: None, patience }),
             uid => Err(AgentError::NotRoot(uid)),
         }
