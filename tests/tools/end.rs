@@ -501,3 +501,38 @@ fn who_forges_a_membership_has_nobody_else_ended() {
     joined.end();
     holder.wait_for_echo();
 }
+
+/// A seat that two users share is free only when both programs have ended, and only root may end both.
+#[test]
+fn nobody_is_ended_in_vain_where_users_share_a_slot() {
+    needs_root!();
+    let keys = "keeper = \"agent\"\nshared_by = [\"host\"]";
+    let (site, _agent) = Site::with_agent(&crate::support::seats(1, keys, &["job"]));
+    site.program("job");
+    let run = |user: &str| job(&site).user(user).spawn();
+    let (mut theirs, mut own) = (run("games"), run("backup"));
+    let (of_games, of_backup) = (theirs.pid().to_string(), own.pid().to_string());
+    let end = |user: &str, words: &[&str]| site.test().user(user).args(["end", "--yes", "seats"]).args(words);
+    for words in [&[of_backup.as_str()][..], &["backup"], &["slot:1"]] {
+        let typed = words.join(" ");
+        end("backup", words)
+            .stderr(&format!(
+                "
+                rungate: seats: PID {of_games} (job) belongs to games
+                Only root may end it. Ask root: rungate end seats {typed}
+                "
+            ))
+            .status(77);
+    }
+    end("backup", &[])
+        .stderr(&format!(
+            "rungate: seats: slot 1 is shared with PID {of_games} (job), which belongs to games: only root may end both\n"
+        ))
+        .status(71);
+    theirs.wait_for_echo();
+    own.wait_for_echo();
+    let outcome = end("root", &["backup"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
+    theirs.end();
+    own.end();
+}

@@ -239,9 +239,32 @@ impl End<'_> {
             let processes = [row.holder.pid, row.holder.keeper];
             is_here && processes.iter().flatten().any(|pid| lineage.contains(pid))
         };
-        let is_own = |row: &Row<'_>| self.uid() == 0 || row.holder.uid == Some(self.uid());
+        let own = self.uid();
+        // Of those who share the slot, one who is not the caller: the end of the others would free nothing.
+        let stranger = |row: &Row<'_>| -> Option<Holder> {
+            let is_other = |holder: &&Holder| holder.uid.is_some_and(|uid| uid != own);
+            let stranger = row.holder.all().find(is_other);
+            let stranger = stranger.or_else(|| Some(&row.holder).filter(|holder| holder.uid.is_none()));
+            stranger.filter(|_| own != 0).cloned()
+        };
         if targets.is_empty() {
-            return Ok(rows.into_iter().filter(|row| is_own(row) && !is_above(row)).collect());
+            let mut all = Vec::new();
+            for row in rows.into_iter().filter(|row| !is_above(row)) {
+                match stranger(&row) {
+                    None => all.push(row),
+                    Some(other) if row.holder.all().any(|holder| holder.uid == Some(own)) => {
+                        self.status = ExitStatus::System;
+                        stream::complain(&format!(
+                            "rungate: {title}: slot {} is shared with {}, which belongs to {}: only root may end both",
+                            row.holder.slots.0,
+                            shown(&other),
+                            owner_of(&other),
+                        ));
+                    }
+                    Some(_) => {}
+                }
+            }
+            return Ok(all);
         }
         let list = format!("To see who holds its slots: rungate list {}", word(&repository.name));
         for target in targets {
@@ -275,13 +298,11 @@ impl End<'_> {
                 }
                 Target::Slot(_) | Target::User(_) => {}
             }
-            if let Some(row) = meant.iter().find(|row| !is_own(row)) {
-                let owner = row.holder.uid.map(|uid| visible(NameCache::new().user(uid)));
-                let known = owner.as_deref().unwrap_or("a user who cannot be seen from here");
-                let text = format!("{title}: {} belongs to {known}", shown(&row.holder));
-                let who = match owner {
-                    Some(owner) if row.holder.uid != Some(0) => {
-                        format!("Only root and {owner} may end it. Ask one of them")
+            if let Some((row, other)) = meant.iter().find_map(|row| Some((row, stranger(row)?))) {
+                let text = format!("{title}: {} belongs to {}", shown(&other), owner_of(&other));
+                let who = match other.uid {
+                    Some(uid) if uid != 0 && row.holder.others.is_empty() => {
+                        format!("Only root and {} may end it. Ask one of them", owner_of(&other))
                     }
                     _ => "Only root may end it. Ask root".to_owned(),
                 };
