@@ -116,10 +116,14 @@ impl Inherited {
         self.carriers.iter().copied()
     }
 
-    /// Whether the description of a carrier has a lock within these bytes.
-    pub fn has_locked(&self, carrier: RawFd, bytes: &Bytes) -> bool {
+    /// How many of these bytes the description of a carrier has locked.
+    pub fn count_locked(&self, carrier: RawFd, bytes: &Bytes) -> u64 {
         let locks = own_locks(carrier, Ownership::Description).unwrap_or_default();
-        locks.iter().any(|lock| lock.start() <= bytes.end() && bytes.start() <= lock.end())
+        let within = |lock: &Bytes| {
+            let (first, last) = (lock.start().max(bytes.start()), lock.end().min(bytes.end()));
+            last.saturating_add(1).saturating_sub(*first)
+        };
+        locks.iter().map(within).fold(0, u64::saturating_add)
     }
 
     /// The outermost ancestor that has the description of a carrier, or its FIFO, under the same number: the
