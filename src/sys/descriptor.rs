@@ -65,9 +65,9 @@ impl Inherited {
     pub fn scan() -> Self {
         let standard: Vec<(RawFd, FileStat)> = (0..=2).filter_map(look_at).collect();
         // Since Linux 6.2 the size of this directory is the number of open descriptors: in the usual case the
-        // whole answer.
+        // whole answer. Before it is 0.
         let open = fs::metadata("/proc/self/fd").map_or(0, |directory| directory.size());
-        let is_all = open == standard.len() as u64;
+        let is_all = open > 0 && open == standard.len() as u64;
         let mut files: Vec<(RawFd, FileId)> = standard.iter().filter_map(regular).collect();
         if is_all {
             return Self { files, carriers: Vec::new() };
