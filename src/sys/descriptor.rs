@@ -65,9 +65,9 @@ impl Inherited {
     pub fn scan() -> Self {
         let standard: Vec<(RawFd, FileStat)> = (0..=2).filter_map(look_at).collect();
         // Since Linux 6.2 the size of this directory is the number of open descriptors: in the usual case the
-        // whole answer.
+        // whole answer. Before it is 0.
         let open = fs::metadata("/proc/self/fd").map_or(0, |directory| directory.size());
-        let is_all = open == standard.len() as u64;
+        let is_all = open > 0 && open == standard.len() as u64;
         let mut files: Vec<(RawFd, FileId)> = standard.iter().filter_map(regular).collect();
         if is_all {
             return Self { files, carriers: Vec::new() };
@@ -116,10 +116,14 @@ impl Inherited {
         self.carriers.iter().copied()
     }
 
-    /// Whether the description of a carrier has a lock within these bytes.
-    pub fn has_locked(&self, carrier: RawFd, bytes: &Bytes) -> bool {
+    /// How many of these bytes the description of a carrier has locked.
+    pub fn count_locked(&self, carrier: RawFd, bytes: &Bytes) -> u64 {
         let locks = own_locks(carrier, Ownership::Description).unwrap_or_default();
-        locks.iter().any(|lock| lock.start() <= bytes.end() && bytes.start() <= lock.end())
+        let within = |lock: &Bytes| {
+            let (first, last) = (lock.start().max(bytes.start()), lock.end().min(bytes.end()));
+            last.saturating_add(1).saturating_sub(*first)
+        };
+        locks.iter().map(within).fold(0, u64::saturating_add)
     }
 
     /// The outermost ancestor that has the description of a carrier, or its FIFO, under the same number: the

@@ -6,6 +6,7 @@ use std::{
     fs::{self, Permissions},
     io::{IoSlice, IoSliceMut, Read},
     mem::MaybeUninit,
+    net::Shutdown,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
         unix::{
@@ -24,10 +25,10 @@ use nix::{
 use rustix::{
     io::ioctl_fionbio,
     net::{
-        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-        SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred, connect, listen,
-        recvmsg, sendmsg, socket_with,
-        sockopt::{Timeout, set_socket_passcred, set_socket_timeout},
+        AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags,
+        SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, UCred,
+        connect, listen, recvmsg, sendmsg, socket_with,
+        sockopt::{Timeout, set_socket_oobinline, set_socket_passcred, set_socket_timeout},
     },
     process::{getegid, geteuid, getpid},
 };
@@ -59,9 +60,10 @@ impl Listener {
         if pid != Some(process::own_pid()) || count != Some(1) {
             return None;
         }
-        let listener = UnixListener::from(unsafe_calls::owned(FIRST_HANDED_OVER)?);
-        listener.set_nonblocking(true).ok()?;
-        Some(Self(listener))
+        let listener = Self(UnixListener::from(unsafe_calls::owned(FIRST_HANDED_OVER)?));
+        listener.0.set_nonblocking(true).ok()?;
+        listener.refuse_descriptors().ok()?;
+        Some(listener)
     }
 
     /// Creates one that all users can connect to. A leftover socket of an ended process is replaced.
@@ -77,7 +79,17 @@ impl Listener {
         let for_all = fs::set_permissions(path, Permissions::from_mode(0o666));
         for_all.and_then(|()| listener.set_nonblocking(true)).map_err(|error| errno_of(&error))?;
         listen(&listener, CALLERS).map_err(errno)?;
-        Ok(Self(listener))
+        let listener = Self(listener);
+        listener.refuse_descriptors()?;
+        Ok(listener)
+    }
+
+    /// No client that connects from now on can send a descriptor, if the kernel can refuse that.
+    fn refuse_descriptors(&self) -> Result<(), Errno> {
+        match unsafe_calls::set_socket_option(self.as_fd(), SO_PASSRIGHTS, 0) {
+            Err(Errno::ENOPROTOOPT) => Ok(()),
+            set => set,
+        }
     }
 
     /// The next connection; none while no client calls.
@@ -85,6 +97,8 @@ impl Listener {
         match self.0.accept() {
             Ok((stream, _)) => {
                 stream.set_nonblocking(true).map_err(|error| errno_of(&error))?;
+                // Otherwise a read would drop an urgent byte, and its descriptor, without showing it first.
+                set_socket_oobinline(&stream, true).map_err(errno)?;
                 Ok(Some(Connection(stream)))
             }
             // The client has already closed the connection.
@@ -147,8 +161,8 @@ impl Connection {
         Peer::process_of(self.as_fd())
     }
 
-    /// The user who opened the listener.
-    pub fn listener_uid(&self) -> Result<u32, Errno> {
+    /// The user who connected, or opened the listener.
+    pub fn peer_uid(&self) -> Result<u32, Errno> {
         Peer::uid_of(self.as_fd())
     }
 
@@ -180,16 +194,17 @@ impl Connection {
         sendmsg(&self.0, &[IoSlice::new(bytes)], &mut beside, SendFlags::NOSIGNAL).map_err(errno)
     }
 
-    /// From now on whatever comes has the credentials of its sender beside it, for
-    /// [`Connection::read_with_sender`].
-    pub fn ask_for_senders(&self) -> Result<(), Errno> {
-        set_socket_passcred(&self.0, true).map_err(errno)
+    /// Whether whatever is read has the credentials of its sender beside it: for
+    /// [`Connection::read_with_sender`], and not for [`Connection::read`].
+    pub fn ask_for_senders(&self, asks: bool) -> Result<(), Errno> {
+        set_socket_passcred(&self.0, asks).map_err(errno)
     }
 
-    /// Reads data of one sender, with the process and user that the kernel confirms, if it does. Descriptors
-    /// that came with it are closed.
+    /// Reads as [`Connection::read`] does, data of one sender, with the process and user that the kernel
+    /// confirms, if it does.
     pub fn read_with_sender(&self, bytes: &mut [u8]) -> Result<(usize, Option<(i32, u32)>), Errno> {
-        unsafe_calls::receive_with_sender(self.as_fd(), bytes)
+        let (count, sender) = unsafe_calls::peek_with_sender(self.as_fd(), bytes)?;
+        Ok((self.consume(bytes, count)?, sender))
     }
 
     /// Reads what has come, and the descriptor beside it. Nothing read means that the other end closed the
@@ -206,9 +221,37 @@ impl Connection {
         Ok((received.bytes, descriptors.flatten().next()))
     }
 
-    /// Reads what has come; descriptors that came with it are closed.
+    /// Reads what has come, if no descriptor came with it. Otherwise it stays in the socket (`EPERM`):
+    /// whoever closes a descriptor last can have to wait for as long as its owner wants (`SO_LINGER`).
     pub fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
-        (&self.0).read(bytes).map_err(|error| errno_of(&error))
+        let mut nothing = RecvAncillaryBuffer::default();
+        let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::PEEK;
+        let seen = recvmsg(&self.0, &mut [IoSliceMut::new(bytes)], &mut nothing, flags).map_err(errno)?;
+        if seen.flags.contains(ReturnFlags::CTRUNC) {
+            return Err(Errno::EPERM);
+        }
+        self.consume(bytes, seen.bytes)
+    }
+
+    /// Reads this many bytes that were seen already.
+    fn consume(&self, bytes: &mut [u8], count: usize) -> Result<usize, Errno> {
+        let seen = bytes.get_mut(..count).unwrap_or_default();
+        (&self.0).read(seen).map_err(|error| errno_of(&error))
+    }
+
+    /// Accepts no more input, and drops what was not read. Returns whether all is gone: a descriptor stays,
+    /// as for [`Connection::read`].
+    pub fn drop_input(&self) -> bool {
+        let _ = self.0.shutdown(Shutdown::Read);
+        let mut bytes = [0; 4096];
+        loop {
+            match self.read(&mut bytes) {
+                Ok(0) => return true,
+                // The other end closed the connection, and had not read everything: this is said once.
+                Ok(_) | Err(Errno::EINTR | Errno::ECONNRESET) => {}
+                Err(_) => return false,
+            }
+        }
     }
 
     /// Sleeps until there is something to read, or room to write, at most this long. Returns whether there
@@ -246,6 +289,9 @@ fn errno(error: rustix::io::Errno) -> Errno {
 /// The option of Linux 6.5 that gives the process itself, and not its number. The C library does not name it
 /// yet.
 const SO_PEERPIDFD: libc::c_int = 77;
+
+/// The option of Linux 6.16 by which a socket and the connections to it accept no descriptors.
+const SO_PASSRIGHTS: libc::c_int = 83;
 
 /// As many groups as the kernel lets a process have.
 const MOST_GROUPS: usize = 65_536;

@@ -10,7 +10,8 @@ use std::{
 
 use rustix::{
     fs::OFlags,
-    termios::{Winsize, isatty, tcgetwinsize},
+    process::getpgrp,
+    termios::{Winsize, isatty, tcgetpgrp, tcgetwinsize},
 };
 
 use crate::sys::process;
@@ -51,6 +52,12 @@ pub(crate) fn is_output() -> bool {
 /// Whether standard error is a terminal.
 pub(crate) fn is_error() -> bool {
     isatty(io::stderr())
+}
+
+/// Whether standard error is a terminal at which this process does not write over what its user types: one of
+/// whose foreground it is, or which is not its own.
+pub(crate) fn is_error_in_front() -> bool {
+    is_error() && tcgetpgrp(io::stderr()).map_or(true, |group| group == getpgrp())
 }
 
 /// The columns of the terminal behind standard error; 80 if unknown.

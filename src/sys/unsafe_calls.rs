@@ -209,9 +209,24 @@ pub(super) fn socket_option(
     }
 }
 
-/// Reads what one sender has written to a local socket that asks for senders (`SO_PASSCRED`), with its
-/// process and user; none if the kernel names none. Descriptors that come with it are not accepted.
-pub(super) fn receive_with_sender(
+/// Sets an option that the libraries do not name yet.
+pub(super) fn set_socket_option(
+    socket: BorrowedFd<'_>,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> Result<(), Errno> {
+    let length = libc::socklen_t::try_from(size_of_val(&value)).map_err(|_| Errno::EINVAL)?;
+    // SAFETY: the kernel reads `length` bytes of `value`, which has that many.
+    let answered = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), length)
+    };
+    Errno::result(answered).map(drop)
+}
+
+/// Shows what one sender has written to a local socket that asks for senders (`SO_PASSCRED`), with its
+/// process and user; none if the kernel names none. It stays in the socket. `EPERM` if a descriptor came with
+/// it.
+pub(super) fn peek_with_sender(
     socket: BorrowedFd<'_>,
     bytes: &mut [u8],
 ) -> Result<(usize, Option<(i32, u32)>), Errno> {
@@ -224,9 +239,13 @@ pub(super) fn receive_with_sender(
     message.msg_iovlen = 1;
     message.msg_control = beside.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&beside);
+    let flags = libc::MSG_CMSG_CLOEXEC | libc::MSG_PEEK;
     // SAFETY: `bytes` and `beside` live through the call, and each is as long as the kernel is told.
-    let read = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, libc::MSG_CMSG_CLOEXEC) };
+    let read = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, flags) };
     let count = Errno::result(read)?.cast_unsigned();
+    if message.msg_flags & libc::MSG_CTRUNC != 0 {
+        return Err(Errno::EPERM);
+    }
     // SAFETY: the kernel has filled in the header, which these read as `cmsg(3)` says: the first message, if
     // there is one, lies within `beside`, and one of this kind has a `ucred` for its content.
     let sender = unsafe {

@@ -57,18 +57,18 @@ pub(super) fn is_safe(text: &str) -> bool {
     style::without(text).chars().all(|character| character == '\n' || !is_unsafe(character))
 }
 
-// One line on a terminal that is updated repeatedly, for a long task. Without a terminal it is written once,
-// when it begins.
+// One line on a terminal that is updated repeatedly, for a long task. Without a terminal, and in the
+// background of one, it is written once, when it begins.
 
 /// The line, erased when dropped.
 pub(crate) struct LivingLine {
-    is_terminal: bool,
+    is_living: bool,
     is_written: bool,
 }
 
 impl Default for LivingLine {
     fn default() -> Self {
-        Self { is_terminal: io::stderr().is_terminal(), is_written: false }
+        Self { is_living: terminal::is_error_in_front(), is_written: false }
     }
 }
 
@@ -76,17 +76,18 @@ impl Default for LivingLine {
 const WIPE: &str = "\r\x1b[K";
 
 impl LivingLine {
-    /// Whether what is shown after the first time is visible.
+    /// Whether what is shown after the first time is visible. A process can be put into the background.
     pub(crate) fn is_living(&self) -> bool {
-        self.is_terminal
+        self.is_living && terminal::is_error_in_front()
     }
 
     /// Shows a text without newline, cut at the width of the terminal, because a wrapped line cannot be
     /// overwritten.
     pub(crate) fn show(&mut self, text: &str) {
         debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
+        let is_visible = self.is_living();
         let mut stderr = io::stderr().lock();
-        let _ = if self.is_terminal {
+        let _ = if is_visible {
             let shown = cut(text, terminal::width().saturating_sub(1));
             stderr.write_all(format!("{WIPE}{shown}").as_bytes())
         } else if self.is_written {
@@ -101,7 +102,7 @@ impl LivingLine {
 impl LivingLine {
     /// Erases the line, so that something else can be written there.
     pub(crate) fn wipe(&mut self) {
-        if self.is_terminal && self.is_written {
+        if self.is_written && self.is_living() {
             let _ = io::stderr().lock().write_all(WIPE.as_bytes());
         }
     }

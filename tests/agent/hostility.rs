@@ -3,9 +3,12 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::net::UnixStream;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use rungate::{
     judge::terms::{keyword::Hold, span_of_time::Wait},
     keeper::agent::{
@@ -47,6 +50,71 @@ fn who_connects_and_says_nothing_or_half_of_it_delays_nobody() {
     for other in &mut others {
         other.write_all(&[200, 0, 3, 0, 1, 1, 50, 0]).expect("the agent reads");
     }
+    still_serves(&site);
+    assert_eq!(held(&site), []);
+}
+
+/// Leaves descriptors of connections with unsent data in the socket of the agent: whoever closes the last one
+/// waits for an hour. One is beside an urgent byte, and one behind what ends the conversation.
+const LINGERS: &str = r#"#!/usr/bin/python3
+import array, os, socket, struct, sys
+kept = []
+for first, flags in [(b"", 0), (b"", socket.MSG_OOB), (b"\xff" * 64, 0)]:
+    listener = socket.create_server(("127.0.0.1", 0))
+    agent = socket.socket(socket.AF_UNIX)
+    agent.connect(sys.argv[1])
+    child = os.fork()
+    if child == 0:
+        sender = socket.create_connection(listener.getsockname())
+        sender.setblocking(False)
+        try:
+            while True:
+                sender.send(b"x" * 65536)
+        except BlockingIOError:
+            pass
+        sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 3600))
+        sender.setblocking(True)
+        beside = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [sender.fileno()]))]
+        try:
+            agent.sendall(first)
+            agent.sendmsg([b"\x00"], beside, flags)
+            agent.sendall(b"\x00")
+        except OSError as error:
+            print(error, file=sys.stderr)
+        # A process that ends does not wait for its own descriptors.
+        os._exit(0)
+    kept += [agent, listener, listener.accept()]
+    os.waitpid(child, 0)
+print("sent", flush=True)
+sys.stdin.read()
+"#;
+
+/// Descriptors that clients send are no business of the agent's, and it never waits until they are closed:
+/// neither those that the kernel refuses, nor those that came before it could.
+#[test]
+fn who_sends_descriptors_delays_nobody() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    site.script("lingers", LINGERS);
+    let socket = site.agent_socket();
+    let attack = || {
+        let lingers = site.test().user("games").program(site.path("bin/lingers"));
+        let mut lingers = lingers.args([&socket]).background();
+        assert_eq!(lingers.read_line(), "sent\n");
+        lingers
+    };
+    let _first = attack();
+    still_serves(&site);
+    agent.kill();
+    // The service manager listens before there is an agent.
+    fs::remove_file(&socket).expect("the socket");
+    let listener = UnixListener::bind(&socket).expect("a socket");
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).expect("it is ours");
+    let _second = attack();
+    fcntl(&listener, FcntlArg::F_SETFD(FdFlag::empty())).expect("it is open");
+    let become_it =
+        format!("exec 3<&{}; export LISTEN_PID=$$ LISTEN_FDS=1; exec \"$@\"", listener.as_raw_fd());
+    let _agent = site.agent_through(["bash", "-c", &become_it, "bash"]);
     still_serves(&site);
     assert_eq!(held(&site), []);
 }

@@ -515,3 +515,35 @@ fn the_log_has_both_ends_of_each_part() {
     eventually("it is closed", || holders(&site, "other").is_empty().then_some(()));
     assert_eq!(history(), (3, 3, 4));
 }
+
+/// The same with a lock file: a FIFO keeps as many slots as the agent has given it.
+#[test]
+fn a_descriptor_with_too_few_slots_is_not_enough() {
+    needs_root!();
+    let (site, _agent) = Site::with_agent(
+        r#"
+        [repository.seats]
+        keeper = "agent"
+        limit  = 4
+
+        [[rule]]
+        commands = ["small"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        commands = ["big"]
+        acquire  = [{ repository = "seats", slots = 4 }]
+        "#,
+    );
+    site.rungate_in_bin();
+    let run = |script: &str| {
+        let script = format!("exec 9<\"$(rungate acquire --path small)\"; {script}");
+        site.test().program("/bin/bash").args(["-c", &script]).outcome()
+    };
+    let few = run("rungate acquire --fd 9 small && rungate acquire --fd 9 big");
+    assert_eq!(few.ending, Ending::Status(64), "{few:?}");
+    assert!(few.stderr.contains("keeps a slot already, but the command needs others too"), "{few:?}");
+    let many =
+        run("rungate acquire --fd 9 big && rungate acquire --fd 9 big && rungate acquire --fd 9 small");
+    assert_eq!(many.ending, Ending::Status(0), "{many:?}");
+}

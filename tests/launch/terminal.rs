@@ -72,6 +72,26 @@ fn ctrl_z_stops_the_program_and_fg_continues_it() {
     }
 }
 
+/// In the background it says once what it waits for: its user types something else meanwhile.
+#[test]
+fn a_wait_in_the_background_leaves_the_prompt_alone() {
+    needs_tmux!();
+    let site = site();
+    let mut holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let terminal = Terminal::open(&site);
+    terminal.command(&format!("{} run -w 1h -- matlab &", site.rungate().display()));
+    terminal.shows("waits for seats (1 of 1 used), first in line");
+    terminal.enter("");
+    terminal.type_text("unfinished");
+    terminal.shows("$ unfinished");
+    // Its line would be written again each second.
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let screen = terminal.screen();
+    assert!(screen.trim_end().ends_with("$ unfinished"), "{screen}");
+    assert_eq!(screen.matches("waits for").count(), 1, "{screen}");
+    holder.wait_for_echo();
+}
+
 /// It shows one living line: also where a name has characters that are two columns wide.
 #[test]
 fn a_living_line_never_wraps() {

@@ -374,3 +374,29 @@ fn storm_of_scripts_and_launches() {
     }
     assert!(!site.path("work/bad").exists(), "{:?}", fs::read_to_string(site.path("work/bad")));
 }
+
+/// A descriptor keeps as many slots as it has locked: for a command that wants more, that is not enough.
+#[test]
+fn a_descriptor_with_too_few_slots_is_not_enough() {
+    let site = site(
+        r#"
+        [repository.seats]
+        limit = 4
+
+        [[rule]]
+        commands = ["small"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        commands = ["big"]
+        acquire  = [{ repository = "seats", slots = 4 }]
+        "#,
+    );
+    let open = "exec 9<\"$(rungate acquire --path small)\"";
+    let few = outcome(&site, &format!("{open}; rungate acquire --fd 9 small && rungate acquire --fd 9 big"));
+    let said = "rungate: big: descriptor 9 keeps a slot already, but the command needs others too\n\
+                To give it back: exec 9<&-\n";
+    assert_eq!((few.ending, few.stderr.as_str()), (Ending::Status(64), said));
+    let many = "rungate acquire --fd 9 big && rungate acquire --fd 9 big && rungate acquire --fd 9 small";
+    assert_eq!(outcome(&site, &format!("{open}; {many}")).ending, Ending::Status(0));
+}

@@ -375,3 +375,164 @@ fn a_forged_record_has_no_innocent_ended() {
         innocent.wait_for_echo();
     }
 }
+
+/// Changes what the record of slot 1 says.
+fn forge(site: &Site, changes: &[(&str, Value)]) {
+    let file =
+        OpenOptions::new().read(true).write(true).open(site.repository("seats.lock")).expect("the file");
+    let mut bytes = [0; 256];
+    file.read_exact_at(&mut bytes, 8192).expect("a record");
+    let mut record: Value = serde_json::from_slice(&bytes).expect("a record");
+    for (key, value) in changes {
+        record[key] = value.clone();
+    }
+    file.write_all_at(format!("{:<255}\n", record.to_string()).as_bytes(), 8192).expect("the file is open");
+}
+
+/// A user or a process is named as a record says. The kernel says another one: then nobody is ended.
+#[test]
+fn a_forged_record_has_nobody_ended_in_the_place_of_another() {
+    needs_root!();
+    for hold in ["process", "supervisor"] {
+        let site = site("limit = 1");
+        let mut holder = site.test().user("backup").args(["run", "--hold", hold, "--", "job"]).spawn();
+        let pid = program(&site, &holder, hold);
+        let mut runaway = site.test().user("games").program("/bin/cat").background();
+        runaway.wait_for_echo();
+        let stat = fs::read_to_string(format!("/proc/{}/stat", runaway.pid())).expect("it runs");
+        let start: Option<u64> =
+            stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(19)?.parse().ok());
+        let own = runaway.pid().to_string();
+        forge(&site, &[("uid", json!(Account::named("games").uid))]);
+        let mut lies = vec!["games"];
+        if hold == "supervisor" {
+            forge(&site, &[("pid", json!(runaway.pid())), ("start", json!(start.expect("a start")))]);
+            lies.push(&own);
+        }
+        // Now the record names a process that is none of the holder's.
+        let proved = if hold == "supervisor" { holder.pid().to_string() } else { pid };
+        for lie in lies {
+            for option in ["--yes", "--dry-run"] {
+                end(&site, &[option, "seats", lie])
+                    .stderr(&format!(
+                        "
+                        rungate: seats: slot 1 is held by PID {proved} ([..]), which belongs to backup. Its record names another holder: nothing was ended
+                        To end it: rungate end seats slot:1
+                        "
+                    ))
+                    .status(71);
+            }
+        }
+        holder.wait_for_echo();
+        runaway.wait_for_echo();
+        end(&site, &["--yes", "seats", "slot:1"]).stderr("rungate: seats: ended PID [..]\n").status(0);
+        holder.end();
+        runaway.wait_for_echo();
+    }
+}
+
+/// What is in the log about an end, and in the question before it, is the user whose process it is.
+#[test]
+fn the_log_names_the_user_of_the_process() {
+    needs_root!();
+    let site = Site::with_policy(
+        "
+        [log]
+        to = \"$DIR/work/log.jsonl\"
+
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        commands = [\"job\"]
+        acquire  = [\"seats\"]
+        ",
+    );
+    site.program("job");
+    // The log is root's.
+    job(&site).status(0);
+    let mut holder = site.test().user("backup").args(["run", "--", "job"]).spawn();
+    forge(&site, &[("uid", json!(Account::named("games").uid))]);
+    end(&site, &["--yes", "seats", "slot:1"]).stderr(&ended(&holder.pid().to_string())).status(0);
+    holder.end();
+    let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    let uid = format!("\"holder_uid\":{}", Account::named("backup").uid);
+    assert!(log.lines().any(|line| line.contains("\"evicted\"") && line.contains(&uid)), "{log}");
+}
+
+/// Joins the group that has the slots of a lock file: it locks the same bytes.
+const JOINS: &str = r#"#!/usr/bin/python3
+import fcntl, os, struct, sys
+file = open(sys.argv[1], "rb")
+inode = os.fstat(file.fileno()).st_ino
+for line in open("/proc/locks"):
+    words = line.split()
+    if words[1] == "POSIX" and words[5].endswith(f":{inode}") and words[6] == words[7]:
+        fcntl.fcntl(file, fcntl.F_SETLK, struct.pack("hhqqi4x", fcntl.F_RDLCK, 0, int(words[6]), 1, 0))
+print("joined", flush=True)
+sys.stdin.read()
+"#;
+
+/// Where each user has an own seat, nobody is ended together with a user who has locked the same bytes.
+#[test]
+fn who_forges_a_membership_has_nobody_else_ended() {
+    needs_root!();
+    let site = site("limit = 3\nshared_by = [\"user\"]");
+    site.script("joins", JOINS);
+    let mut holder = site.test().user("backup").args(["run", "--", "job"]).spawn();
+    let joins = || {
+        let path = site.repository("seats.lock").display().to_string();
+        let mut joins = site.test().user("games").program(site.path("bin/joins")).args([&path]).background();
+        assert_eq!(joins.read_line(), "joined\n");
+        joins
+    };
+    let mut joined = joins();
+    let pid = joined.pid().to_string();
+    end(&site, &["--yes", "seats", "games"])
+        .stderr(&format!("rungate: seats: ended PID {pid} ([..]), with SIGINT\n"))
+        .status(0);
+    joined.end();
+    holder.wait_for_echo();
+    let mut joined = joins();
+    let pid = joined.pid().to_string();
+    end(&site, &["--yes", "seats", &pid])
+        .stderr(&format!("rungate: seats: ended PID {pid} ([..]), with SIGINT\n"))
+        .status(0);
+    joined.end();
+    holder.wait_for_echo();
+}
+
+/// A seat that two users share is free only when both programs have ended, and only root may end both.
+#[test]
+fn nobody_is_ended_in_vain_where_users_share_a_slot() {
+    needs_root!();
+    let keys = "keeper = \"agent\"\nshared_by = [\"host\"]";
+    let (site, _agent) = Site::with_agent(&crate::support::seats(1, keys, &["job"]));
+    site.program("job");
+    let run = |user: &str| job(&site).user(user).spawn();
+    let (mut theirs, mut own) = (run("games"), run("backup"));
+    let (of_games, of_backup) = (theirs.pid().to_string(), own.pid().to_string());
+    let end = |user: &str, words: &[&str]| site.test().user(user).args(["end", "--yes", "seats"]).args(words);
+    for words in [&[of_backup.as_str()][..], &["backup"], &["slot:1"]] {
+        let typed = words.join(" ");
+        end("backup", words)
+            .stderr(&format!(
+                "
+                rungate: seats: PID {of_games} (job) belongs to games
+                Only root may end it. Ask root: rungate end seats {typed}
+                "
+            ))
+            .status(77);
+    }
+    end("backup", &[])
+        .stderr(&format!(
+            "rungate: seats: slot 1 is shared with PID {of_games} (job), which belongs to games: only root may end both\n"
+        ))
+        .status(71);
+    theirs.wait_for_echo();
+    own.wait_for_echo();
+    let outcome = end("root", &["backup"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
+    theirs.end();
+    own.end();
+}

@@ -439,3 +439,43 @@ fn what_can_be_followed_is_said() {
     });
     assert!(read.end().stdout.contains(" started "));
 }
+
+/// On a full disk a line ends anywhere, and the next event is appended to it: only the first one is lost.
+#[test]
+fn an_event_behind_half_a_line_is_read() {
+    needs_root!();
+    let site = Site::with_policy(
+        "
+        [log]
+        to = \"$DIR/work/disk/log.jsonl\"
+
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        commands = [\"job\", \"later\"]
+        acquire  = [\"seats\"]
+        ",
+    );
+    for command in ["job", "later"] {
+        site.script(command, "#!/bin/sh\nexit 0\n");
+    }
+    std::fs::create_dir(site.path("work/disk")).expect("a directory");
+    let rungate = site.rungate().display().to_string();
+    // A page of the file is half full when there is no room for the next one.
+    let script = format!(
+        "mount -t tmpfs -o size=16k none $DIR/work/disk && cd $DIR/work/disk
+        for number in $(seq 200); do {rungate} run -- job; done
+        [ -n \"$(tail -c 1 log.jsonl)\" ] || exit 9
+        mount -o remount,size=64k none $DIR/work/disk
+        {rungate} run -- later
+        exec {rungate} history --json log.jsonl"
+    );
+    let outcome = site
+        .test()
+        .program("/usr/bin/unshare")
+        .args(["--mount", "sh", "-c", &site.expand(&script)])
+        .outcome();
+    let last = outcome.stdout.lines().last().unwrap_or_default();
+    assert!(last.contains("\"later\""), "{outcome:?}");
+}

@@ -389,6 +389,40 @@ fn whoever_looks_writes_down_who_has_ended() {
     assert_eq!((number("exact") + number("bounded"), number("missed")), (1, 0), "{look:?}: {simulated:#}");
 }
 
+/// A clock that is set makes no program another one: what has been seen alive is known by its process.
+#[test]
+fn a_clock_that_is_set_ends_nothing() {
+    needs_root!();
+    let text = policy("[repository.seats]\nlimit = 1\n[[rule]]\nacquire = [\"seats\"]\n");
+    let site = Site::with_policy(&text);
+    site.program("matlab");
+    let look = || site.test().args(["end", "--overdue"]).status(0);
+    let mut running = site.test().args(["run", "--", "matlab"]).spawn();
+    look();
+    // As if the clock had shown an earlier time when it started.
+    let read = || -> Value {
+        let text = std::fs::read(site.path("work/log.jsonl.ends")).expect("what a sweep saves");
+        serde_json::from_slice(&text).expect("JSON")
+    };
+    let mut saved = read();
+    let began = saved["open"][0]["began"].as_u64().expect("a start");
+    saved["open"][0]["began"] = json!(began - 3_600_000_000);
+    site.write("work/log.jsonl.ends", &saved.to_string());
+    look();
+    assert_eq!(read()["open"].as_array().map(Vec::len), Some(1), "it still runs");
+    // What a sweep of an older version has saved can be read.
+    saved = read();
+    saved["open"][0].as_object_mut().expect("a launch").remove("process");
+    saved["open"][0]["began"] = json!(began);
+    site.write("work/log.jsonl.ends", &saved.to_string());
+    look();
+    assert_eq!(read()["open"].as_array().map(Vec::len), Some(1), "it still runs");
+    running.close_stdin();
+    running.end();
+    look();
+    assert_eq!(read()["open"], json!([]));
+}
+
 /// In microseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("it is later");

@@ -10,6 +10,8 @@ use std::{
     ops::Bound,
     os::fd::{AsFd, OwnedFd},
     rc::Rc,
+    sync::mpsc::{Receiver, Sender, channel},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -45,6 +47,7 @@ pub(super) struct Connections {
     /// Since when no client is accepted, because no descriptor is free.
     full: Option<Instant>,
     decisions: Latency,
+    closer: Closer,
 }
 
 /// The process and the user at the other end of a connection.
@@ -92,12 +95,12 @@ pub(super) struct Load {
 
 impl Connections {
     /// Connections that wait to be accepted.
-    pub(super) fn new(poller: Rc<Poller>, listener: Listener, quotas: Quotas) -> Result<Self, Errno> {
-        poller.add(&listener, LISTENER, Interest::Read)?;
+    pub(super) fn new(poller: Rc<Poller>, listener: Listener, quotas: Quotas) -> Result<Self, Failure> {
+        poller.add(&listener, LISTENER, Interest::Read).map_err(Failure::of("epoll_ctl"))?;
         let (all, speakers) = (BTreeMap::new(), FairQueue::default());
         let (pauses, changed) = (BTreeSet::new(), BTreeSet::new());
-        let decisions = Latency::default();
-        Ok(Self { poller, listener, all, speakers, quotas, pauses, changed, full: None, decisions })
+        let (decisions, closer, full) = (Latency::default(), Closer::start()?, None);
+        Ok(Self { poller, listener, all, speakers, quotas, pauses, changed, full, decisions, closer })
     }
 
     /// Accepts a waiting client, with this number.
@@ -117,30 +120,51 @@ impl Connections {
     }
 
     fn connect(&mut self, number: u64, socket: local_socket::Connection) -> Option<Caller> {
+        while let Some(uid) = self.closer.closed() {
+            self.quotas.change(uid, IN_CLOSING, Share::default());
+        }
         let peer = match socket.peer() {
             Ok(peer) => peer,
             // If it has ended, there is no client to tell.
-            Err(Errno::ESRCH) => return refuse(&socket, OUT_OF_SIGHT),
+            Err(Errno::ESRCH) => return self.refuse(socket, OUT_OF_SIGHT),
             Err(errno) => {
-                return refuse(&socket, &format!("the caller cannot be identified: {}", errno.desc()));
+                return self.refuse(socket, &format!("the caller cannot be identified: {}", errno.desc()));
             }
         };
         if peer.uid == 0 && peer.own_uid != 0 {
-            return refuse(&socket, OF_ROOT);
+            return self.refuse(socket, OF_ROOT);
         }
         let groups = peer.groups.clone();
         let caller = Caller { pid: peer.pid, started: peer.started, uid: peer.uid, groups };
         if let Err(quota) = self.quotas.may_connect(caller.uid) {
-            return refuse(&socket, &self.quotas.decline(quota));
+            let why = self.quotas.decline(quota);
+            return self.refuse(socket, &why);
         }
         let mut connection = Connection::new(socket, peer);
-        connection.challenge().ok()?;
         let key = number * KINDS + SESSION;
-        self.poller.add(connection.socket.as_fd(), key, Interest::Read).ok()?;
+        let challenged = connection.challenge();
+        if challenged.and_then(|()| self.poller.add(&connection.socket, key, Interest::Read)).is_err() {
+            self.close(caller.uid, connection.socket);
+            return None;
+        }
         self.all.insert(number, connection);
         let _ = self.recount(number);
         self.changed.insert(number);
         Some(caller)
+    }
+
+    fn refuse<T>(&mut self, socket: local_socket::Connection, why: &str) -> Option<T> {
+        let _ = socket.send(&Answer::Failed(why.to_owned()).frame(), None);
+        let uid = socket.peer_uid().unwrap_or_default();
+        self.close(uid, socket);
+        None
+    }
+
+    fn close(&mut self, uid: u32, socket: local_socket::Connection) {
+        if !socket.drop_input() {
+            self.quotas.change(uid, Share::default(), IN_CLOSING);
+            self.closer.close(uid, socket);
+        }
     }
 
     /// Accepts clients again, if that was not possible: once one has gone, and otherwise after a while. The
@@ -343,7 +367,7 @@ impl Connections {
         let Some(connection) = self.all.remove(&number) else { return };
         let _ = self.poller.remove(connection.socket.as_fd());
         self.quotas.change(connection.uid(), connection.counted, Share::default());
-        drop(connection);
+        self.close(connection.uid(), connection.socket);
         self.accept_again(true);
     }
 
@@ -358,9 +382,50 @@ impl Connections {
     }
 }
 
-fn refuse<T>(socket: &local_socket::Connection, why: &str) -> Option<T> {
-    let _ = socket.send(&Answer::Failed(why.to_owned()).frame(), None);
-    None
+// Connections in which a client has sent a descriptor, which no client of rungate does. To close one closes
+// that descriptor, and takes as long as its owner wants: so another thread does that. Until then it counts
+// for the user.
+
+/// What such a connection uses.
+const IN_CLOSING: Share = Share {
+    connections: 1,
+    descriptors: 1,
+    launches: 0,
+    slots: 0,
+    places: 0,
+    bytes: 0,
+    owed: 0,
+    question: 0,
+};
+
+/// The thread that closes them.
+struct Closer {
+    to_close: Sender<(u32, local_socket::Connection)>,
+    closed: Receiver<u32>,
+}
+
+impl Closer {
+    fn start() -> Result<Self, Failure> {
+        let (to_close, coming) = channel::<(u32, local_socket::Connection)>();
+        let (done, closed) = channel();
+        let work = move || {
+            for (uid, socket) in coming {
+                drop(socket);
+                let _ = done.send(uid);
+            }
+        };
+        thread::Builder::new().name("closer".to_owned()).spawn(work).map_err(Failure::of_io("clone"))?;
+        Ok(Self { to_close, closed })
+    }
+
+    fn close(&self, uid: u32, socket: local_socket::Connection) {
+        let _ = self.to_close.send((uid, socket));
+    }
+
+    /// The user of one that is closed now.
+    fn closed(&self) -> Option<u32> {
+        self.closed.try_recv().ok()
+    }
 }
 
 // One connection, with its unprocessed input and its unsent output. It never holds more than one message in
@@ -426,7 +491,7 @@ impl Connection {
     /// Challenges the process at the other end, if its identity is not certain.
     fn challenge(&mut self) -> Result<(), Errno> {
         if let Some(number) = self.peer.challenge {
-            self.socket.ask_for_senders()?;
+            self.socket.ask_for_senders(true)?;
             self.answer(&Answer::Challenge(number), None);
         }
         Ok(())
@@ -478,6 +543,7 @@ impl Connection {
                 return Err(Over::Stranger);
             }
             self.peer.challenge = None;
+            self.socket.ask_for_senders(false).map_err(|_| Over::HungUp)?;
             return Ok(self.early.take().map(|(request, _)| request));
         }
         // No client sends a second request before the first answer.

@@ -80,8 +80,7 @@ impl Service {
         for uid in ledger.users_of_unused() {
             quotas.change(uid, Share::default(), Share::of_unused(ledger.unused_of(uid)));
         }
-        let connections =
-            Connections::new(Rc::clone(&poller), listener, quotas).map_err(call("epoll_ctl"))?;
+        let connections = Connections::new(Rc::clone(&poller), listener, quotas).map_err(Fatal::Call)?;
         let judges = Judges::start(names, &bell).map_err(Fatal::Call)?;
         let evictor = Evictor::start(&bell).map_err(Fatal::Call)?;
         let site = settings.site.as_ref();

@@ -14,6 +14,7 @@ use super::{
     message::{About, Answer, End, Evict, Request, Table},
 };
 use crate::{
+    judge::terms::Runs,
     keeper::{EvictionOutcome, Overdue, SIGNAL_COUNT},
     sys::{Connection, Errno, descriptor},
 };
@@ -50,7 +51,7 @@ impl Client {
             Errno::ETIMEDOUT => AgentError::Silent(patience),
             errno => AgentError::NotReached(errno),
         })?;
-        match connection.listener_uid().map_err(AgentError::NotReached)? {
+        match connection.peer_uid().map_err(AgentError::NotReached)? {
             0 => Ok(Self { connection, inbox: Inbox::default(), descriptor: None, patience }),
             uid => Err(AgentError::NotRoot(uid)),
         }
@@ -148,10 +149,13 @@ impl Client {
         }
     }
 
-    /// The tables in which a FIFO keeps slots.
-    pub fn keeps(&mut self, opened: u64) -> Result<Vec<String>, AgentError> {
+    /// The tables in which a FIFO keeps slots, and how many.
+    pub fn keeps(&mut self, opened: u64) -> Result<Vec<(String, u64)>, AgentError> {
+        let count = |slots: String| Runs::parse(&slots).map_or(0, |slots| slots.count());
         match self.ask(&Request::Keeps(opened))? {
-            Answer::Granted(granted) => Ok(granted.slots.into_iter().map(|(table, _)| table).collect()),
+            Answer::Granted(granted) => {
+                Ok(granted.slots.into_iter().map(|(table, slots)| (table, count(slots))).collect())
+            }
             Answer::Done(_) => Ok(Vec::new()),
             _ => Err(SENSELESS),
         }

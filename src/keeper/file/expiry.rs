@@ -65,6 +65,9 @@ impl Overdue {
     fn of_job(job: &Job, holder: &Holder, by: Option<Duration>, slots: u64) -> Self {
         let process = job.process();
         let holder = shown(holder, process.pid());
+        // The user whose process it is, whatever its record says.
+        let uid = process::users(process.pid()).map_or(holder.uid, |[real, _]| Some(real));
+        let holder = Holder { uid, ..holder };
         Self {
             pid: holder.pid.unwrap_or(process.pid()),
             elsewhere: None,

@@ -41,7 +41,21 @@ const TAG: &str = " rungate[";
 
 /// Reads a line, without its newline.
 pub(crate) fn read(line: &[u8], clock: &Clock) -> Line {
-    std::str::from_utf8(line).map_or(Line::Unknown, |line| read_text(line, clock))
+    match std::str::from_utf8(line) {
+        Ok(line) => read_text(line, clock),
+        Err(_) => after_half(line).map_or(Line::Unknown, Line::Event),
+    }
+}
+
+/// How a line of JSON begins. Within a string of one, the quotation marks are escaped.
+const BEGINNING: &[u8] = b"{\"format\":";
+
+/// The event behind the half of another one: on a full disk, a write ends anywhere, and the next one
+/// continues that line. The writers cannot prevent this, because they append at the same time.
+fn after_half(line: &[u8]) -> Option<Event> {
+    let (half, rest) = line.split_at_checked(BEGINNING.len())?;
+    let at = rest.windows(BEGINNING.len()).rposition(|bytes| bytes == BEGINNING)?;
+    serde_json::from_slice(rest.get(at..)?).ok().filter(|_| half == BEGINNING)
 }
 
 /// The same for valid text.
@@ -49,7 +63,9 @@ pub(crate) fn read_text(line: &str, clock: &Clock) -> Line {
     if line.starts_with('{') {
         return match serde_json::from_str(line) {
             Ok(event) => Line::Event(event),
-            Err(_) => of_journal(line).unwrap_or_else(|| Line::of(None, || json::format_of(line.as_bytes()))),
+            Err(_) => of_journal(line).unwrap_or_else(|| {
+                Line::of(after_half(line.as_bytes()), || json::format_of(line.as_bytes()))
+            }),
         };
     }
     let Some(time) = time_of_syslog(line, clock) else { return Line::Unknown };

@@ -191,8 +191,11 @@ impl Purpose for ForCaller {
         }
         // As with flock: a descriptor that already has the lock keeps it.
         let slots = slot_bytes(1, LAST_SLOT);
-        let held: Vec<(RawFd, FileId)> =
-            inherited.carriers().filter(|(number, _)| inherited.has_locked(*number, &slots)).collect();
+        let held: Vec<(RawFd, FileId, u64)> = inherited
+            .carriers()
+            .map(|(number, id)| (number, id, inherited.count_locked(number, &slots)))
+            .filter(|(.., count)| *count > 0)
+            .collect();
         if needs_agent && agents.is_none() {
             let text = format!("{command}: none of the descriptors given is open for the agent");
             let advice = format!("To see what to open: rungate acquire --path {}", word(&options.command));
@@ -203,12 +206,17 @@ impl Purpose for ForCaller {
             None => Ok(Vec::new()),
         };
         let kept = kept.map_err(|error| of_agent(&error, &command))?;
-        let of_files = held.first().map(|(number, _)| *number);
+        let of_files = held.first().map(|(number, ..)| *number);
         let Some(first) = of_files.or(agents.filter(|_| !kept.is_empty())) else { return Ok(None) };
+        let is_enough = |claim: &Claim, count: u64| count >= claim.amount.wanted();
         let is_met = |claim: &Claim| match &claim.location {
             _ if claim.amount.admit == Admit::Unenforced => true,
-            Location::File(file) => held.iter().any(|(_, id)| is_at(&LockPath::of(file), *id)),
-            Location::Agent(location) => kept.contains(&location.table),
+            Location::File(file) => {
+                held.iter().any(|(_, id, count)| is_enough(claim, *count) && is_at(&LockPath::of(file), *id))
+            }
+            Location::Agent(location) => {
+                kept.iter().any(|(table, count)| *table == location.table && is_enough(claim, *count))
+            }
             Location::Memory(_) => false,
         };
         let mut demands = wanted.demands.iter();

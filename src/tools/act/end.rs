@@ -23,7 +23,7 @@ use crate::{
         log::event::{Event, Kind},
     },
     policy::Policy,
-    sys::{NameCache, accounts, process},
+    sys::{NameCache, Process, accounts, process},
     text::{Clock, Error, ExitStatus, age, print, stream, table::Table, visible, word},
     tools::{
         policy::question,
@@ -145,7 +145,9 @@ impl End<'_> {
                 Err(error) => self.complain(file, &error),
             }
         }
-        let rows = self.wanted(&repository, rows)?;
+        let named = self.arguments.holders.iter().map(|holder| Target::read(holder, &repository.name));
+        let targets = named.collect::<Result<Vec<Target>, Error>>()?;
+        let rows = self.wanted(&repository, rows, &targets)?;
         // Only root knows whether the licence server has the seat back, and frees what it names.
         let may_be_freed = self.uid() == 0 && !self.arguments.holders.is_empty();
         let (lingering, rows): (Vec<Row<'_>>, Vec<Row<'_>>) =
@@ -153,13 +155,24 @@ impl End<'_> {
         for row in &lingering {
             self.tell_lingering(row);
         }
-        let mut all = Vec::new();
-        for file in &repository.files {
-            let of_file = rows.iter().filter(|row| std::ptr::eq(row.file, file));
-            let holders: Vec<Holder> = of_file.map(|row| row.holder.clone()).collect();
-            if !holders.is_empty() {
-                match self.processes_of(file, &holders) {
-                    Ok(to_end) => all.push(to_end),
+        // Who holds a slot is proved. That it is the user or the process named is so far what a record says.
+        let is_slot = |row: &&Row<'_>| targets.iter().any(|target| target.is_slot_of(row));
+        let (by_slot, by_record): (Vec<&Row<'_>>, Vec<&Row<'_>>) =
+            rows.iter().partition(|row| targets.is_empty() || is_slot(row));
+        let mut all: Vec<EvictionPlan<'_>> = Vec::new();
+        for (rows, targets) in [(by_slot, None), (by_record, Some(targets.as_slice()))] {
+            for file in &repository.files {
+                let of_file = rows.iter().filter(|row| std::ptr::eq(row.file, file));
+                let holders: Vec<Holder> = of_file.map(|row| row.holder.clone()).collect();
+                if holders.is_empty() {
+                    continue;
+                }
+                match self.processes_of(file, &holders, targets) {
+                    Ok(mut to_end) => {
+                        let known = || all.iter().flat_map(|of| &of.holders);
+                        to_end.holders.retain(|one| !known().any(|known| known.is_same(one)));
+                        all.push(to_end);
+                    }
                     Err(error) => self.complain(file, &error),
                 }
             }
@@ -217,6 +230,7 @@ impl End<'_> {
         &mut self,
         repository: &RepositoryFiles,
         rows: Vec<Row<'f>>,
+        targets: &[Target],
     ) -> Result<Vec<Row<'f>>, Error> {
         let title = visible(&repository.name);
         let lineage: Vec<i32> = process::own_lineage().collect();
@@ -225,14 +239,35 @@ impl End<'_> {
             let processes = [row.holder.pid, row.holder.keeper];
             is_here && processes.iter().flatten().any(|pid| lineage.contains(pid))
         };
-        let is_own = |row: &Row<'_>| self.uid() == 0 || row.holder.uid == Some(self.uid());
-        if self.arguments.holders.is_empty() {
-            return Ok(rows.into_iter().filter(|row| is_own(row) && !is_above(row)).collect());
+        let own = self.uid();
+        // Of those who share the slot, one who is not the caller: the end of the others would free nothing.
+        let stranger = |row: &Row<'_>| -> Option<Holder> {
+            let is_other = |holder: &&Holder| holder.uid.is_some_and(|uid| uid != own);
+            let stranger = row.holder.all().find(is_other);
+            let stranger = stranger.or_else(|| Some(&row.holder).filter(|holder| holder.uid.is_none()));
+            stranger.filter(|_| own != 0).cloned()
+        };
+        if targets.is_empty() {
+            let mut all = Vec::new();
+            for row in rows.into_iter().filter(|row| !is_above(row)) {
+                match stranger(&row) {
+                    None => all.push(row),
+                    Some(other) if row.holder.all().any(|holder| holder.uid == Some(own)) => {
+                        self.status = ExitStatus::System;
+                        stream::complain(&format!(
+                            "rungate: {title}: slot {} is shared with {}, which belongs to {}: only root may end both",
+                            row.holder.slots.0,
+                            shown(&other),
+                            owner_of(&other),
+                        ));
+                    }
+                    Some(_) => {}
+                }
+            }
+            return Ok(all);
         }
-        let targets = self.arguments.holders.iter().map(|holder| Target::read(holder, &repository.name));
-        let targets = targets.collect::<Result<Vec<Target>, Error>>()?;
         let list = format!("To see who holds its slots: rungate list {}", word(&repository.name));
-        for target in &targets {
+        for target in targets {
             let meant: Vec<&Row<'_>> = rows.iter().filter(|row| target.means(row)).collect();
             match target {
                 Target::Pid(pid) if meant.is_empty() => {
@@ -263,13 +298,11 @@ impl End<'_> {
                 }
                 Target::Slot(_) | Target::User(_) => {}
             }
-            if let Some(row) = meant.iter().find(|row| !is_own(row)) {
-                let owner = row.holder.uid.map(|uid| visible(NameCache::new().user(uid)));
-                let known = owner.as_deref().unwrap_or("a user who cannot be seen from here");
-                let text = format!("{title}: {} belongs to {known}", shown(&row.holder));
-                let who = match owner {
-                    Some(owner) if row.holder.uid != Some(0) => {
-                        format!("Only root and {owner} may end it. Ask one of them")
+            if let Some((row, other)) = meant.iter().find_map(|row| Some((row, stranger(row)?))) {
+                let text = format!("{title}: {} belongs to {}", shown(&other), owner_of(&other));
+                let who = match other.uid {
+                    Some(uid) if uid != 0 && row.holder.others.is_empty() => {
+                        format!("Only root and {} may end it. Ask one of them", owner_of(&other))
                     }
                     _ => "Only root may end it. Ask root".to_owned(),
                 };
@@ -286,11 +319,13 @@ impl End<'_> {
         Ok(rows.into_iter().filter(|row| targets.iter().any(|target| target.means(row))).collect())
     }
 
-    /// The processes behind these holders. A holder whose process cannot be seen is named, but not ended.
+    /// The processes behind these holders, each of whom must be one of the targets if there are any. A holder
+    /// whose process cannot be seen is named, but not ended.
     fn processes_of<'f>(
         &mut self,
         file: &'f ListedFile,
         holders: &[Holder],
+        targets: Option<&[Target]>,
     ) -> Result<EvictionPlan<'f>, KeeperError> {
         if file.table().is_some() {
             let all = memory::chosen(holders).into_iter().chain(memory::lingering(holders));
@@ -308,9 +343,48 @@ impl End<'_> {
         }
         let place: Option<LockPath<'_>> = file.place();
         let open = place.map(|place| LockFile::open_to_read(&place)).transpose()?.flatten();
-        let holders =
-            open.as_ref().map(|open| expiry::chosen(open, holders)).transpose()?.unwrap_or_default();
-        Ok(EvictionPlan::of(file, open, holders))
+        let chosen = open.as_ref().map(|open| expiry::chosen(open, holders)).transpose()?.unwrap_or_default();
+        let chosen = match targets {
+            Some(targets) => {
+                chosen.into_iter().flat_map(|found| self.meant(file, found, holders, targets)).collect()
+            }
+            None => chosen,
+        };
+        Ok(EvictionPlan::of(file, open, chosen))
+    }
+
+    /// Those of a proved holder and of its group who are meant. Where users do not share slots, somebody
+    /// else's process in the group has only locked the same bytes.
+    fn meant(
+        &mut self,
+        file: &ListedFile,
+        found: Overdue,
+        records: &[Holder],
+        targets: &[Target],
+    ) -> Vec<Overdue> {
+        let is_named = |one: &&Overdue| targets.iter().any(|target| target.proves(one, records));
+        let named: Vec<Option<u32>> = found.all().filter(is_named).map(|one| one.holder.uid).collect();
+        if named.is_empty() {
+            self.status = ExitStatus::System;
+            let Overdue { holder, .. } = &found;
+            stream::complain(&format!(
+                "rungate: {}: slot {} is held by {}, which belongs to {}. Its record names another holder: nothing was ended\n\
+                 To end it: rungate end {} slot:{}",
+                visible(file.title()),
+                holder.slots.0,
+                shown(holder),
+                owner_of(holder),
+                word(&file.name),
+                holder.slots.0,
+            ));
+            return Vec::new();
+        }
+        let is_by_user = self
+            .policy
+            .repositories()
+            .iter()
+            .any(|known| known.shown_name() == file.name && known.sharing.is_by_user());
+        found.each().filter(|one| !is_by_user || named.contains(&one.holder.uid)).collect()
     }
 
     /// The agent lets root end every holder, and other users their own.
@@ -464,6 +538,26 @@ impl Target {
         }
     }
 
+    /// Whether it names a slot of this holder.
+    fn is_slot_of(&self, row: &Row<'_>) -> bool {
+        matches!(self, Self::Slot(_)) && self.means(row)
+    }
+
+    /// Whether a holder is the process or the user named, as the kernel knows it. A record says which process
+    /// of a supervisor is its program; an ended one is at least of the same user.
+    fn proves(&self, one: &Overdue, records: &[Holder]) -> bool {
+        let Ok(job) = one.job else { return true };
+        match self {
+            Self::Slot(_) => false,
+            Self::User(uid) => one.holder.uid == Some(*uid),
+            Self::Pid(pid) if *pid == job => true,
+            Self::Pid(pid) => match Process::find(*pid) {
+                Some(process) => process.parent == job,
+                None => records.iter().any(|record| record.pid == Some(*pid) && record.uid == one.holder.uid),
+            },
+        }
+    }
+
     fn means(&self, Row { file, holder }: &Row<'_>) -> bool {
         match self {
             // A group ends as a whole, whichever of it is named.
@@ -485,6 +579,12 @@ fn shown(holder: &Holder) -> String {
         (Some(pid), None) => format!("PID {pid}"),
         (None, _) => format!("the holder of slot {}", holder.slots.0),
     }
+}
+
+/// Its user, for people.
+fn owner_of(holder: &Holder) -> String {
+    let unknown = || "a user who cannot be seen from here".to_owned();
+    holder.uid.map_or_else(unknown, |uid| visible(NameCache::new().user(uid)))
 }
 
 fn would_end(file: &ListedFile, overdue: &Overdue) -> String {

@@ -21,7 +21,7 @@ use crate::{
         sink,
     },
     policy::{LogTarget, Policy},
-    sys::{Process, replaced_file},
+    sys::{Process, process, replaced_file},
     text::json,
     tools::logs::parsers::Reader,
 };
@@ -53,6 +53,10 @@ struct Open {
     /// Whether a later launch has the same process: the next part of a script, or what the program became.
     #[serde(default)]
     is_past: bool,
+    /// Its process, once a sweep has seen it: the boot, and the start in clock ticks since then. Clocks that
+    /// are set do not change that.
+    #[serde(default)]
+    process: Option<(String, u64)>,
 }
 
 /// Searches for launches of this host that have ended, and logs their ends in each log with `replay`. If a
@@ -75,7 +79,7 @@ fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>
     let launches = std::mem::take(&mut bookmark.open);
     let ends = if launches.is_empty() { Vec::new() } else { seen_by_agent() };
     let mut open = Vec::new();
-    for launch in launches {
+    for mut launch in launches {
         let seen = launch.moment(&ends);
         let between = match seen {
             Some(moment) => (moment, moment),
@@ -152,7 +156,8 @@ fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -
                 let before = bookmark.open.iter_mut().filter(|open| open.pid == event.pid);
                 before.for_each(|open| open.is_past = true);
                 let (pid, uid, began) = (event.pid, event.uid, event.micros());
-                bookmark.open.push(Open { pid, uid, command: event.command, began, is_past: false });
+                let (command, is_past, process) = (event.command, false, None);
+                bookmark.open.push(Open { pid, uid, command, began, is_past, process });
             }
             Kind::Ended => {
                 let by = event.between.map_or(event.micros(), |(_, by)| by);
@@ -178,11 +183,18 @@ impl Open {
     }
 
     /// Whether its process is gone, or another process has its number.
-    fn has_ended(&self, now: SystemTime) -> bool {
-        let process = Process::find(self.pid).filter(|process| !process.is_zombie());
-        let Some(age) = process.and_then(|process| process.age()) else { return true };
+    fn has_ended(&mut self, now: SystemTime) -> bool {
+        let Some(process) = Process::find(self.pid).filter(|process| !process.is_zombie()) else {
+            return true;
+        };
+        let started = process::boot_id().map(|boot| (boot.to_owned(), process.started));
+        if self.process.is_some() {
+            return self.process != started;
+        }
+        let Some(age) = process.age() else { return true };
         // It may seem younger by the precision of both clocks.
         let begun = now.checked_sub(age).map_or(0, micros);
+        self.process = started;
         begun > self.began.saturating_add(PRECISION)
     }
 }
