@@ -42,15 +42,17 @@ pub(super) struct AcquireRequest {
 /// An older request is judged again when it is its turn: the policy, or the hour, may have changed.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The part of a decision that concerns the agent.
+/// The part of a decision that concerns the agent. The wait of the command line is for the whole launch, from
+/// its request on. It replaces the waits of the claims, whose clocks may run since an earlier request.
 pub(super) fn of_agent(mut demands: Vec<Demand>, longest: Option<Wait>) -> (Vec<Demand>, Vec<AgentLocation>) {
     demands.retain(Demand::is_of_agent);
+    let wait = longest.map(|longest| if longest == Wait::NONE { longest } else { Wait::Forever });
     let mut locations = Vec::new();
     for claim in demands.iter_mut().flat_map(Demand::claims_mut) {
         let Location::Agent(location) = &claim.location else { continue };
         locations.push(location.clone());
         claim.location = Location::Memory(location.table.clone());
-        claim.wait = claim.wait.with(longest);
+        claim.wait = claim.wait.with(wait);
     }
     (demands, locations)
 }

@@ -162,6 +162,7 @@ pub(super) struct Blocked {
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) line: PlaceInLine,
+    /// When its request arrived.
     pub(super) begun: Option<Instant>,
     pub(super) beaten: Option<Instant>,
     /// Whether its request, or its last heartbeat, has no answer yet.
@@ -329,6 +330,7 @@ impl Session {
         }
         self.unused.extend(unused);
         self.place.is_owed = true;
+        self.place.begun = Some(Instant::now());
         self.take = Some(Arc::new(take));
         self.tried.clear();
         self.notices.clear();
@@ -366,7 +368,6 @@ impl Session {
     fn leave_line(&mut self) {
         let left = self.place.line.tables();
         self.place.line.leave();
-        self.place.begun = None;
         self.place.resting = None;
         self.place.begins.answer = None;
         self.effects.extend([Effect::WritePlace, Effect::Left(left)]);

@@ -641,11 +641,9 @@ impl Ledger {
         is_shared: bool,
         process: impl FnOnce() -> Result<PidFd, Failure>,
     ) -> CheckOutcome {
-        let now = Instant::now();
-        let begun = *session.place.begun.get_or_insert(now);
-        session.place.beaten.get_or_insert(now);
+        session.place.beaten.get_or_insert_with(Instant::now);
         let deadline = match request.longest {
-            Some(Wait::For(longest)) => begun.checked_add(longest),
+            Some(Wait::For(longest)) => session.place.begun.and_then(|begun| begun.checked_add(longest)),
             Some(Wait::Forever) | None => None,
         };
         let memory = self.store.for_asker(self.ancestry(session, request));
