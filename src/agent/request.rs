@@ -9,8 +9,9 @@ use crate::{
         Admit, AgentLocation, Claim, Demand, Hold, Launch, Location, NamedSlots, OnLost, Terms, Unreachable,
         name_on_site,
     },
-    keeper::{EvictionOutcome, Keepers, Overdue},
+    keeper::{EvictionOutcome, Holder, Keepers, Overdue},
     policy::Wait,
+    sys::process,
 };
 
 /// What a launch asks to acquire.
@@ -151,6 +152,13 @@ impl AcquireRequest {
     /// Whether a holder may have to be ended for it.
     pub(super) fn may_end_others(&self) -> bool {
         self.may_end && self.claims().any(|claim| claim.pace.expiry.is_some())
+    }
+
+    /// Whether a holder of a table is overdue by its policy.
+    pub(super) fn is_overdue(&self, table: &str, holder: &Holder) -> bool {
+        let age = process::since_boot().zip(holder.taken).map(|(now, taken)| now.saturating_sub(taken));
+        let mut expiries = self.claims_on(table).filter_map(|claim| claim.pace.expiry);
+        self.may_end && age.is_some_and(|age| expiries.any(|expiry| expiry.after <= age))
     }
 
     /// The tables that it could need slots of.

@@ -625,7 +625,7 @@ const DESCRIBED: usize = 16;
 pub(in crate::agent) enum CheckOutcome {
     Granted(Box<Holding>),
     Blocked(Blocked),
-    /// It would have been granted, but the decision about its claims is too old.
+    /// It would have been granted, or a holder ended for it, but the decision about its claims is too old.
     Stale,
     Failed(String),
 }
@@ -660,9 +660,12 @@ impl Ledger {
                     CheckOutcome::Granted(Box::new(holding(session, request, grant, is_shared, process)))
                 })
                 .map_err(|failure| failure.to_string()),
-            Ok(AtOnce::Blocked(standing)) => blocked(number, session, request, &standing)
-                .map(CheckOutcome::Blocked)
-                .map_err(|error| error.to_string()),
+            Ok(AtOnce::Blocked(standing)) => match blocked(number, session, request, &standing) {
+                // Holders are ended by the policy as it is now.
+                Ok(blocked) if blocked.ends_others() && !request.is_fresh() => return CheckOutcome::Stale,
+                Ok(blocked) => Ok(CheckOutcome::Blocked(blocked)),
+                Err(error) => Err(error.to_string()),
+            },
             Err(error) => Err(error.to_string()),
         };
         looked.unwrap_or_else(CheckOutcome::Failed)

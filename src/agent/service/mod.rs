@@ -749,14 +749,15 @@ impl Local {
         }
     }
 
-    /// Sends the signals that are due on behalf of a session.
+    /// Sends the signals that are due on behalf of a session, and may be sent.
     fn continue_evictions(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let (holdings, evictor) = (self.ledger.holdings(), &self.evictor);
+        let (holdings, evictor, may_signal) = (self.ledger.holdings(), &self.evictor, session.may_signal());
         let mut fates = Vec::new();
         session.evictions.retain_mut(|eviction| {
             let fate = match holdings.get(&eviction.holding) {
-                Some(holding) => eviction.advance(holding, evictor),
+                Some(holding) if may_signal => eviction.advance(holding, evictor),
+                Some(holding) => eviction.hear(holding),
                 None => Some(eviction.when_free()),
             };
             fates.extend(fate.map(|fate| (eviction.table.clone(), eviction.overdue.clone(), fate)));
