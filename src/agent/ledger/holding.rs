@@ -26,6 +26,8 @@ pub(in crate::agent) struct Holding {
     pub(in crate::agent) without: Vec<String>,
     /// The number of its admission at the site; 0 if it has none, or a failed agent had it admitted.
     pub(in crate::agent) launch: u64,
+    /// Whether its launch has given back the slots, which a nested launch still uses.
+    pub(in crate::agent) is_given_back: bool,
 }
 
 /// Slots that stay taken for some time, although their program has ended.
@@ -85,6 +87,9 @@ impl Lingering {
 impl Holding {
     /// Whether anything keeps its slots.
     pub(in crate::agent) fn is_kept(&self) -> bool {
+        if self.is_used_below() || self.is_given_back {
+            return self.is_used_below();
+        }
         let has_fifo = || self.fifo.as_ref().is_some_and(Fifo::is_held);
         let lives = || self.process.as_ref().is_some_and(|process| !process.has_ended());
         if self.saved.lingers_until.is_some() {
@@ -99,6 +104,11 @@ impl Holding {
             }
             Hold::Supervisor | Hold::Tree => lives() || has_fifo(),
         }
+    }
+
+    /// Whether a nested launch uses its slots too.
+    pub(in crate::agent) fn is_used_below(&self) -> bool {
+        self.held.iter().any(memory::Held::is_used_below)
     }
 
     /// Notes the process of its program, if that is a child of the requesting process. Other hosts show slots
@@ -205,11 +215,17 @@ impl Holding {
         alive.below(self.saved.pid, self.fifo.as_ref().map(Fifo::id))
     }
 
-    /// Whether a process with this FIFO, or this process itself, may use its slots in a nested launch. Its
-    /// slots are kept while the nested launch lives.
-    pub(in crate::agent) fn may_be_joined_by(&self, pid: i32, uid: u32, fifos: &[FileId]) -> bool {
+    /// Whether a process with this FIFO may use its slots in a nested launch, or this process itself, if
+    /// nothing else has to keep them. Its slots are kept while the nested launch has them.
+    pub(in crate::agent) fn may_be_joined_by(
+        &self,
+        (pid, uid): (i32, u32),
+        hold: Hold,
+        fifos: &[FileId],
+    ) -> bool {
         let has_fifo = || self.fifo.as_ref().is_some_and(|fifo| fifos.contains(&fifo.id()));
-        uid == self.saved.uid && (has_fifo() || self.saved.hold == Hold::Process && self.saved.pid == pid)
+        let is_it = || (self.saved.pid, self.saved.hold, hold) == (pid, Hold::Process, Hold::Process);
+        uid == self.saved.uid && (has_fifo() || is_it())
     }
 
     /// The slots that stay taken although its program has ended, and the state to save for them.
@@ -256,6 +272,7 @@ impl Holding {
             held: Vec::new(),
             without: Vec::new(),
             launch: 0,
+            is_given_back: false,
         };
         if !holding.is_kept() {
             return Ok(None);

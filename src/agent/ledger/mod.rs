@@ -371,6 +371,22 @@ impl Ledger {
         self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
     }
 
+    /// A launch gives back its slots. Returns whether they stay taken, because a nested launch uses them.
+    pub(super) fn leaves_to_nested(&mut self, number: u64) -> bool {
+        let holding = self.holdings.get_mut(&number).filter(|holding| holding.is_used_below());
+        holding.is_some_and(|holding| {
+            holding.is_given_back = true;
+            true
+        })
+    }
+
+    /// A holder of slots of these tables that a nested launch has kept until now.
+    pub(super) fn left_over(&self, tables: &[memory::Table]) -> Option<u64> {
+        let is_of = |held: &memory::Held| tables.iter().any(|table| table.is(held.table()));
+        let is_over = |of: &Holding| of.held.iter().any(is_of) && !of.is_kept();
+        self.holdings.iter().find(|(_, holding)| is_over(holding)).map(|(number, _)| *number)
+    }
+
     /// Forgets a holder; `has_run` if a program had the slots until now. They are free when the answer is
     /// dropped.
     pub(super) fn release(&mut self, number: u64, has_run: bool) -> Option<Holding> {
@@ -680,7 +696,8 @@ impl Ledger {
         }
         // Once for each request: a process can have many descriptors, and a waiting launch checks often.
         let fifos = session.fifos.get_or_insert_with(|| descriptor::of_process(pid));
-        let joinable = self.holdings.values().filter(|holding| holding.may_be_joined_by(pid, uid, fifos));
+        let may_join = |of: &&Holding| of.may_be_joined_by((pid, uid), request.hold, fifos);
+        let joinable = self.holdings.values().filter(may_join);
         ancestry.slots.extend(joinable.flat_map(|holding| &holding.held).flat_map(|held| {
             let number = held.table().number();
             held.slots().iter().map(move |slot| (number, *slot))
@@ -811,7 +828,7 @@ fn holding(
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.describe(saved.holder(&slots.rule));
     }
-    Holding { saved, process: Some(process), fifo: None, held, without, launch: 0 }
+    Holding { saved, process: Some(process), fifo: None, held, without, launch: 0, is_given_back: false }
 }
 
 /// A refusal, for the launch.

@@ -474,10 +474,16 @@ impl Service {
         }
     }
 
-    /// Frees slots, and gives them to waiting launches; `has_run` if a program had them until now.
+    /// Frees slots, and gives them to waiting launches; `has_run` if a program had them until now. Slots that
+    /// a nested launch uses too are free when it has ended.
     fn release(&mut self, number: u64, has_run: bool) {
-        let held = self.local.ledger.holdings().get(&number).into_iter().flat_map(|holding| &holding.held);
-        let tables: Vec<memory::Table> = held.map(|held| held.table().clone()).collect();
+        if has_run && self.local.ledger.leaves_to_nested(number) {
+            return;
+        }
+        let held = || self.local.ledger.holdings().get(&number).into_iter().flat_map(|holding| &holding.held);
+        let tables: Vec<memory::Table> = held().map(|held| held.table().clone()).collect();
+        let shared = held().filter(|held| held.is_shared()).map(|held| held.table().clone());
+        let shared: Vec<memory::Table> = shared.collect();
         let Some(uid) = self.local.ledger.holdings().get(&number).map(|holding| holding.saved.uid) else {
             return;
         };
@@ -490,6 +496,9 @@ impl Service {
         }
         self.local.serve(&tables);
         self.free(holding, has_run);
+        while let Some(above) = self.local.ledger.left_over(&shared) {
+            self.release(above, true);
+        }
         self.local.look_again(self.local.sessions.evicting());
     }
 

@@ -768,6 +768,12 @@ impl Held {
         self.share.is_some()
     }
 
+    /// Whether a nested launch uses one of them, which are not an ancestor's, too.
+    pub fn is_used_below(&self) -> bool {
+        let state = self.table.state().borrow();
+        !self.is_shared() && self.slots.iter().any(|slot| state.shared.contains_key(slot))
+    }
+
     /// Releases the slots.
     pub fn release(&mut self) {
         let mut state = self.table.state().borrow_mut();
