@@ -272,7 +272,7 @@ const BELOW: &str = "#!/bin/sh\n[ \"$1\" = inner ] && echo below && exec tail --
 fn a_slot_that_is_used_below_is_free_when_both_have_ended() {
     needs_root!();
     for hold in ["descriptor", "supervisor"] {
-        let (site, _agent) = seats(1, &format!("hold = \"{hold}\""));
+        let (site, agent) = seats(1, &format!("hold = \"{hold}\""));
         site.script("matlab", &BELOW.replace("LAUNCHER", &site.rungate().display().to_string()));
         let alive = site.test().program("/bin/cat").spawn();
         let pid = alive.pid().to_string();
@@ -280,9 +280,31 @@ fn a_slot_that_is_used_below_is_free_when_both_have_ended() {
         assert_eq!(running.read_line(), "below\n");
         running.close_stdin();
         eventually("the launch above has ended", || running.is_zombie().then_some(()));
-        site.test().args(["run", "--", "matlab", &pid]).stderr(REFUSED).status(75);
+        assert_eq!(held(&site).len(), 1, "{hold}");
+        agent.kill();
+        let _agent = site.agent();
+        assert_eq!(held(&site).len(), 1, "{hold}");
         drop(alive);
         eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    }
+}
+
+/// One program at a time uses the slot of the launch above, whichever agent lets it.
+#[test]
+fn one_launch_below_uses_a_slot_after_a_restart_too() {
+    needs_root!();
+    for hold in ["descriptor", "tree"] {
+        let (site, agent) = seats(1, &format!("hold = \"{hold}\""));
+        let script = BELOW.to_owned() + "LAUNCHER run -q -- matlab inner 1\necho $?\n";
+        site.script("matlab", &script.replace("LAUNCHER", &site.rungate().display().to_string()));
+        let alive = site.test().program("/bin/cat").spawn();
+        let pid = alive.pid().to_string();
+        let mut running = site.test().user("games").args(["run", "--", "matlab", &pid]).background();
+        assert_eq!(running.read_line(), "below\n");
+        agent.kill();
+        let _agent = site.agent();
+        running.write_line("go on");
+        assert_eq!(running.read_line(), "75\n", "{hold}");
     }
 }
 

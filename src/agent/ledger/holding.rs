@@ -278,7 +278,6 @@ impl Holding {
             return Ok(None);
         }
         let (lingers, now) = (saved.lingers_until.is_some(), process::since_boot());
-        // Shared slots are kept by their holder; they are not lost if no other process shares them.
         for of in holding.saved.tables.iter_mut().filter(|of| !of.is_shared) {
             let (table, group) = (store.table(&of.table), of.group());
             if !lingers {
@@ -292,6 +291,14 @@ impl Holding {
             }
         }
         Ok(Some(holding))
+    }
+}
+
+impl Holding {
+    /// Uses the slots of ancestors again, once these have been restored.
+    pub(in crate::agent) fn share_again(&mut self, store: &memory::Store) {
+        let shared = self.saved.tables.iter().filter(|of| of.is_shared);
+        self.held.extend(shared.filter_map(|of| store.known(&of.table)?.share_again(&of.slots)));
     }
 }
 

@@ -121,6 +121,9 @@ impl Ledger {
             ledger.watch(number, &holding).map_err(Fatal::Call)?;
             ledger.holdings.insert(number, holding);
         }
+        for holding in ledger.holdings.values_mut() {
+            holding.share_again(&ledger.store);
+        }
         for (number, saved) in found.places {
             ledger.recover(number, saved)?;
         }
