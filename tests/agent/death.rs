@@ -1,6 +1,8 @@
 //! Its death: programs go on, and it comes back with its table.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use nix::sys::signal::Signal;
@@ -387,4 +389,29 @@ fn who_was_not_told_of_their_slots_keeps_their_turn() {
     assert_eq!((held(&site), waiting(&site)), (vec![(1, first.pid().into())], 1));
     first.kill();
     assert_eq!(second.read_line(), "it runs\n");
+}
+
+/// A supervisor gives back the slot when its command ends, to an agent that was started meanwhile too. No
+/// other process gives it back.
+#[test]
+fn a_supervisor_gives_back_the_slot_to_another_agent() {
+    needs_root!();
+    let (site, agent) = seats(1, "hold = \"supervisor\"");
+    site.script(
+        "matlab",
+        "#!/bin/sh\ntail --pid \"$1\" -f /dev/null </dev/null >/dev/null 2>&1 &\nexec cat\n",
+    );
+    let alive = site.test().program("/bin/cat").spawn();
+    let pid = alive.pid().to_string();
+    let mut running = site.test().user("games").args(["run", "--", "matlab", &pid]).spawn();
+    agent.kill();
+    let _agent = site.agent();
+    let mut other = UnixStream::connect(site.agent_socket()).expect("an agent");
+    other.write_all(&Request::GiveBack(true).frame().expect("it is short")).expect("it listens");
+    other.read_exact(&mut [0]).expect("an answer");
+    assert_eq!(held(&site).len(), 1);
+    running.close_stdin();
+    assert_eq!(running.end().ending, Ending::Status(0));
+    assert_eq!(held(&site), [], "a child that is left behind keeps nothing");
+    drop(alive);
 }

@@ -374,6 +374,15 @@ impl Ledger {
         self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
     }
 
+    /// The slots that this process, by number, start and user, has for a program that it supervises.
+    pub(super) fn supervised_by(&self, whose: (i32, u64, u32)) -> Option<u64> {
+        let is_theirs = |SavedHolding { pid, start, uid, hold, .. }: &SavedHolding| {
+            (*pid, *start, *uid) == whose && *hold >= Hold::Supervisor
+        };
+        let mut all = self.holdings.iter();
+        all.find(|(_, holding)| is_theirs(&holding.saved)).map(|(number, _)| *number)
+    }
+
     /// A launch gives back its slots. Returns whether they stay taken, because a nested launch uses them.
     pub(super) fn leaves_to_nested(&mut self, number: u64) -> bool {
         let holding = self.holdings.get_mut(&number).filter(|holding| holding.is_used_below());

@@ -256,7 +256,19 @@ impl Service {
                     self.local.ledger.runs_as(holding, program);
                 }
             }
-            Request::GiveBack(has_run) => session.on(Event::GivesBack(has_run)),
+            Request::GiveBack(has_run) => {
+                let peer = &session.peer;
+                let whose = (peer.pid, peer.started, peer.uid);
+                let is_new = has_run && session.take.is_none();
+                match is_new.then(|| self.local.ledger.supervised_by(whose)).flatten() {
+                    // Its connection was with an agent that has ended since.
+                    Some(holding) => {
+                        session.answer(Answer::Done(true), None);
+                        self.release(holding, true);
+                    }
+                    None => session.on(Event::GivesBack(has_run)),
+                }
+            }
             Request::Beat => session.on(Event::Beats),
             Request::Leave => session.on(Event::Leaves),
             Request::Look(tables) => session.answer(Answer::Tables(self.local.ledger.tables(&tables)), None),
