@@ -16,7 +16,7 @@ use std::{
 
 use super::{
     AcquireRequest,
-    ledger::holding::{Alive, Holding},
+    ledger::holding::{Alive, Holding, is_of_user},
 };
 use crate::{
     acquire,
@@ -338,7 +338,7 @@ impl Job {
             kill: *kill,
             spares_others: true,
             own_group: *own_group,
-            may_signal: &move |process, users| users == [user, user] || is_within(process, user),
+            may_signal: &move |process, users| is_of_user(process, users, user),
         };
         let mut sent = Sent::Nobody;
         for signal in &self.signals {
@@ -354,11 +354,6 @@ impl Job {
         }
         sent
     }
-}
-
-/// Whether a process is in a user namespace of this user's, where all users are theirs.
-fn is_within(process: &PidFd, user: u32) -> bool {
-    user != 0 && process::owner_of_foreign(process.pid()) == Ok(Some(user))
 }
 
 /// Why nothing may be ended for what a process holds.

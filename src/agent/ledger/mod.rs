@@ -5,6 +5,7 @@ pub(super) mod holding;
 pub(super) mod state;
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
     os::fd::{AsFd, OwnedFd},
@@ -840,7 +841,8 @@ fn holding(
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.describe(saved.holder(&slots.rule));
     }
-    Holding { saved, process: Some(process), fifo: None, held, without, launch: 0, is_given_back: false }
+    let (process, is_given_back, has_spared) = (Some(process), false, Cell::default());
+    Holding { saved, process, fifo: None, held, without, launch: 0, is_given_back, has_spared }
 }
 
 /// A refusal, for the launch.
