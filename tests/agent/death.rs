@@ -415,3 +415,40 @@ fn a_supervisor_gives_back_the_slot_to_another_agent() {
     assert_eq!(held(&site), [], "a child that is left behind keeps nothing");
     drop(alive);
 }
+
+/// The number of a job that has ended says nothing, when another process has it: a launch below that one may
+/// wait for the slot that a child of the job keeps.
+#[test]
+fn a_process_with_the_number_of_an_ended_job_does_not_wait_for_itself() {
+    needs_root!();
+    let (site, agent) = seats(1, "hold = \"descriptor\"");
+    site.script(
+        "matlab",
+        "#!/bin/sh\n[ $# = 0 ] || tail --pid \"$1\" -f /dev/null </dev/null >/dev/null 2>&1 &\n",
+    );
+    let alive = site.test().program("/bin/cat").spawn();
+    site.test().user("games").args(["run", "--", "matlab", &alive.pid().to_string()]).status(0);
+    eventually("a child keeps the slot", || (held(&site).len() == 1).then_some(()));
+    let (_, job) = held(&site)[0];
+    agent.kill();
+    let script = "read line; LAUNCHER run -q -w forever -- matlab; echo $?; read line";
+    let script = script.replace("LAUNCHER", &site.rungate().display().to_string());
+    let mut shell = site.test().program("/bin/sh").args(["-c", &script]).background();
+    let file = only_file_of_holdings(&site);
+    let text = fs::read_to_string(&file).expect("what is written down");
+    let (old, new) = (format!("\"pid\":{job},"), format!("\"pid\":{},", shell.pid()));
+    assert!(text.contains(&old), "{text}");
+    fs::write(&file, text.replace(&old, &new)).expect("it is written");
+    let _agent = site.agent();
+    shell.write_line("go on");
+    eventually("it waits", || (waiting(&site) == 1).then_some(()));
+    drop(alive);
+    assert_eq!(shell.read_line(), "0\n");
+}
+
+/// What the agent has recorded of the only holder, whose FIFO is beside it.
+fn only_file_of_holdings(site: &Site) -> PathBuf {
+    let files = fs::read_dir(site.agent_state().join("holdings")).expect("what is written down");
+    let mut files = files.map(|entry| entry.expect("a file").path());
+    files.find(|file| file.extension().is_none_or(|ending| ending != "fifo")).expect("a holder")
+}

@@ -12,7 +12,7 @@ use super::state::{SavedHolding, SavedSlots, at};
 use crate::{
     agent::log::{Level, Topic, log},
     judge::terms::{Hold, OnLost, Runs, name_on_site},
-    keeper::{agent::message::Granted, held::Held, memory, open_unchanged},
+    keeper::{Holder, agent::message::Granted, held::Held, memory, open_unchanged},
     sys::{Errno, Failure, Fifo, FileId, PidFd, Process, Signal, descriptor, process},
     text::visible,
 };
@@ -127,14 +127,19 @@ impl Holding {
             return false;
         }
         self.saved.program = Some(program);
-        for held in self.held.iter().filter(|held| !held.is_shared()) {
-            let name = held.table().name();
-            let of = self.saved.tables.iter().find(|of| of.table == name && name_on_site(name).is_none());
-            if let Some(of) = of {
-                held.describe(self.saved.holder(&of.rule));
+        self.describe(|held| name_on_site(held.table().name()).is_none());
+        true
+    }
+
+    /// Says who has these of its own slots. Another process may have the number of one that has ended.
+    pub(in crate::agent) fn describe(&self, which: impl Fn(&memory::Held) -> bool) {
+        let keeper = self.living_process();
+        for held in self.held.iter().filter(|held| !held.is_shared() && which(held)) {
+            let mut of_table = self.saved.tables.iter().filter(|of| of.table == held.table().name());
+            if let Some(of) = of_table.find(|of| !of.is_shared) {
+                held.describe(Holder { keeper, ..self.saved.holder(&of.rule) });
             }
         }
-        true
     }
 
     /// What it got, for its launch.
@@ -333,11 +338,9 @@ impl Holding {
             } else if saved.lingers_on(&of.table) <= now {
                 continue;
             }
-            if let Some(held) = table.restore(&of.slots, group.as_ref()) {
-                held.describe(saved.holder(&of.rule));
-                holding.held.push(held);
-            }
+            holding.held.extend(table.restore(&of.slots, group.as_ref()));
         }
+        holding.describe(|_| true);
         Ok(Some(holding))
     }
 }

@@ -317,6 +317,7 @@ impl Ledger {
             (_, Some(process)) if !is_fifo => self.poller.remove(process.as_fd()),
             _ => Ok(()),
         };
+        holding.describe(|_| true);
         false
     }
 
@@ -763,10 +764,9 @@ fn blocked(
 
 /// Which holders to end, besides those that are being ended. None of the caller's nearest ancestors is one.
 fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
-    let lineage = process::near_lineage(session.peer.pid);
-    let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();
+    let lineage: Vec<i32> = process::near_lineage(session.peer.pid).collect();
     let was_tried = |overdue: &Overdue| match overdue.elsewhere {
-        None => tried.contains(&overdue.process()),
+        None => session.tried.contains(&overdue.process()) || is_above(&lineage, overdue),
         Some(_) => session.has_given_notice_of(overdue),
     };
     let coming = |table: TableId| {
@@ -776,6 +776,11 @@ fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>
     };
     let chosen = standing.to_end(&Known { was_tried: &was_tried, coming: &coming })?;
     Ok(chosen.into_iter().filter_map(Eviction::of).collect())
+}
+
+/// Whether one of these processes is the holder: a process that lives, on this host.
+pub(in crate::agent) fn is_above(lineage: &[i32], Overdue { holder, elsewhere, .. }: &Overdue) -> bool {
+    elsewhere.is_none() && holder.keeper.is_some_and(|keeper| lineage.contains(&keeper))
 }
 
 /// The grant of a launch; `is_shared` if other hosts also keep the tables of the site, and so the pauses.

@@ -21,7 +21,7 @@ use super::{
     AWAY, Accepted, AcquireRequest, Answered, BELL, Change, CheckOutcome, Connections, Effect, Event,
     Eviction, Evictor, FIFO, Fatal, Judge, Judgement, Judges, KINDS, LISTENER, LONGEST_WAIT, Ledger, Over,
     RECOVERED, RunningEviction, SESSION, Session, Sessions, Site,
-    ledger::holding::Holding,
+    ledger::{holding::Holding, is_above, state::SavedHolding},
     server::quota::{Quotas, Share},
     site,
 };
@@ -757,7 +757,8 @@ impl Local {
         let mut holdings = self.ledger.holdings().iter();
         // Each member of a group is ended separately.
         let is_it = |holding: &Holding, held: &memory::Held| {
-            held.group().is_none() || holding.saved.pid == overdue.process()
+            let SavedHolding { pid, program, .. } = &holding.saved;
+            held.group().is_none() || [Some(*pid), *program].contains(&Some(overdue.process()))
         };
         let found = holdings.find(|(_, holding)| {
             holding.held.iter().any(|held| !held.is_shared() && holds(held) && is_it(holding, held))
@@ -831,9 +832,7 @@ impl Session {
     /// The holders that may be ended on its behalf; it is notified about the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
         let lineage: Vec<i32> = process::near_lineage(self.peer.pid).collect();
-        let is_above =
-            |overdue: &Overdue| overdue.elsewhere.is_none() && lineage.contains(&overdue.process());
-        let others = overdue.into_iter().filter(|overdue| !is_above(overdue));
+        let others = overdue.into_iter().filter(|overdue| !is_above(&lineage, overdue));
         let uid = self.peer.uid;
         let (own, strange): (Vec<_>, Vec<_>) =
             others.partition(|overdue| uid == 0 || overdue.holder.uid == Some(uid));

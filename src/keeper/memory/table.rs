@@ -653,7 +653,6 @@ fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>)
     let one = |holder: &Holder| {
         let (age, elsewhere) = match (holder.taken, holder.since, &holder.host) {
             // Its program has ended.
-            (Some(_), ..) if holder.keeper.is_none() => return None,
             _ if holder.lingers_until.is_some() => return None,
             (Some(taken), ..) => (now.saturating_sub(taken), None),
             (None, Some(since), Some(host)) => {
