@@ -137,7 +137,8 @@ impl Ledger {
     /// A program has ended unseen: for pauses, now. If it only lingered, that is over.
     fn ended_unseen(&mut self, saved: &SavedHolding) {
         if saved.lingers_until.is_none() {
-            for table in saved.paced.iter().filter_map(|name| self.store.known(name)) {
+            let own = saved.tables.iter().filter(|of| !of.is_shared && saved.paced.contains(&of.table));
+            for table in own.filter_map(|of| self.store.known(&of.table)) {
                 table.ended(SystemTime::now());
                 let _ = self.state.write_stamps(table.name(), &SavedStamps::of(&table, saved.uid));
             }
@@ -408,7 +409,8 @@ impl Ledger {
         self.unwatch(&holding);
         if has_run {
             self.remember_end(&holding.saved);
-            for held in &holding.held {
+            // A program that used an ancestor's slots has ended, and not the one whose slots they are.
+            for held in holding.held.iter().filter(|held| !held.is_shared()) {
                 held.table().ended(SystemTime::now());
             }
         } else {
