@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rungate::keeper::agent::message::{Request, Take};
@@ -451,4 +452,48 @@ fn only_file_of_holdings(site: &Site) -> PathBuf {
     let files = fs::read_dir(site.agent_state().join("holdings")).expect("what is written down");
     let mut files = files.map(|entry| entry.expect("a file").path());
     files.find(|file| file.extension().is_none_or(|ending| ending != "fifo")).expect("a holder")
+}
+
+/// Two repositories that one program needs, with a wait for each of them.
+const BOTH: &str = "
+    version = 1
+    [defaults]
+    keeper = \"agent\"
+    [repository]
+    one = { limit = 1, wait = \"1h\" }
+    two = { limit = 1, wait = \"4s\" }
+    [[rule]]
+    name = \"one\"
+    commands = [\"first\"]
+    acquire = [\"one\"]
+    [[rule]]
+    name = \"two\"
+    commands = [\"second\"]
+    acquire = [\"two\"]
+    [[rule]]
+    name = \"both\"
+    commands = [\"matlab\"]
+    acquire = [\"one\", \"two\"]
+    ";
+
+/// The time for a repository runs only while the launch waits for it, whichever agent keeps it.
+#[test]
+fn the_time_for_a_free_repository_does_not_run_over_a_restart() {
+    needs_root!();
+    const TIME: Duration = Duration::from_secs(4);
+    let (site, agent) = Site::with_agent(BOTH);
+    for name in ["first", "second", "matlab"] {
+        site.program(name);
+    }
+    let _first = site.test().args(["run", "--", "first"]).spawn();
+    let mut waits = site.test().args(["run", "-q", "--", "matlab"]).background();
+    eventually("it waits", || (waiting(&site) > 0).then_some(()));
+    let begun = Instant::now();
+    eventually("it waits for long", || (begun.elapsed() > TIME).then_some(()));
+    agent.kill();
+    let _agent = site.agent();
+    let begun = Instant::now();
+    let _second = site.test().args(["run", "--", "second"]).spawn();
+    assert_eq!(waits.end().ending, Ending::Status(124));
+    assert!(begun.elapsed() >= TIME, "it waited for the second repository for {:?}", begun.elapsed());
 }
