@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use rungate::keeper::agent::message::{Request, Take};
 
 use super::hostility::{LONG, request};
+use super::waiting::sleeps;
 use super::{REFUSED, held, seats, waiter, waiting};
 use crate::support::{Ending, Running, Site, eventually, listing, needs_root, set_mode};
 
@@ -496,4 +497,26 @@ fn the_time_for_a_free_repository_does_not_run_over_a_restart() {
     let _second = site.test().args(["run", "--", "second"]).spawn();
     assert_eq!(waits.end().ending, Ending::Status(124));
     assert!(begun.elapsed() >= TIME, "it waited for the second repository for {:?}", begun.elapsed());
+}
+
+/// A launch that is stopped while the agent restarts has its place when it continues, however late.
+#[test]
+fn who_is_stopped_over_a_restart_keeps_the_place() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut stopped = waiter(&site, "games", 1);
+    stopped.signal(Signal::SIGSTOP);
+    eventually("it is stopped", || (stopped.state() == 'T').then_some(()));
+    agent.kill();
+    let _agent = site.agent();
+    let begun = Instant::now();
+    eventually("others would not call again", || (begun.elapsed() > Duration::from_secs(32)).then_some(()));
+    assert_eq!(waiting(&site), 1);
+    let _late = waiter(&site, "nobody", 2);
+    let before = sleeps(&stopped);
+    stopped.signal(Signal::SIGCONT);
+    eventually("it has called and beaten", || (sleeps(&stopped) >= before + 6).then_some(()));
+    holder.kill();
+    assert_eq!(stopped.read_line(), "it runs\n");
 }

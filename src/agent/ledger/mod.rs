@@ -548,7 +548,8 @@ impl Ledger {
 
 // Launches that waited when the agent failed. Each gets its position back when it reconnects, and until then
 // no newcomer comes before it. One that does not reconnect is passed over like any launch that does not
-// respond. It is removed when its process has ended, or would no longer reconnect.
+// respond. It is removed when its process has ended, or would no longer reconnect: it is not stopped, and has
+// not reconnected for so long.
 
 /// A launch that waited when the agent failed, and has not reconnected.
 pub(in crate::agent) struct RecoveredWaiter {
@@ -557,6 +558,17 @@ pub(in crate::agent) struct RecoveredWaiter {
     process: PidFd,
     pub(in crate::agent) due: Instant,
     pub(in crate::agent) is_away: bool,
+    /// Whether its process was stopped when it was last checked.
+    was_stopped: bool,
+}
+
+impl RecoveredWaiter {
+    /// Whether it may still reconnect: a stopped process does when it continues, which takes a moment.
+    fn may_come(&mut self) -> bool {
+        let is_stopped = !self.process.has_ended()
+            && Process::find(self.saved.pid).is_some_and(|process| process.is_stopped());
+        mem::replace(&mut self.was_stopped, is_stopped) || is_stopped
+    }
 }
 
 impl Ledger {
@@ -602,7 +614,8 @@ impl Ledger {
         line.belongs_to(&saved.process());
         self.poller.add(&process, number * KINDS + RECOVERED, Interest::Read).map_err(call("epoll_ctl"))?;
         let due = Instant::now() + AWAY;
-        self.recovered.insert(number, RecoveredWaiter { saved, line, process, due, is_away: false });
+        let (is_away, was_stopped) = (false, false);
+        self.recovered.insert(number, RecoveredWaiter { saved, line, process, due, is_away, was_stopped });
         Ok(())
     }
 
@@ -624,11 +637,13 @@ impl Ledger {
     }
 
     /// One of them has been away for so long that it is passed over from now on. Returns the affected queues;
-    /// none if it was passed over before.
+    /// none if it was passed over before, and has had the time to reconnect.
     pub(in crate::agent) fn pass_over(&mut self, number: u64) -> Option<Vec<memory::Table>> {
         let waiter = self.recovered.get_mut(&number)?;
+        let may_come = waiter.may_come();
         if mem::replace(&mut waiter.is_away, true) {
-            return None;
+            waiter.due = Instant::now() + LONGEST_ABSENCE;
+            return may_come.then(Vec::new);
         }
         waiter.line.set_away(true);
         waiter.due += LONGEST_ABSENCE.saturating_sub(AWAY);
