@@ -129,6 +129,7 @@ over_the_agent! {
         }
         nested {
             join_uses_the_slot_of_the_same_process,
+            the_end_of_who_joined_begins_no_pause,
             join_tells_the_program_the_slot_it_uses,
             take_takes_another_slot,
             a_launch_that_only_its_ancestors_block_is_told_so,

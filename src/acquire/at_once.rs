@@ -4,7 +4,8 @@
 
 use super::{
     AcquireContext, Acquisition, Blocked, Decided, Eviction, Grant, Known, PlaceInLine, QueuePosition,
-    Refusal, Refused, Unmet, waiting::is_over,
+    Refusal, Refused, Unmet,
+    waiting::{earlier, is_over},
 };
 use crate::{
     judge::terms::Demand,
@@ -28,7 +29,7 @@ pub struct Standing<'c> {
     pub waits: bool,
     /// Whether no launch is ahead of it, so that overdue holders would be ended for it.
     pub is_first: bool,
-    /// When the time of one of its claims is over.
+    /// When the time of one of its claims is over, or that of the launch.
     pub next: Option<Instant>,
 }
 
@@ -84,7 +85,7 @@ pub fn at_once<'c>(
         place.over = place.clocks.next(&blocked);
     }
     drop(locked);
-    let next = place.clocks.next(&blocked);
+    let next = earlier(place.clocks.next(&blocked), deadline);
     let refusal = Refusal { unmet: blocked.unmet, waited: None };
     Ok(AtOnce::Blocked(Standing { refusal, waits, is_first, next }))
 }

@@ -14,7 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::ledger::holding::{Alive, Holding};
+use super::{
+    AcquireRequest,
+    ledger::holding::{Alive, Holding, is_of_user},
+};
 use crate::{
     acquire,
     judge::terms::{ExpireKill, Expiry, Hold},
@@ -103,17 +106,30 @@ impl RunningEviction {
         self.attempt.is_none().then_some(self.due)
     }
 
-    /// Requests the next signal, if it is due, and reads the result of the previous one. Returns the outcome
-    /// if nothing more can be done.
+    /// Whether it is to be checked now.
+    pub(super) fn is_due(&self) -> bool {
+        self.due().is_some_and(|due| due <= Instant::now())
+    }
+
+    /// Whether the holder is still to be ended: at a user's request, or because this launch finds it overdue.
+    pub(super) fn is_due_by(&self, request: &AcquireRequest) -> bool {
+        self.overdue.by.is_none() || request.is_overdue(&self.table, &self.overdue.holder)
+    }
+
+    /// Reads the result of the signal that is being sent. Returns the outcome if nothing more can be done.
+    pub(super) fn hear(&mut self, holding: &Holding) -> Option<EvictionOutcome> {
+        let (signal, attempt) = self.attempt.as_ref()?;
+        let (signal, sent) = (*signal, attempt.answer()?);
+        self.attempt = None;
+        self.on_sent(signal, sent, holding)
+    }
+
+    /// The same, and requests the next signal, if it is due.
     pub(super) fn advance(&mut self, holding: &Holding, evictor: &Evictor) -> Option<EvictionOutcome> {
-        if let Some((signal, attempt)) = &self.attempt {
-            let (signal, sent) = (*signal, attempt.answer()?);
-            self.attempt = None;
-            if let Some(fate) = self.on_sent(signal, sent, holding) {
-                return Some(fate);
-            }
+        if let Some(fate) = self.hear(holding) {
+            return Some(fate);
         }
-        if self.due > Instant::now() {
+        if !self.is_due() {
             return None;
         }
         let Some(target) = self.target(holding) else { return self.wait_for_grace() };
@@ -322,7 +338,7 @@ impl Job {
             kill: *kill,
             spares_others: true,
             own_group: *own_group,
-            may_signal: &move |process, users| users == [user, user] || is_within(process, user),
+            may_signal: &move |process, users| is_of_user(process, users, user),
         };
         let mut sent = Sent::Nobody;
         for signal in &self.signals {
@@ -338,11 +354,6 @@ impl Job {
         }
         sent
     }
-}
-
-/// Whether a process is in a user namespace of this user's, where all users are theirs.
-fn is_within(process: &PidFd, user: u32) -> bool {
-    user != 0 && process::owner_of_foreign(process.pid()) == Ok(Some(user))
 }
 
 /// Why nothing may be ended for what a process holds.

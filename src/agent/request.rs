@@ -9,8 +9,9 @@ use crate::{
         Admit, AgentLocation, Claim, Demand, Hold, Launch, Location, NamedSlots, OnLost, Terms, Unreachable,
         name_on_site,
     },
-    keeper::{EvictionOutcome, Keepers, Overdue},
+    keeper::{EvictionOutcome, Holder, Keepers, Overdue},
     policy::Wait,
+    sys::process,
 };
 
 /// What a launch asks to acquire.
@@ -42,15 +43,17 @@ pub(super) struct AcquireRequest {
 /// An older request is judged again when it is its turn: the policy, or the hour, may have changed.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// The part of a decision that concerns the agent.
+/// The part of a decision that concerns the agent. The wait of the command line is for the whole launch, from
+/// its request on. It replaces the waits of the claims, whose clocks may run since an earlier request.
 pub(super) fn of_agent(mut demands: Vec<Demand>, longest: Option<Wait>) -> (Vec<Demand>, Vec<AgentLocation>) {
     demands.retain(Demand::is_of_agent);
+    let wait = longest.map(|longest| if longest == Wait::NONE { longest } else { Wait::Forever });
     let mut locations = Vec::new();
     for claim in demands.iter_mut().flat_map(Demand::claims_mut) {
         let Location::Agent(location) = &claim.location else { continue };
         locations.push(location.clone());
         claim.location = Location::Memory(location.table.clone());
-        claim.wait = claim.wait.with(longest);
+        claim.wait = claim.wait.with(wait);
     }
     (demands, locations)
 }
@@ -149,6 +152,13 @@ impl AcquireRequest {
     /// Whether a holder may have to be ended for it.
     pub(super) fn may_end_others(&self) -> bool {
         self.may_end && self.claims().any(|claim| claim.pace.expiry.is_some())
+    }
+
+    /// Whether a holder of a table is overdue by its policy.
+    pub(super) fn is_overdue(&self, table: &str, holder: &Holder) -> bool {
+        let age = process::since_boot().zip(holder.taken).map(|(now, taken)| now.saturating_sub(taken));
+        let mut expiries = self.claims_on(table).filter_map(|claim| claim.pace.expiry);
+        self.may_end && age.is_some_and(|age| expiries.any(|expiry| expiry.after <= age))
     }
 
     /// The tables that it could need slots of.

@@ -158,10 +158,18 @@ pub(super) struct Blocked {
     pub(super) evictions: Vec<Eviction>,
 }
 
+impl Blocked {
+    /// Whether holders are to be ended for it, besides those that are being ended.
+    pub(super) fn ends_others(&self) -> bool {
+        self.evictions.iter().any(|eviction| !eviction.overdue.is_empty())
+    }
+}
+
 /// A launch's position in the queue, during all of its requests.
 #[derive(Default)]
 pub(super) struct Waiting {
     pub(super) line: PlaceInLine,
+    /// When its request arrived.
     pub(super) begun: Option<Instant>,
     pub(super) beaten: Option<Instant>,
     /// Whether its request, or its last heartbeat, has no answer yet.
@@ -224,7 +232,10 @@ impl Session {
             (Event::Judged(question, outcome), Stage::Judging) if question == self.question => {
                 self.release_unused();
                 match outcome {
-                    Ok(request) => self.decide(request, true),
+                    Ok(request) => {
+                        self.evictions.retain(|eviction| eviction.is_due_by(&request));
+                        self.decide(request, true)
+                    }
                     Err(answer) if self.keeps_its_place(&answer) => {
                         self.answer(*answer, None);
                         Stage::Shut
@@ -329,8 +340,9 @@ impl Session {
         }
         self.unused.extend(unused);
         self.place.is_owed = true;
+        self.place.begun = Some(Instant::now());
         self.take = Some(Arc::new(take));
-        self.tried.clear();
+        self.tried = self.evictions.iter().map(|eviction| eviction.overdue.process()).collect();
         self.notices.clear();
         self.noticed.clear();
         Stage::Judging
@@ -366,7 +378,6 @@ impl Session {
     fn leave_line(&mut self) {
         let left = self.place.line.tables();
         self.place.line.leave();
-        self.place.begun = None;
         self.place.resting = None;
         self.place.begins.answer = None;
         self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
@@ -485,6 +496,22 @@ impl Session {
         (matches!(self.stage, Stage::Evicting(_)) && overdue.by.is_none()).then_some(self.peer.uid)
     }
 
+    /// Whether holders may get the signals that are due: by the policy as it is now, or at a user's request.
+    /// If that is unknown, it is judged again first.
+    pub(super) fn may_signal(&mut self) -> bool {
+        match &self.stage {
+            Stage::Evicting(_) => true,
+            Stage::Queued(request) | Stage::Ending(request) => {
+                let is_fresh = request.is_fresh();
+                if !is_fresh && self.evictions.iter().any(RunningEviction::is_due) {
+                    self.on(Event::Stale);
+                }
+                is_fresh
+            }
+            _ => false,
+        }
+    }
+
     /// Whether signals are being sent for it.
     pub(super) fn is_sending(&self) -> bool {
         self.evictions.iter().any(|eviction| eviction.due().is_none())
@@ -505,7 +532,9 @@ impl Session {
     fn next_due(&self) -> Option<Instant> {
         let next = self.place.next.filter(|_| matches!(self.stage, Stage::Queued(_)));
         let silent = self.is_queued().then(|| self.silent_at()).flatten();
-        self.evictions.iter().filter_map(RunningEviction::due).chain(next).chain(silent).min()
+        let may_signal = matches!(self.stage, Stage::Queued(_) | Stage::Ending(_) | Stage::Evicting(_));
+        let evictions = self.evictions.iter().filter(|_| may_signal);
+        evictions.filter_map(RunningEviction::due).chain(next).chain(silent).min()
     }
 
     /// When its launch counts as away unless it says something before; none if it counts so already, or

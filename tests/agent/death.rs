@@ -1,12 +1,16 @@
 //! Its death: programs go on, and it comes back with its table.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use rungate::keeper::agent::message::{Request, Take};
 
 use super::hostility::{LONG, request};
+use super::waiting::sleeps;
 use super::{REFUSED, held, seats, waiter, waiting};
 use crate::support::{Ending, Running, Site, eventually, listing, needs_root, set_mode};
 
@@ -387,4 +391,132 @@ fn who_was_not_told_of_their_slots_keeps_their_turn() {
     assert_eq!((held(&site), waiting(&site)), (vec![(1, first.pid().into())], 1));
     first.kill();
     assert_eq!(second.read_line(), "it runs\n");
+}
+
+/// A supervisor gives back the slot when its command ends, to an agent that was started meanwhile too. No
+/// other process gives it back.
+#[test]
+fn a_supervisor_gives_back_the_slot_to_another_agent() {
+    needs_root!();
+    let (site, agent) = seats(1, "hold = \"supervisor\"");
+    site.script(
+        "matlab",
+        "#!/bin/sh\ntail --pid \"$1\" -f /dev/null </dev/null >/dev/null 2>&1 &\nexec cat\n",
+    );
+    let alive = site.test().program("/bin/cat").spawn();
+    let pid = alive.pid().to_string();
+    let mut running = site.test().user("games").args(["run", "--", "matlab", &pid]).spawn();
+    agent.kill();
+    let _agent = site.agent();
+    let mut other = UnixStream::connect(site.agent_socket()).expect("an agent");
+    other.write_all(&Request::GiveBack(true).frame().expect("it is short")).expect("it listens");
+    other.read_exact(&mut [0]).expect("an answer");
+    assert_eq!(held(&site).len(), 1);
+    running.close_stdin();
+    assert_eq!(running.end().ending, Ending::Status(0));
+    assert_eq!(held(&site), [], "a child that is left behind keeps nothing");
+    drop(alive);
+}
+
+/// The number of a job that has ended says nothing, when another process has it: a launch below that one may
+/// wait for the slot that a child of the job keeps.
+#[test]
+fn a_process_with_the_number_of_an_ended_job_does_not_wait_for_itself() {
+    needs_root!();
+    let (site, agent) = seats(1, "hold = \"descriptor\"");
+    site.script(
+        "matlab",
+        "#!/bin/sh\n[ $# = 0 ] || tail --pid \"$1\" -f /dev/null </dev/null >/dev/null 2>&1 &\n",
+    );
+    let alive = site.test().program("/bin/cat").spawn();
+    site.test().user("games").args(["run", "--", "matlab", &alive.pid().to_string()]).status(0);
+    eventually("a child keeps the slot", || (held(&site).len() == 1).then_some(()));
+    let (_, job) = held(&site)[0];
+    agent.kill();
+    let script = "read line; LAUNCHER run -q -w forever -- matlab; echo $?; read line";
+    let script = script.replace("LAUNCHER", &site.rungate().display().to_string());
+    let mut shell = site.test().program("/bin/sh").args(["-c", &script]).background();
+    let file = only_file_of_holdings(&site);
+    let text = fs::read_to_string(&file).expect("what is written down");
+    let (old, new) = (format!("\"pid\":{job},"), format!("\"pid\":{},", shell.pid()));
+    assert!(text.contains(&old), "{text}");
+    fs::write(&file, text.replace(&old, &new)).expect("it is written");
+    let _agent = site.agent();
+    shell.write_line("go on");
+    eventually("it waits", || (waiting(&site) == 1).then_some(()));
+    drop(alive);
+    assert_eq!(shell.read_line(), "0\n");
+}
+
+/// What the agent has recorded of the only holder, whose FIFO is beside it.
+fn only_file_of_holdings(site: &Site) -> PathBuf {
+    let files = fs::read_dir(site.agent_state().join("holdings")).expect("what is written down");
+    let mut files = files.map(|entry| entry.expect("a file").path());
+    files.find(|file| file.extension().is_none_or(|ending| ending != "fifo")).expect("a holder")
+}
+
+/// Two repositories that one program needs, with a wait for each of them.
+const BOTH: &str = "
+    version = 1
+    [defaults]
+    keeper = \"agent\"
+    [repository]
+    one = { limit = 1, wait = \"1h\" }
+    two = { limit = 1, wait = \"4s\" }
+    [[rule]]
+    name = \"one\"
+    commands = [\"first\"]
+    acquire = [\"one\"]
+    [[rule]]
+    name = \"two\"
+    commands = [\"second\"]
+    acquire = [\"two\"]
+    [[rule]]
+    name = \"both\"
+    commands = [\"matlab\"]
+    acquire = [\"one\", \"two\"]
+    ";
+
+/// The time for a repository runs only while the launch waits for it, whichever agent keeps it.
+#[test]
+fn the_time_for_a_free_repository_does_not_run_over_a_restart() {
+    needs_root!();
+    const TIME: Duration = Duration::from_secs(4);
+    let (site, agent) = Site::with_agent(BOTH);
+    for name in ["first", "second", "matlab"] {
+        site.program(name);
+    }
+    let _first = site.test().args(["run", "--", "first"]).spawn();
+    let mut waits = site.test().args(["run", "-q", "--", "matlab"]).background();
+    eventually("it waits", || (waiting(&site) > 0).then_some(()));
+    let begun = Instant::now();
+    eventually("it waits for long", || (begun.elapsed() > TIME).then_some(()));
+    agent.kill();
+    let _agent = site.agent();
+    let begun = Instant::now();
+    let _second = site.test().args(["run", "--", "second"]).spawn();
+    assert_eq!(waits.end().ending, Ending::Status(124));
+    assert!(begun.elapsed() >= TIME, "it waited for the second repository for {:?}", begun.elapsed());
+}
+
+/// A launch that is stopped while the agent restarts has its place when it continues, however late.
+#[test]
+fn who_is_stopped_over_a_restart_keeps_the_place() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut stopped = waiter(&site, "games", 1);
+    stopped.signal(Signal::SIGSTOP);
+    eventually("it is stopped", || (stopped.state() == 'T').then_some(()));
+    agent.kill();
+    let _agent = site.agent();
+    let begun = Instant::now();
+    eventually("others would not call again", || (begun.elapsed() > Duration::from_secs(32)).then_some(()));
+    assert_eq!(waiting(&site), 1);
+    let _late = waiter(&site, "nobody", 2);
+    let before = sleeps(&stopped);
+    stopped.signal(Signal::SIGCONT);
+    eventually("it has called and beaten", || (sleeps(&stopped) >= before + 6).then_some(()));
+    holder.kill();
+    assert_eq!(stopped.read_line(), "it runs\n");
 }

@@ -3,9 +3,13 @@
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::time::{Duration, Instant};
 
-use super::{held, seats};
-use crate::support::{Ending, Running, Site, Test, copy_program, eventually, needs_root};
+use nix::sys::signal::Signal;
+
+use super::waiting::sleeps;
+use super::{held, seats, waiter};
+use crate::support::{Ending, Running, Site, Test, copy_program, eventually, given_time, needs_root};
 
 /// Overdue at once. Who dies of the first signal has all the time that a slow machine takes for that.
 const OVERDUE: &str = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
@@ -163,8 +167,70 @@ fn whoever_dies_while_a_holder_is_ended_harms_nobody() {
     assert_eq!(holder.read_line(), "\n");
     let mut next = matlab(&site, "backup").background();
     assert_eq!(holder.read_line(), "asked\n");
-    next.signal(nix::sys::signal::Signal::SIGKILL);
+    next.signal(Signal::SIGKILL);
     next.end();
     holder.wait_for_echo();
     assert_eq!(held(&site).len(), 1);
+}
+
+/// Replaces a text of the policy.
+fn edit(site: &Site, old: &str, new: &str) {
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    assert!(policy.contains(old), "{policy}");
+    site.system_file("policy.toml", &policy.replace(old, new));
+}
+
+fn seconds(text: &str) -> Duration {
+    Duration::from_secs(text.trim_end_matches('s').parse().expect("seconds"))
+}
+
+/// Holders are ended by the policy as it is now, and not by that of the last request of a waiter.
+#[test]
+fn a_waiter_ends_nobody_by_an_earlier_policy() {
+    needs_root!();
+    given_time(&["4s", "20s"], |after| {
+        let (site, _agent) = seats(1, &format!("expire_after = \"{after}\"\nexpire_grace = \"10m\""));
+        let mut holder = matlab(&site, "games").spawn();
+        let begun = Instant::now();
+        let waits = waiter(&site, "backup", 1);
+        waits.signal(Signal::SIGSTOP);
+        eventually("it is stopped", || (waits.state() == 'T').then_some(()));
+        edit(&site, after, "10h");
+        let after = seconds(after);
+        assert!(begun.elapsed() < after, "the machine is too slow");
+        eventually("it would be overdue", || (begun.elapsed() > after).then_some(()));
+        let before = sleeps(&waits);
+        waits.signal(Signal::SIGCONT);
+        eventually("it has beaten twice", || (sleeps(&waits) >= before + 4).then_some(()));
+        holder.wait_for_echo();
+    });
+}
+
+/// An edit of the policy also ends what has begun, whether the launch for which it was begun runs or not.
+#[test]
+fn who_is_not_overdue_any_more_gets_no_further_signal() {
+    needs_root!();
+    for stops in [false, true] {
+        given_time(&["4s", "20s"], |grace| {
+            let (site, _agent) = seats(1, &format!("expire_after = \"1ms\"\nexpire_grace = \"{grace}\""));
+            site.script(
+                "matlab",
+                "#!/bin/sh\ntrap 'echo asked' INT\necho\nwhile :; do read line && echo \"$line\"; done\n",
+            );
+            let mut holder = matlab(&site, "games").background();
+            assert_eq!(holder.read_line(), "\n");
+            let next =
+                site.test().user("backup").args(["run", "-q", "-w", "forever", "--", "matlab"]).background();
+            let begun = Instant::now();
+            assert_eq!(holder.read_line(), "asked\n");
+            if stops {
+                next.signal(Signal::SIGSTOP);
+            }
+            edit(&site, "expire_after = \"1ms\"", "expire_after = \"10h\"");
+            let grace = seconds(grace);
+            assert!(begun.elapsed() < grace / 2, "the machine is too slow");
+            eventually("the grace has passed", || (begun.elapsed() > grace * 3 / 2).then_some(()));
+            holder.wait_for_echo();
+        });
+    }
 }

@@ -263,6 +263,68 @@ fn a_wrapper_that_calls_its_own_shim_does_not_block_itself() {
     }
 }
 
+/// Runs as a child below the launch until a process ends, and says so; its launch ends when its input does.
+const BELOW: &str = "#!/bin/sh\n[ \"$1\" = inner ] && echo below && exec tail --pid \"$2\" -f /dev/null\n\
+                     LAUNCHER run -- matlab inner \"$1\" </dev/null &\nread line\n";
+
+/// The slot is kept for a launch below that uses it, also when a supervisor gives it back.
+#[test]
+fn a_slot_that_is_used_below_is_free_when_both_have_ended() {
+    needs_root!();
+    for hold in ["descriptor", "supervisor"] {
+        let (site, agent) = seats(1, &format!("hold = \"{hold}\""));
+        site.script("matlab", &BELOW.replace("LAUNCHER", &site.rungate().display().to_string()));
+        let alive = site.test().program("/bin/cat").spawn();
+        let pid = alive.pid().to_string();
+        let mut running = site.test().user("games").args(["run", "--", "matlab", &pid]).background();
+        assert_eq!(running.read_line(), "below\n");
+        running.close_stdin();
+        eventually("the launch above has ended", || running.is_zombie().then_some(()));
+        assert_eq!(held(&site).len(), 1, "{hold}");
+        agent.kill();
+        let _agent = site.agent();
+        assert_eq!(held(&site).len(), 1, "{hold}");
+        drop(alive);
+        eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    }
+}
+
+/// One program at a time uses the slot of the launch above, whichever agent lets it.
+#[test]
+fn one_launch_below_uses_a_slot_after_a_restart_too() {
+    needs_root!();
+    for hold in ["descriptor", "tree"] {
+        let (site, agent) = seats(1, &format!("hold = \"{hold}\""));
+        let script = BELOW.to_owned() + "LAUNCHER run -q -- matlab inner 1\necho $?\n";
+        site.script("matlab", &script.replace("LAUNCHER", &site.rungate().display().to_string()));
+        let alive = site.test().program("/bin/cat").spawn();
+        let pid = alive.pid().to_string();
+        let mut running = site.test().user("games").args(["run", "--", "matlab", &pid]).background();
+        assert_eq!(running.read_line(), "below\n");
+        agent.kill();
+        let _agent = site.agent();
+        running.write_line("go on");
+        assert_eq!(running.read_line(), "75\n", "{hold}");
+    }
+}
+
+/// A process keeps its slot only for itself: a launch that it becomes, and that has to keep a slot for its
+/// children too, takes its own.
+#[test]
+fn a_launch_that_keeps_more_than_its_process_takes_a_slot_of_its_own() {
+    needs_root!();
+    let (site, _agent) = seats(2, "");
+    let script = "#!/bin/sh\n[ \"$1\" = inner ] || exec LAUNCHER run --hold descriptor -- matlab inner \"$1\"\n\
+                  setsid tail --pid \"$2\" -f /dev/null </dev/null >/dev/null 2>&1 &\n";
+    site.script("matlab", &script.replace("LAUNCHER", &site.rungate().display().to_string()));
+    let alive = site.test().program("/bin/cat").spawn();
+    site.test().user("games").args(["run", "--", "matlab", &alive.pid().to_string()]).status(0);
+    eventually("one is free", || (held(&site).len() < 2).then_some(()));
+    assert_eq!(held(&site).len(), 1, "a child keeps the other");
+    drop(alive);
+    eventually("both are free", || held(&site).is_empty().then_some(()));
+}
+
 /// A process that inherited the holder's descriptors, or its PID, but runs as another user joins nothing.
 #[test]
 fn another_user_joins_nothing() {

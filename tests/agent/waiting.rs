@@ -17,7 +17,7 @@ use rungate::{
 
 use super::hostility::LONG;
 use super::{REFUSED, held, seats, waiter, waiting};
-use crate::support::{Ending, Running, answered, eventually, needs_root};
+use crate::support::{Ending, Running, Site, answered, eventually, needs_root};
 
 /// The slot goes to whoever came first, at once.
 #[test]
@@ -67,7 +67,7 @@ fn who_is_killed_leaves_and_who_is_stopped_keeps_its_place() {
 /// How often it has gone to sleep: for each beat once until the answer is there, and once until the next
 /// beat.
 #[track_caller]
-fn sleeps(running: &Running) -> u64 {
+pub(super) fn sleeps(running: &Running) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("it is there");
     let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     count.and_then(|count| count.trim().parse().ok()).expect("a number")
@@ -257,5 +257,33 @@ fn who_waits_keeps_the_place_while_the_policy_has_a_fault() {
     for (launch, user) in [(&mut first, "games"), (&mut second, "backup"), (&mut third, "nobody")] {
         assert_eq!(launch.read_line(), format!("{user}\n"));
         launch.signal(Signal::SIGKILL);
+    }
+}
+
+/// `-w` counts once, from the beginning, however often the launch is judged again or calls another agent.
+#[test]
+fn the_time_of_a_launch_counts_once() {
+    needs_root!();
+    const TIME: Duration = Duration::from_secs(6);
+    let edits = |site: &Site, agent: Running| {
+        let path = site.path("etc/rungate/policy.toml");
+        let policy = std::fs::read_to_string(path).expect("the policy");
+        site.system_file("policy.toml", &format!("# edited\n{policy}"));
+        agent
+    };
+    let restarts = |site: &Site, agent: Running| {
+        agent.kill();
+        site.agent()
+    };
+    for change in [&edits as &dyn Fn(&Site, Running) -> Running, &restarts] {
+        let (site, agent) = seats(1, "");
+        let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+        let begun = Instant::now();
+        let mut waits = site.test().args(["run", "-q", "-w", "6s", "--", "matlab"]).background();
+        eventually("it stands in line", || (waiting(&site) == 1).then_some(()));
+        eventually("most of its time has passed", || (begun.elapsed() > TIME * 2 / 3).then_some(()));
+        let _agent = change(&site, agent);
+        assert_eq!(waits.end().ending, Ending::Status(124));
+        assert!(begun.elapsed() >= TIME, "it was refused after {:?}", begun.elapsed());
     }
 }

@@ -1,6 +1,7 @@
 //! A host that loses the site while programs run.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
@@ -153,6 +154,29 @@ fn a_tree_that_goes_on_forking_ends_before_others_can_get_its_slot() {
     pair.way.cut(true);
     pair.second_runs();
     assert_eq!(running(&forks), 0, "what is below the first launch goes on");
+}
+
+/// Only processes of the program's user are ended with it: another one may have been given its descriptor.
+#[test]
+fn who_was_given_the_descriptor_of_a_lost_program_goes_on() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let keys = "on_lost = \"stop\"\nhold = \"descriptor\"";
+    let [one] = hosts_with(&etcd, "6s", &seats(1, keys), ["lab1"]);
+    one.site.script("matlab", "#!/bin/sh\nsleep 1000 </dev/null >/dev/null 2>&1 &\necho $!\nexec cat\n");
+    let mut program = one.test().user("games").args(["run", "--", "matlab"]).background();
+    let child: i32 = program.read_line().trim().parse().expect("a process id");
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", program.pid())).expect("its descriptors");
+    let mut descriptors = descriptors.map(|entry| entry.expect("a descriptor").path());
+    let is_fifo =
+        |path: &PathBuf| fs::read_link(path).is_ok_and(|to| to.extension() == Some("fifo".as_ref()));
+    let fifo = descriptors.find(is_fifo).expect("what keeps its slot");
+    let words = ["-c", "exec 9>\"$0\"; exec cat", fifo.to_str().expect("a plain path")];
+    let mut other = one.test().program("/bin/sh").args(words).spawn();
+    etcd.signal(Signal::SIGSTOP);
+    eventually("it is ended", || (!is_alive(program.pid()) && !is_alive(child)).then_some(()));
+    etcd.signal(Signal::SIGCONT);
+    other.wait_for_echo();
 }
 
 /// How many processes there are that run this script.

@@ -2,6 +2,7 @@
 //! descendants inherit, or both.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     os::fd::OwnedFd,
     time::{Duration, SystemTime},
@@ -9,10 +10,15 @@ use std::{
 
 use super::state::{SavedHolding, SavedSlots, at};
 use crate::{
+    agent::log::{Level, Topic, log},
     judge::terms::{Hold, OnLost, Runs, name_on_site},
-    keeper::{agent::message::Granted, held::Held, memory, open_unchanged},
+    keeper::{Holder, agent::message::Granted, held::Held, memory, open_unchanged},
     sys::{Errno, Failure, Fifo, FileId, PidFd, Process, Signal, descriptor, process},
+    text::visible,
 };
+
+/// The times when processes started are exact to this.
+const TICK: Duration = Duration::from_millis(10);
 
 /// A process with slots.
 #[derive(Debug)]
@@ -26,6 +32,10 @@ pub(in crate::agent) struct Holding {
     pub(in crate::agent) without: Vec<String>,
     /// The number of its admission at the site; 0 if it has none, or a failed agent had it admitted.
     pub(in crate::agent) launch: u64,
+    /// Whether its launch has given back the slots, which a nested launch still uses.
+    pub(in crate::agent) is_given_back: bool,
+    /// Whether the log says of a process that it was not ended with the holder.
+    pub(in crate::agent) has_spared: Cell<bool>,
 }
 
 /// Slots that stay taken for some time, although their program has ended.
@@ -85,6 +95,9 @@ impl Lingering {
 impl Holding {
     /// Whether anything keeps its slots.
     pub(in crate::agent) fn is_kept(&self) -> bool {
+        if self.is_used_below() || self.is_given_back {
+            return self.is_used_below();
+        }
         let has_fifo = || self.fifo.as_ref().is_some_and(Fifo::is_held);
         let lives = || self.process.as_ref().is_some_and(|process| !process.has_ended());
         if self.saved.lingers_until.is_some() {
@@ -101,6 +114,11 @@ impl Holding {
         }
     }
 
+    /// Whether a nested launch uses its slots too.
+    pub(in crate::agent) fn is_used_below(&self) -> bool {
+        self.held.iter().any(memory::Held::is_used_below)
+    }
+
     /// Notes the process of its program, if that is a child of the requesting process. Other hosts show slots
     /// of the site by the requesting process.
     pub(in crate::agent) fn runs_as(&mut self, program: i32) -> bool {
@@ -109,14 +127,19 @@ impl Holding {
             return false;
         }
         self.saved.program = Some(program);
-        for held in self.held.iter().filter(|held| !held.is_shared()) {
-            let name = held.table().name();
-            let of = self.saved.tables.iter().find(|of| of.table == name && name_on_site(name).is_none());
-            if let Some(of) = of {
-                held.describe(self.saved.holder(&of.rule));
+        self.describe(|held| name_on_site(held.table().name()).is_none());
+        true
+    }
+
+    /// Says who has these of its own slots. Another process may have the number of one that has ended.
+    pub(in crate::agent) fn describe(&self, which: impl Fn(&memory::Held) -> bool) {
+        let keeper = self.living_process();
+        for held in self.held.iter().filter(|held| !held.is_shared() && which(held)) {
+            let mut of_table = self.saved.tables.iter().filter(|of| of.table == held.table().name());
+            if let Some(of) = of_table.find(|of| !of.is_shared) {
+                held.describe(Holder { keeper, ..self.saved.holder(&of.rule) });
             }
         }
-        true
     }
 
     /// What it got, for its launch.
@@ -158,7 +181,8 @@ impl Holding {
 
     /// Sends TERM to it and to everything that keeps its slots.
     pub(in crate::agent) fn terminate(&self, alive: &Alive) {
-        for process in self.process.iter().chain(&self.below(alive)) {
+        let below = self.below(alive);
+        for process in self.process.iter().chain(&below).filter(|process| self.may_signal(process)) {
             let _ = process.signal(Signal::SIGTERM);
         }
     }
@@ -167,13 +191,14 @@ impl Holding {
     /// itself. If all its descendants keep the slots, it is killed last: while it exists, orphans stay below
     /// it.
     pub(in crate::agent) fn kill(&self, alive: &Alive) -> usize {
-        let below = self.below(alive);
+        let mut below = self.below(alive);
+        below.retain(|process| self.may_signal(process));
         for process in &below {
             let _ = process.signal(Signal::SIGKILL);
         }
         let found = below.len() + self.kill_children();
         if (found == 0 || self.saved.hold < Hold::Tree)
-            && let Some(process) = &self.process
+            && let Some(process) = self.process.as_ref().filter(|process| self.may_signal(process))
         {
             let _ = process.signal(Signal::SIGKILL);
         }
@@ -183,33 +208,76 @@ impl Holding {
     /// Kills its children, if all its descendants keep the slots: its orphans are children too. That is much
     /// quicker than a look at all processes. Returns how many there were.
     pub(in crate::agent) fn kill_children(&self) -> usize {
-        let pid = self.saved.pid;
-        let is_same = |process: Process| process.started == self.saved.start;
-        if self.saved.hold < Hold::Tree || !Process::find(pid).is_some_and(is_same) {
-            return 0;
-        }
+        let Some(pid) = self.living_process().filter(|_| self.saved.hold == Hold::Tree) else { return 0 };
         let is_child = |process: &Process| process.parent == pid && !process.is_zombie();
         let children = process::children(pid).into_iter().filter_map(Process::find).filter(is_child);
-        let children: Vec<PidFd> = children.filter_map(|child| open_unchanged(&child)).collect();
+        let children = children.filter(|child| self.has_started(child));
+        let mut children: Vec<PidFd> = children.filter_map(|child| open_unchanged(&child)).collect();
+        if self.living_process().is_none() {
+            return 0;
+        }
+        children.retain(|child| self.may_signal(child));
         for child in &children {
             let _ = child.signal(Signal::SIGKILL);
         }
         children.len()
     }
 
-    /// The other processes that keep its slots.
-    fn below(&self, alive: &Alive) -> Vec<PidFd> {
-        if self.saved.hold == Hold::Process {
-            return Vec::new();
-        }
-        alive.below(self.saved.pid, self.fifo.as_ref().map(Fifo::id))
+    /// The number of its process, which is no other's as long as this one lives.
+    fn living_process(&self) -> Option<i32> {
+        self.process.as_ref().filter(|process| !process.has_ended()).map(PidFd::pid)
     }
 
-    /// Whether a process with this FIFO, or this process itself, may use its slots in a nested launch. Its
-    /// slots are kept while the nested launch lives.
-    pub(in crate::agent) fn may_be_joined_by(&self, pid: i32, uid: u32, fifos: &[FileId]) -> bool {
+    /// The other processes that keep its slots: those with its FIFO, and those that its process has started
+    /// since it has them, if it is a supervisor that lives.
+    fn below(&self, alive: &Alive) -> Vec<PidFd> {
+        let job = self.living_process();
+        let started = match (self.saved.hold, job) {
+            (Hold::Supervisor, Some(pid)) => alive.children_of(pid, self),
+            (Hold::Tree, Some(pid)) => alive.descendants_of(pid, self),
+            _ => BTreeSet::new(),
+        };
+        let mut below = alive.among(&started, self.fifo.as_ref().map(Fifo::id));
+        below.retain(|process| Some(process.pid()) != job);
+        below
+    }
+
+    /// Whether its process has started another one since it has the slots, and not before it became a
+    /// supervisor.
+    fn has_started(&self, child: &Process) -> bool {
+        let taken = self.saved.taken.map(Duration::from_millis);
+        let started = process::since_boot().zip(child.age()).map(|(now, age)| now.saturating_sub(age));
+        started.zip(taken).is_none_or(|(started, taken)| started.saturating_add(TICK) >= taken)
+    }
+
+    /// Whether a process gets its signals: one of its user does, and so does every process that a launch of
+    /// root has started, or given its FIFO to.
+    fn may_signal(&self, process: &PidFd) -> bool {
+        let user = self.saved.uid;
+        let Some(users) = process::users(process.pid()) else { return false };
+        let may_signal = user == 0 || is_of_user(process, users, user);
+        if !may_signal && !self.has_spared.replace(true) {
+            let (other, job, command) = (process.pid(), self.saved.pid, visible(&self.saved.command));
+            let text = format!(
+                "the site is lost: PID {other}, which keeps slots of PID {job} ({command}), was not ended, \
+                because it runs as another user"
+            );
+            log(Level::Warning, Topic::End, &text);
+        }
+        may_signal
+    }
+
+    /// Whether a process with this FIFO may use its slots in a nested launch, or this process itself, if
+    /// nothing else has to keep them. Its slots are kept while the nested launch has them.
+    pub(in crate::agent) fn may_be_joined_by(
+        &self,
+        (pid, uid): (i32, u32),
+        hold: Hold,
+        fifos: &[FileId],
+    ) -> bool {
         let has_fifo = || self.fifo.as_ref().is_some_and(|fifo| fifos.contains(&fifo.id()));
-        uid == self.saved.uid && (has_fifo() || self.saved.hold == Hold::Process && self.saved.pid == pid)
+        let is_it = || (self.saved.pid, self.saved.hold, hold) == (pid, Hold::Process, Hold::Process);
+        uid == self.saved.uid && (has_fifo() || is_it())
     }
 
     /// The slots that stay taken although its program has ended, and the state to save for them.
@@ -256,12 +324,13 @@ impl Holding {
             held: Vec::new(),
             without: Vec::new(),
             launch: 0,
+            is_given_back: false,
+            has_spared: Cell::default(),
         };
         if !holding.is_kept() {
             return Ok(None);
         }
         let (lingers, now) = (saved.lingers_until.is_some(), process::since_boot());
-        // Shared slots are kept by their holder; they are not lost if no other process shares them.
         for of in holding.saved.tables.iter_mut().filter(|of| !of.is_shared) {
             let (table, group) = (store.table(&of.table), of.group());
             if !lingers {
@@ -269,13 +338,25 @@ impl Holding {
             } else if saved.lingers_on(&of.table) <= now {
                 continue;
             }
-            if let Some(held) = table.restore(&of.slots, group.as_ref()) {
-                held.describe(saved.holder(&of.rule));
-                holding.held.push(held);
-            }
+            holding.held.extend(table.restore(&of.slots, group.as_ref()));
         }
+        holding.describe(|_| true);
         Ok(Some(holding))
     }
+}
+
+impl Holding {
+    /// Uses the slots of ancestors again, once these have been restored.
+    pub(in crate::agent) fn share_again(&mut self, store: &memory::Store) {
+        let shared = self.saved.tables.iter().filter(|of| of.is_shared);
+        self.held.extend(shared.filter_map(|of| store.known(&of.table)?.share_again(&of.slots)));
+    }
+}
+
+/// Whether a process that runs as these users, the real and the saved one, is this user's. In a user namespace
+/// of theirs all users are theirs.
+pub(in crate::agent) fn is_of_user(process: &PidFd, users: [u32; 2], user: u32) -> bool {
+    users == [user, user] || user != 0 && process::owner_of_foreign(process.pid()) == Ok(Some(user))
 }
 
 /// A slot of a table has another number now. Returns whether this holder has it.
@@ -330,16 +411,28 @@ impl Alive {
         Self { processes, children, fifos }
     }
 
-    /// The descendants of a process, and all others that have this FIFO open.
-    pub(in crate::agent) fn below(&self, pid: i32, fifo: Option<FileId>) -> Vec<PidFd> {
+    /// The children of the process of a holding that are its own.
+    fn children_of(&self, pid: i32, holding: &Holding) -> BTreeSet<i32> {
+        let children = self.children.get(&pid).into_iter().flatten();
+        let is_its = |child: &i32| self.processes.get(child).is_some_and(|child| holding.has_started(child));
+        children.copied().filter(is_its).collect()
+    }
+
+    /// These, with all that are below them.
+    fn descendants_of(&self, pid: i32, holding: &Holding) -> BTreeSet<i32> {
+        let own: Vec<i32> = self.children_of(pid, holding).into_iter().collect();
+        descendants(pid, |of| match self.children.get(&of) {
+            _ if of == pid => &own,
+            children => children.map_or(&[][..], Vec::as_slice),
+        })
+    }
+
+    /// These processes, and all others that have this FIFO open.
+    fn among(&self, some: &BTreeSet<i32>, fifo: Option<FileId>) -> Vec<PidFd> {
         let has_fifo =
             |of: i32| self.fifos.get(&of).is_some_and(|all| fifo.is_some_and(|fifo| all.contains(&fifo)));
-        let children = |of| self.children.get(&of).map_or(&[][..], Vec::as_slice);
-        let descendants = descendants(pid, children);
-        let is_below = |process: &&Process| {
-            process.pid != pid && (descendants.contains(&process.pid) || has_fifo(process.pid))
-        };
-        self.processes.values().filter(is_below).filter_map(open_unchanged).collect()
+        let is_meant = |process: &&Process| some.contains(&process.pid) || has_fifo(process.pid);
+        self.processes.values().filter(is_meant).filter_map(open_unchanged).collect()
     }
 
     /// The processes with this FIFO open; each is opened by pidfd and then checked again.
@@ -364,8 +457,6 @@ fn descendants<'c>(of: i32, children: impl Fn(i32) -> &'c [i32]) -> BTreeSet<i32
 
 #[cfg(test)]
 mod tests {
-    use std::cell::Cell;
-
     use super::*;
 
     /// A user may stack thousands of processes, and the agent looks with its only thread.

@@ -5,6 +5,7 @@ pub(super) mod holding;
 pub(super) mod state;
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet, VecDeque},
     mem,
     os::fd::{AsFd, OwnedFd},
@@ -121,6 +122,9 @@ impl Ledger {
             ledger.watch(number, &holding).map_err(Fatal::Call)?;
             ledger.holdings.insert(number, holding);
         }
+        for holding in ledger.holdings.values_mut() {
+            holding.share_again(&ledger.store);
+        }
         for (number, saved) in found.places {
             ledger.recover(number, saved)?;
         }
@@ -133,7 +137,8 @@ impl Ledger {
     /// A program has ended unseen: for pauses, now. If it only lingered, that is over.
     fn ended_unseen(&mut self, saved: &SavedHolding) {
         if saved.lingers_until.is_none() {
-            for table in saved.paced.iter().filter_map(|name| self.store.known(name)) {
+            let own = saved.tables.iter().filter(|of| !of.is_shared && saved.paced.contains(&of.table));
+            for table in own.filter_map(|of| self.store.known(&of.table)) {
                 table.ended(SystemTime::now());
                 let _ = self.state.write_stamps(table.name(), &SavedStamps::of(&table, saved.uid));
             }
@@ -313,6 +318,7 @@ impl Ledger {
             (_, Some(process)) if !is_fifo => self.poller.remove(process.as_fd()),
             _ => Ok(()),
         };
+        holding.describe(|_| true);
         false
     }
 
@@ -371,6 +377,31 @@ impl Ledger {
         self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
     }
 
+    /// The slots that this process, by number, start and user, has for a program that it supervises.
+    pub(super) fn supervised_by(&self, whose: (i32, u64, u32)) -> Option<u64> {
+        let is_theirs = |SavedHolding { pid, start, uid, hold, .. }: &SavedHolding| {
+            (*pid, *start, *uid) == whose && *hold >= Hold::Supervisor
+        };
+        let mut all = self.holdings.iter();
+        all.find(|(_, holding)| is_theirs(&holding.saved)).map(|(number, _)| *number)
+    }
+
+    /// A launch gives back its slots. Returns whether they stay taken, because a nested launch uses them.
+    pub(super) fn leaves_to_nested(&mut self, number: u64) -> bool {
+        let holding = self.holdings.get_mut(&number).filter(|holding| holding.is_used_below());
+        holding.is_some_and(|holding| {
+            holding.is_given_back = true;
+            true
+        })
+    }
+
+    /// A holder of slots of these tables that a nested launch has kept until now.
+    pub(super) fn left_over(&self, tables: &[memory::Table]) -> Option<u64> {
+        let is_of = |held: &memory::Held| tables.iter().any(|table| table.is(held.table()));
+        let is_over = |of: &Holding| of.held.iter().any(is_of) && !of.is_kept();
+        self.holdings.iter().find(|(_, holding)| is_over(holding)).map(|(number, _)| *number)
+    }
+
     /// Forgets a holder; `has_run` if a program had the slots until now. They are free when the answer is
     /// dropped.
     pub(super) fn release(&mut self, number: u64, has_run: bool) -> Option<Holding> {
@@ -378,7 +409,8 @@ impl Ledger {
         self.unwatch(&holding);
         if has_run {
             self.remember_end(&holding.saved);
-            for held in &holding.held {
+            // A program that used an ancestor's slots has ended, and not the one whose slots they are.
+            for held in holding.held.iter().filter(|held| !held.is_shared()) {
                 held.table().ended(SystemTime::now());
             }
         } else {
@@ -516,7 +548,8 @@ impl Ledger {
 
 // Launches that waited when the agent failed. Each gets its position back when it reconnects, and until then
 // no newcomer comes before it. One that does not reconnect is passed over like any launch that does not
-// respond. It is removed when its process has ended, or would no longer reconnect.
+// respond. It is removed when its process has ended, or would no longer reconnect: it is not stopped, and has
+// not reconnected for so long.
 
 /// A launch that waited when the agent failed, and has not reconnected.
 pub(in crate::agent) struct RecoveredWaiter {
@@ -525,6 +558,17 @@ pub(in crate::agent) struct RecoveredWaiter {
     process: PidFd,
     pub(in crate::agent) due: Instant,
     pub(in crate::agent) is_away: bool,
+    /// Whether its process was stopped when it was last checked.
+    was_stopped: bool,
+}
+
+impl RecoveredWaiter {
+    /// Whether it may still reconnect: a stopped process does when it continues, which takes a moment.
+    fn may_come(&mut self) -> bool {
+        let is_stopped = !self.process.has_ended()
+            && Process::find(self.saved.pid).is_some_and(|process| process.is_stopped());
+        mem::replace(&mut self.was_stopped, is_stopped) || is_stopped
+    }
 }
 
 impl Ledger {
@@ -570,7 +614,8 @@ impl Ledger {
         line.belongs_to(&saved.process());
         self.poller.add(&process, number * KINDS + RECOVERED, Interest::Read).map_err(call("epoll_ctl"))?;
         let due = Instant::now() + AWAY;
-        self.recovered.insert(number, RecoveredWaiter { saved, line, process, due, is_away: false });
+        let (is_away, was_stopped) = (false, false);
+        self.recovered.insert(number, RecoveredWaiter { saved, line, process, due, is_away, was_stopped });
         Ok(())
     }
 
@@ -592,11 +637,13 @@ impl Ledger {
     }
 
     /// One of them has been away for so long that it is passed over from now on. Returns the affected queues;
-    /// none if it was passed over before.
+    /// none if it was passed over before, and has had the time to reconnect.
     pub(in crate::agent) fn pass_over(&mut self, number: u64) -> Option<Vec<memory::Table>> {
         let waiter = self.recovered.get_mut(&number)?;
+        let may_come = waiter.may_come();
         if mem::replace(&mut waiter.is_away, true) {
-            return None;
+            waiter.due = Instant::now() + LONGEST_ABSENCE;
+            return may_come.then(Vec::new);
         }
         waiter.line.set_away(true);
         waiter.due += LONGEST_ABSENCE.saturating_sub(AWAY);
@@ -625,7 +672,7 @@ const DESCRIBED: usize = 16;
 pub(in crate::agent) enum CheckOutcome {
     Granted(Box<Holding>),
     Blocked(Blocked),
-    /// It would have been granted, but the decision about its claims is too old.
+    /// It would have been granted, or a holder ended for it, but the decision about its claims is too old.
     Stale,
     Failed(String),
 }
@@ -641,11 +688,9 @@ impl Ledger {
         is_shared: bool,
         process: impl FnOnce() -> Result<PidFd, Failure>,
     ) -> CheckOutcome {
-        let now = Instant::now();
-        let begun = *session.place.begun.get_or_insert(now);
-        session.place.beaten.get_or_insert(now);
+        session.place.beaten.get_or_insert_with(Instant::now);
         let deadline = match request.longest {
-            Some(Wait::For(longest)) => begun.checked_add(longest),
+            Some(Wait::For(longest)) => session.place.begun.and_then(|begun| begun.checked_add(longest)),
             Some(Wait::Forever) | None => None,
         };
         let memory = self.store.for_asker(self.ancestry(session, request));
@@ -662,9 +707,12 @@ impl Ledger {
                     CheckOutcome::Granted(Box::new(holding(session, request, grant, is_shared, process)))
                 })
                 .map_err(|failure| failure.to_string()),
-            Ok(AtOnce::Blocked(standing)) => blocked(number, session, request, &standing)
-                .map(CheckOutcome::Blocked)
-                .map_err(|error| error.to_string()),
+            Ok(AtOnce::Blocked(standing)) => match blocked(number, session, request, &standing) {
+                // Holders are ended by the policy as it is now.
+                Ok(blocked) if blocked.ends_others() && !request.is_fresh() => return CheckOutcome::Stale,
+                Ok(blocked) => Ok(CheckOutcome::Blocked(blocked)),
+                Err(error) => Err(error.to_string()),
+            },
             Err(error) => Err(error.to_string()),
         };
         looked.unwrap_or_else(CheckOutcome::Failed)
@@ -679,7 +727,8 @@ impl Ledger {
         }
         // Once for each request: a process can have many descriptors, and a waiting launch checks often.
         let fifos = session.fifos.get_or_insert_with(|| descriptor::of_process(pid));
-        let joinable = self.holdings.values().filter(|holding| holding.may_be_joined_by(pid, uid, fifos));
+        let may_join = |of: &&Holding| of.may_be_joined_by((pid, uid), request.hold, fifos);
+        let joinable = self.holdings.values().filter(may_join);
         ancestry.slots.extend(joinable.flat_map(|holding| &holding.held).flat_map(|held| {
             let number = held.table().number();
             held.slots().iter().map(move |slot| (number, *slot))
@@ -732,10 +781,9 @@ fn blocked(
 
 /// Which holders to end, besides those that are being ended. None of the caller's nearest ancestors is one.
 fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
-    let lineage = process::near_lineage(session.peer.pid);
-    let tried: Vec<i32> = session.tried.iter().copied().chain(lineage).collect();
+    let lineage: Vec<i32> = process::near_lineage(session.peer.pid).collect();
     let was_tried = |overdue: &Overdue| match overdue.elsewhere {
-        None => tried.contains(&overdue.process()),
+        None => session.tried.contains(&overdue.process()) || is_above(&lineage, overdue),
         Some(_) => session.has_given_notice_of(overdue),
     };
     let coming = |table: TableId| {
@@ -745,6 +793,11 @@ fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>
     };
     let chosen = standing.to_end(&Known { was_tried: &was_tried, coming: &coming })?;
     Ok(chosen.into_iter().filter_map(Eviction::of).collect())
+}
+
+/// Whether one of these processes is the holder: a process that lives, on this host.
+pub(in crate::agent) fn is_above(lineage: &[i32], Overdue { holder, elsewhere, .. }: &Overdue) -> bool {
+    elsewhere.is_none() && holder.keeper.is_some_and(|keeper| lineage.contains(&keeper))
 }
 
 /// The grant of a launch; `is_shared` if other hosts also keep the tables of the site, and so the pauses.
@@ -810,7 +863,8 @@ fn holding(
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.describe(saved.holder(&slots.rule));
     }
-    Holding { saved, process: Some(process), fifo: None, held, without, launch: 0 }
+    let (process, is_given_back, has_spared) = (Some(process), false, Cell::default());
+    Holding { saved, process, fifo: None, held, without, launch: 0, is_given_back, has_spared }
 }
 
 /// A refusal, for the launch.

@@ -601,6 +601,9 @@ pub(in crate::agent) struct SavedLine {
     pub(in crate::agent) classes: Vec<(u16, u64)>,
     /// When it began to wait, in milliseconds since boot.
     pub(in crate::agent) begun: u64,
+    /// For how many milliseconds it waited, if it does not wait in this queue now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stood: Option<u64>,
     /// How many slots it wants there.
     #[serde(default)]
     pub(in crate::agent) wants: Option<u64>,
@@ -679,10 +682,12 @@ impl SavedPlace {
 impl SavedLine {
     pub(in crate::agent) fn of(place: &PlaceInTable, now: Duration) -> Self {
         let begun = now.saturating_sub(place.longest);
+        let in_millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         Self {
             table: place.table.name().to_owned(),
             classes: place.classes.iter().map(|class| (class.generation, class.capacity)).collect(),
-            begun: u64::try_from(begun.as_millis()).unwrap_or(u64::MAX),
+            begun: in_millis(begun),
+            stood: place.classes.is_empty().then(|| in_millis(place.longest)),
             wants: place.wants,
         }
     }
@@ -691,7 +696,8 @@ impl SavedLine {
         let class =
             |(generation, capacity): &(u16, u64)| Class { generation: *generation, capacity: *capacity };
         let now = process::since_boot().unwrap_or_default();
-        let longest = now.saturating_sub(Duration::from_millis(self.begun));
+        let since_begun = || now.saturating_sub(Duration::from_millis(self.begun));
+        let longest = self.stood.map_or_else(since_begun, Duration::from_millis);
         PlaceInTable { table, classes: self.classes.iter().map(class).collect(), longest, wants: self.wants }
     }
 }

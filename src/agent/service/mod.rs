@@ -21,7 +21,7 @@ use super::{
     AWAY, Accepted, AcquireRequest, Answered, BELL, Change, CheckOutcome, Connections, Effect, Event,
     Eviction, Evictor, FIFO, Fatal, Judge, Judgement, Judges, KINDS, LISTENER, LONGEST_WAIT, Ledger, Over,
     RECOVERED, RunningEviction, SESSION, Session, Sessions, Site,
-    ledger::holding::Holding,
+    ledger::{holding::Holding, is_above, state::SavedHolding},
     server::quota::{Quotas, Share},
     site,
 };
@@ -255,7 +255,19 @@ impl Service {
                     self.local.ledger.runs_as(holding, program);
                 }
             }
-            Request::GiveBack(has_run) => session.on(Event::GivesBack(has_run)),
+            Request::GiveBack(has_run) => {
+                let peer = &session.peer;
+                let whose = (peer.pid, peer.started, peer.uid);
+                let is_new = has_run && session.take.is_none();
+                match is_new.then(|| self.local.ledger.supervised_by(whose)).flatten() {
+                    // Its connection was with an agent that has ended since.
+                    Some(holding) => {
+                        session.answer(Answer::Done(true), None);
+                        self.release(holding, true);
+                    }
+                    None => session.on(Event::GivesBack(has_run)),
+                }
+            }
             Request::Beat => session.on(Event::Beats),
             Request::Leave => session.on(Event::Leaves),
             Request::Look(tables) => session.answer(Answer::Tables(self.local.ledger.tables(&tables)), None),
@@ -473,10 +485,16 @@ impl Service {
         }
     }
 
-    /// Frees slots, and gives them to waiting launches; `has_run` if a program had them until now.
+    /// Frees slots, and gives them to waiting launches; `has_run` if a program had them until now. Slots that
+    /// a nested launch uses too are free when it has ended.
     fn release(&mut self, number: u64, has_run: bool) {
-        let held = self.local.ledger.holdings().get(&number).into_iter().flat_map(|holding| &holding.held);
-        let tables: Vec<memory::Table> = held.map(|held| held.table().clone()).collect();
+        if has_run && self.local.ledger.leaves_to_nested(number) {
+            return;
+        }
+        let held = || self.local.ledger.holdings().get(&number).into_iter().flat_map(|holding| &holding.held);
+        let tables: Vec<memory::Table> = held().map(|held| held.table().clone()).collect();
+        let shared = held().filter(|held| held.is_shared()).map(|held| held.table().clone());
+        let shared: Vec<memory::Table> = shared.collect();
         let Some(uid) = self.local.ledger.holdings().get(&number).map(|holding| holding.saved.uid) else {
             return;
         };
@@ -489,6 +507,9 @@ impl Service {
         }
         self.local.serve(&tables);
         self.free(holding, has_run);
+        while let Some(above) = self.local.ledger.left_over(&shared) {
+            self.release(above, true);
+        }
         self.local.look_again(self.local.sessions.evicting());
     }
 
@@ -735,7 +756,8 @@ impl Local {
         let mut holdings = self.ledger.holdings().iter();
         // Each member of a group is ended separately.
         let is_it = |holding: &Holding, held: &memory::Held| {
-            held.group().is_none() || holding.saved.pid == overdue.process()
+            let SavedHolding { pid, program, .. } = &holding.saved;
+            held.group().is_none() || [Some(*pid), *program].contains(&Some(overdue.process()))
         };
         let found = holdings.find(|(_, holding)| {
             holding.held.iter().any(|held| !held.is_shared() && holds(held) && is_it(holding, held))
@@ -748,14 +770,15 @@ impl Local {
         }
     }
 
-    /// Sends the signals that are due on behalf of a session.
+    /// Sends the signals that are due on behalf of a session, and may be sent.
     fn continue_evictions(&mut self, number: u64) {
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        let (holdings, evictor) = (self.ledger.holdings(), &self.evictor);
+        let (holdings, evictor, may_signal) = (self.ledger.holdings(), &self.evictor, session.may_signal());
         let mut fates = Vec::new();
         session.evictions.retain_mut(|eviction| {
             let fate = match holdings.get(&eviction.holding) {
-                Some(holding) => eviction.advance(holding, evictor),
+                Some(holding) if may_signal => eviction.advance(holding, evictor),
+                Some(holding) => eviction.hear(holding),
                 None => Some(eviction.when_free()),
             };
             fates.extend(fate.map(|fate| (eviction.table.clone(), eviction.overdue.clone(), fate)));
@@ -808,9 +831,7 @@ impl Session {
     /// The holders that may be ended on its behalf; it is notified about the others.
     fn may_end(&mut self, table: &str, overdue: Vec<Overdue>) -> Vec<Overdue> {
         let lineage: Vec<i32> = process::near_lineage(self.peer.pid).collect();
-        let is_above =
-            |overdue: &Overdue| overdue.elsewhere.is_none() && lineage.contains(&overdue.process());
-        let others = overdue.into_iter().filter(|overdue| !is_above(overdue));
+        let others = overdue.into_iter().filter(|overdue| !is_above(&lineage, overdue));
         let uid = self.peer.uid;
         let (own, strange): (Vec<_>, Vec<_>) =
             others.partition(|overdue| uid == 0 || overdue.holder.uid == Some(uid));

@@ -6,6 +6,7 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     path::{Path, PathBuf},
     rc::Rc,
+    thread,
     time::{Duration, Instant},
 };
 
@@ -218,6 +219,10 @@ impl Client {
 // Slots that the agent gave to this launch. Until the program starts they can be released; afterwards its
 // end releases them.
 
+/// How long a supervisor tries to reach an agent that is being restarted, and how often.
+const RETURN: Duration = Duration::from_secs(3);
+const REST: Duration = Duration::from_millis(50);
+
 /// All slots of one launch in the agent's tables.
 #[must_use = "the slots are given back when this is dropped"]
 #[derive(Debug)]
@@ -259,18 +264,28 @@ impl Granted {
         let _ = self.client.borrow_mut().say(&Request::RunsAs(program));
     }
 
-    /// Releases the slots, and is answered; `has_run` where a program had them until now. An agent that has
-    /// ended meanwhile finds out by itself.
+    /// Releases the slots, and is answered; `has_run` where a program had them until now.
     pub fn give_back(&mut self, has_run: bool) -> Result<(), AgentError> {
         if self.is_given_back {
             return Ok(());
         }
         self.is_given_back = true;
         self.descriptor = None;
-        match self.client.borrow_mut().ask(&Request::GiveBack(has_run)) {
-            Ok(Answer::Done(_)) => Ok(()),
-            Ok(_) => Err(SENSELESS),
-            Err(error) => Err(error),
+        let request = Request::GiveBack(has_run);
+        let mut answered = self.client.borrow_mut().ask(&request);
+        // An agent that was started meanwhile knows the supervisor of a program by its process. Slots of any
+        // other process are free at its end.
+        let until = Instant::now() + RETURN;
+        while has_run
+            && matches!(answered, Err(AgentError::HungUp | AgentError::NotReached(_)))
+            && Instant::now() < until
+        {
+            thread::sleep(REST);
+            answered = Client::connect().and_then(|mut client| client.ask(&request));
+        }
+        match answered? {
+            Answer::Done(_) => Ok(()),
+            _ => Err(SENSELESS),
         }
     }
 }

@@ -456,12 +456,25 @@ impl Table {
     /// launch uses them too.
     pub fn join(&self, claims: &[&Claim], launch: &Launch<'_>, ancestry: &VerifiedAncestry) -> Option<Held> {
         let slots = self.slots_to_join(claims, launch, ancestry)?;
+        Some(self.share(&slots))
+    }
+
+    fn share(&self, slots: &[u64]) -> Held {
         let mut state = self.state.borrow_mut();
         state.shares += 1;
         let share = state.shares;
         state.shared.extend(slots.iter().map(|slot| (*slot, share)));
         drop(state);
-        Some(Held::shared(self, &slots, share))
+        Held::shared(self, slots, share)
+    }
+
+    /// Uses the saved slots of an ancestor again, if they are held and no other launch uses them too.
+    pub fn share_again(&self, slots: &[u64]) -> Option<Held> {
+        let state = self.state.borrow();
+        let can_be = |slot: &u64| state.held.contains_key(slot) && !state.shared.contains_key(slot);
+        let can_all = slots.iter().all(can_be);
+        drop(state);
+        can_all.then(|| self.share(slots))
     }
 
     /// The slots that it would use.
@@ -640,7 +653,6 @@ fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>)
     let one = |holder: &Holder| {
         let (age, elsewhere) = match (holder.taken, holder.since, &holder.host) {
             // Its program has ended.
-            (Some(_), ..) if holder.keeper.is_none() => return None,
             _ if holder.lingers_until.is_some() => return None,
             (Some(taken), ..) => (now.saturating_sub(taken), None),
             (None, Some(since), Some(host)) => {
@@ -766,6 +778,12 @@ impl Held {
     /// Whether they are an ancestor's.
     pub fn is_shared(&self) -> bool {
         self.share.is_some()
+    }
+
+    /// Whether a nested launch uses one of them, which are not an ancestor's, too.
+    pub fn is_used_below(&self) -> bool {
+        let state = self.table.state().borrow();
+        !self.is_shared() && self.slots.iter().any(|slot| state.shared.contains_key(slot))
     }
 
     /// Releases the slots.
