@@ -160,14 +160,25 @@ impl Held {
         self.file.keep_across_exec(self.hold)
     }
 
-    /// Releases the slots, although other processes may still have their descriptors.
+    /// Releases the slots, although other processes may still have their descriptors. Those that a nested
+    /// launch uses stay with the descriptors that it inherited.
     pub fn release(&mut self) -> Result<(), RepositoryError> {
-        self.slots.clear();
+        let runs = Runs::of(&std::mem::take(&mut self.slots));
+        let shared: Vec<Bytes> = runs.iter().map(|run| shared_bytes(*run.start(), *run.end())).collect();
+        // Only a supervisor releases what others have inherited. While it has these locks, no launch can
+        // begin to use the slots; if it cannot have them, one does.
+        let is_supervisor = !self.shared && self.hold >= Hold::Supervisor;
+        let is_used =
+            is_supervisor && !shared.iter().all(|bytes| matches!(self.file.try_lock(bytes), Ok(true)));
         for bytes in std::mem::take(&mut self.locked) {
             match self.hold {
                 Hold::Process => self.file.unlock(&bytes)?,
+                Hold::Descriptor | Hold::Supervisor | Hold::Tree if is_used => {}
                 Hold::Descriptor | Hold::Supervisor | Hold::Tree => self.file.unlock_shared(&bytes)?,
             }
+        }
+        if is_supervisor {
+            shared.iter().try_for_each(|bytes| self.file.unlock(bytes))?;
         }
         self.guardians.drain(..).try_for_each(|guardian| self.file.unlock(&guardian.byte()))
     }
@@ -197,7 +208,11 @@ pub fn join(
 ) -> Result<Option<Held>, RepositoryError> {
     let Some(slots) = slots_to_join(file, claims, launch, inherited)? else { return Ok(None) };
     let mut held = Held::nothing_of(file, launch.hold);
-    Ok(held.share(slots)?.then_some(held))
+    if !held.share(slots)? {
+        return Ok(None);
+    }
+    // A supervisor may have released them just before. From now on it does not.
+    Ok(slots_to_join(file, claims, launch, inherited)?.map(|_| held))
 }
 
 /// Whether [`join`] would find slots to use now.
