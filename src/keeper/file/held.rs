@@ -195,8 +195,8 @@ impl Drop for Held {
 // A launch below a holder: a wrapper that calls its own shim would block itself, so a launch of the same
 // command uses the slot of its ancestor, one descendant at a time. The environment only says where to look.
 // The kernel proves that an ancestor holds the slot, and the slot must stay held while this launch lives.
-// With a lock of the process, that is true only within the same process: the slot would be free as soon as
-// the ancestor ends.
+// With a lock of the process, that is true only within the same process, and for a launch with that hold: the
+// slot is free as soon as the process ends.
 
 /// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None if there are no
 /// such slots, too few, or another launch uses them already.
@@ -239,17 +239,19 @@ fn slots_to_join<'l>(
 ) -> Result<Option<&'l Runs>, RepositoryError> {
     let Some(slots) = hint::slots_to_join(claims, launch) else { return Ok(None) };
     for run in slots.iter() {
-        if !is_ours(file, run, inherited)? || !is_for(file, run, launch.command)? {
+        if !is_ours(file, run, launch.hold, inherited)? || !is_for(file, run, launch.command)? {
             return Ok(None);
         }
     }
     Ok(Some(slots))
 }
 
-/// Whether this process holds these slots, or a description that it inherited does.
+/// Whether this process holds these slots, or a description that it inherited does, for as long as a launch
+/// with this hold must have them.
 fn is_ours(
     file: &LockFile,
     run: &RangeInclusive<u64>,
+    hold: Hold,
     inherited: &Inherited,
 ) -> Result<bool, RepositoryError> {
     if *run.start() < 1 || *run.end() > LAST_SLOT {
@@ -259,7 +261,7 @@ fn is_ours(
     let Some(holder) = file.conflict(&bytes)? else { return Ok(false) };
     if let Some(pid) = holder.pid {
         let covers = holder.bytes.contains(bytes.start()) && holder.bytes.contains(bytes.end());
-        return Ok(pid == own_pid() && covers);
+        return Ok(hold == Hold::Process && pid == own_pid() && covers);
     }
     Ok(is_inherited(file, &bytes, inherited))
 }
