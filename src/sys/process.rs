@@ -87,15 +87,24 @@ impl Process {
 
     /// How long it has lived, exact to a clock tick.
     pub fn age(&self) -> Option<Duration> {
-        let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok().filter(|ticks| *ticks > 0)?;
-        let started = Duration::from_millis(self.started.saturating_mul(1000).checked_div(ticks)?);
-        Some(since_boot()?.saturating_sub(started))
+        Some(since_boot()?.saturating_sub(after_ticks(self.started)?))
+    }
+
+    /// When it had certainly started, in time since boot as [`since_boot_of_host`].
+    pub fn started_on_host(&self) -> Option<Duration> {
+        on_host(after_ticks(self.started.saturating_add(1))?)
     }
 
     /// When it started, by the wall clock as it is set now.
     pub fn start_time(&self) -> Option<SystemTime> {
         SystemTime::now().checked_sub(self.age()?)
     }
+}
+
+/// The time since boot at this clock tick.
+fn after_ticks(count: u64) -> Option<Duration> {
+    let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok().filter(|ticks| *ticks > 0)?;
+    count.saturating_mul(1000).checked_div(ticks).map(Duration::from_millis)
 }
 
 /// Another name for this process, as `ps` and `/proc/PID/comm` show it, until dropped.
@@ -130,10 +139,14 @@ pub fn since_boot() -> Option<Duration> {
 /// The same for all: as the host counts it, whatever time namespace this process is in. None if that
 /// cannot be known.
 pub fn since_boot_of_host() -> Option<Duration> {
+    on_host(since_boot()?)
+}
+
+/// A time since boot as the host counts it.
+fn on_host(here: Duration) -> Option<Duration> {
     // A process stays in its time namespace until the next exec.
     static AHEAD: OnceLock<Option<(i64, u64)>> = OnceLock::new();
     let (seconds, nanoseconds) = (*AHEAD.get_or_init(ahead_of_host))?;
-    let here = since_boot()?;
     let offset = Duration::from_secs(seconds.unsigned_abs());
     let ahead = here.checked_sub(Duration::from_nanos(nanoseconds))?;
     if seconds < 0 { ahead.checked_add(offset) } else { ahead.checked_sub(offset) }

@@ -207,6 +207,20 @@ fn a_tree_ends_with_its_last_branch_and_the_status_of_its_trunk() {
     }
 }
 
+/// What a script has started before it becomes rungate is not of the command: bash waits for no
+/// `exec > >(tee log)` either.
+#[test]
+fn a_tree_does_not_wait_for_what_the_script_had_started() {
+    let site = site();
+    let rungate = site.rungate().display();
+    let launch = format!("exec {rungate} run --hold tree -- matlab -c 'sleep 0.2 & exit 7'");
+    let script = format!("cat <&0 >/dev/null 2>&1 & {launch}");
+    let mut running = site.test().program("/bin/bash").args(["-c", &script]).background();
+    eventually("it has ended", || running.is_zombie().then_some(()));
+    assert_eq!(site.held("seats.lock"), []);
+    assert_eq!(running.end().ending, Ending::Status(7));
+}
+
 /// A signal that the terminal sent to both of them is the command's business, also when the supervisor is
 /// slow to see it: here it is stopped while the command deals with it.
 #[test]
