@@ -17,13 +17,21 @@ use nix::{
 
 use super::{failure::Failure, unsafe_calls};
 
-/// The signals that a supervisor passes on to the program.
-const FORWARDED: [Signal; 6] =
-    [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCONT, Signal::SIGWINCH];
+/// The signals that a supervisor passes on to the program, whoever sends them. An alarm(2) of the caller
+/// survives exec and no fork: the program has none.
+const FORWARDED: [Signal; 7] = [
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+    Signal::SIGCONT,
+    Signal::SIGWINCH,
+];
 
-/// Signals that the terminal also sends to the program: received, and left to the program. A stop is followed
-/// when the program stops.
-const LEFT_TO_THE_PROGRAM: [Signal; 5] =
+/// Signals that the terminal sends to the program too. Only those of a process are passed on. A stop is
+/// followed when the program stops.
+const OF_TERMINALS: [Signal; 5] =
     [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
 /// The next event for a supervisor.
@@ -49,7 +57,7 @@ impl SupervisedSignals {
     pub(crate) fn block() -> Result<Self, Errno> {
         let mut taken = SigSet::empty();
         taken.add(Signal::SIGCHLD);
-        taken.extend(FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM));
+        taken.extend(FORWARDED.into_iter().chain(OF_TERMINALS));
         let mut mask = SigSet::empty();
         pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask))?;
         let child = unsafe_calls::set_default(Signal::SIGCHLD)?;
@@ -64,7 +72,7 @@ impl SupervisedSignals {
 
     /// At the end: signals for the program that were not passed on before it ended are not for this process.
     pub(crate) fn end(&self) -> Result<(), Errno> {
-        FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM).try_for_each(unsafe_calls::forget_pending)?;
+        FORWARDED.into_iter().chain(OF_TERMINALS).try_for_each(unsafe_calls::forget_pending)?;
         self.restore()
     }
 
@@ -83,12 +91,15 @@ impl SupervisedSignals {
 
     /// Sleeps until the next event.
     pub(crate) fn next(&self) -> Result<Event, Errno> {
-        match self.taken.wait() {
-            Ok(Signal::SIGCHLD) => Ok(Event::Child),
-            Ok(signal) if FORWARDED.contains(&signal) => Ok(Event::Forward(signal)),
-            Ok(_) | Err(Errno::EINTR) => Ok(Event::Nothing),
-            Err(errno) => Err(errno),
-        }
+        let (number, is_of_process) = match unsafe_calls::wait_for_signal(&self.taken) {
+            Err(Errno::EINTR) => return Ok(Event::Nothing),
+            taken => taken?,
+        };
+        Ok(match Signal::try_from(number)? {
+            Signal::SIGCHLD => Event::Child,
+            signal if is_of_process || FORWARDED.contains(&signal) => Event::Forward(signal),
+            _ => Event::Nothing,
+        })
     }
 }
 
