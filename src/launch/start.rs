@@ -116,8 +116,8 @@ pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<E
 }
 
 // A parent that stays, waits for the command, and releases the slots itself: also slots that a daemon of the
-// command would keep. It passes signals on, stops and continues with the command, and ends as the command
-// ended.
+// command would keep. It passes signals on, stops with the command where a shell has to see that, and ends as
+// the command ended.
 
 /// Why a supervised command did not start, or runs unobserved.
 #[derive(Debug)]
@@ -194,7 +194,7 @@ fn wait(
                 others.retain(|other| *other != pid);
                 process::reap(pid)?;
             }
-            Ok(Some(Change::Stopped(pid, signal))) if pid == command => signals::stop_too(signal),
+            Ok(Some(Change::Stopped(pid, signal))) if pid == command => signals::stop_with(command, signal),
             Ok(Some(Change::Stopped(..))) => {}
             Ok(None) => {
                 if let Some(how) = ending.filter(|_| are_all_left(&others)) {

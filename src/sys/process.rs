@@ -49,6 +49,8 @@ pub struct Process {
     /// The parent's process id; 0 where it is out of sight.
     pub parent: i32,
     pub group: i32,
+    /// The process group in the foreground of its terminal; none is -1.
+    pub foreground: i32,
     /// When it started, in clock ticks since boot (`CLOCK_BOOTTIME`).
     pub started: u64,
 }
@@ -71,8 +73,9 @@ impl Process {
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
-        let started = fields.nth(16)?.parse().ok()?;
-        Some(Self { pid, name: name.to_owned(), state, parent, group, started })
+        let foreground = fields.nth(2)?.parse().ok()?;
+        let started = fields.nth(13)?.parse().ok()?;
+        Some(Self { pid, name: name.to_owned(), state, parent, group, foreground, started })
     }
 
     /// Whether job control or a tracer has stopped it.
@@ -611,7 +614,7 @@ mod tests {
         let stat = "7 (a) S 1 (b)) T 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
         let process = Process::parse(7, stat).expect("it parses");
         assert_eq!((process.name.as_str(), process.state, process.parent), ("a) S 1 (b)", 'T', 3));
-        assert_eq!((process.group, process.started), (7, 4711));
+        assert_eq!((process.group, process.foreground, process.started), (7, -1, 4711));
     }
 
     #[test]

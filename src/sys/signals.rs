@@ -15,7 +15,11 @@ use nix::{
     unistd::Pid,
 };
 
-use super::{failure::Failure, unsafe_calls};
+use super::{
+    failure::Failure,
+    process::{Process, own_pid},
+    unsafe_calls,
+};
 
 /// The signals that a supervisor passes on to the program, whoever sends them. An alarm(2) of the caller
 /// survives exec and no fork: the program has none.
@@ -110,23 +114,52 @@ pub(crate) fn forward(signal: Signal, child: i32) {
     let _ = kill(Pid::from_raw(child), signal);
 }
 
-/// Stops this process by the signal that stopped its child, so that its parent sees the same, until it is
-/// continued.
-pub(crate) fn stop_too(signal: i32) {
-    match Signal::try_from(signal) {
-        Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => {
-            let only = SigSet::from(signal);
-            let Ok(before) = unsafe_calls::set_default(signal) else { return };
-            // The signal stays pending until it is unblocked.
-            let _ = raise(signal);
-            let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
-            let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
-            let _ = unsafe_calls::restore(signal, &before);
+/// Stops this process, until it is continued, when a signal of job control has stopped its child: so its
+/// parent sees the same. SIGSTOP stops the child alone, because its sender will send SIGCONT to the child
+/// alone. But in the foreground of a terminal a shell waits for this process, and has to see the stop.
+pub(crate) fn stop_with(child: i32, signal: i32) {
+    let is_in_foreground = |process: Process| process.group == process.foreground;
+    let signal = match Signal::try_from(signal) {
+        Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => signal,
+        _ if [own_pid(), child].into_iter().filter_map(Process::find).any(is_in_foreground) => {
+            Signal::SIGTSTP
         }
-        _ => {
-            let _ = raise(Signal::SIGSTOP);
-        }
+        _ => return,
+    };
+    // A SIGCONT that comes before the stop is not repeated. While the stop is pending, it discards the stop.
+    // It is noted, because it may be meant for the child as well.
+    let Ok(before) = unsafe_calls::interrupt_on(Signal::SIGCONT) else { return };
+    let only = SigSet::from(Signal::SIGCONT);
+    let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
+    let mut is_continued = false;
+    stop_if(signal, || {
+        is_continued = unsafe_calls::has_swallowed();
+        !is_continued && Process::find(child).is_some_and(|child| child.is_stopped())
+    });
+    let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
+    let _ = unsafe_calls::restore(Signal::SIGCONT, &before);
+    if unsafe_calls::has_swallowed() || is_continued {
+        let _ = raise(Signal::SIGCONT);
     }
+}
+
+/// Stops this process as Ctrl-Z does, until it is continued.
+pub(crate) fn stop() {
+    stop_if(Signal::SIGTSTP, || true);
+}
+
+/// Stops this process by this signal, which is blocked, if that is still wanted when the signal is pending.
+fn stop_if(signal: Signal, is_wanted: impl FnOnce() -> bool) {
+    let only = SigSet::from(signal);
+    let Ok(before) = unsafe_calls::set_default(signal) else { return };
+    // The signal stays pending until it is unblocked.
+    let _ = raise(signal);
+    if !is_wanted() {
+        let _ = unsafe_calls::forget_pending(signal);
+    }
+    let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
+    let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
+    let _ = unsafe_calls::restore(signal, &before);
 }
 
 // The names of signals.

@@ -142,6 +142,52 @@ fn a_supervisor_leaves_to_the_command_what_the_terminal_sends() {
     }
 }
 
+/// Who stops the command continues the command, and need not know of a supervisor, which does not stop then.
+#[test]
+fn a_supervisor_is_not_left_stopped() {
+    let site = site();
+    for hold in SUPERVISED {
+        let mut running = witness(&site, hold);
+        let supervisor = Pid::from_raw(running.pid());
+        let command = Pid::from_raw(child_of(running.pid()));
+        let stop = |pid: Pid| {
+            kill(pid, Signal::SIGSTOP).expect("it lives");
+            eventually("it is stopped", || (state_of(pid.as_raw()) == Some('T')).then_some(()));
+        };
+        // The command alone. What the supervisor forwards meanwhile shows that it has seen the stop.
+        stop(command);
+        running.signal(Signal::SIGWINCH);
+        eventually("it is forwarded", || {
+            let status = fs::read_to_string(format!("/proc/{command}/status")).ok()?;
+            let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t"))?;
+            let is_pending = u64::from_str_radix(pending, 16).ok()? >> (Signal::SIGWINCH as i32 - 1) & 1 == 1;
+            is_pending.then_some(())
+        });
+        kill(command, Signal::SIGCONT).expect("it lives");
+        assert_eq!([running.read_line(), running.read_line()], ["SIGCONT\n", "SIGWINCH\n"], "{hold}");
+        // Both, before the supervisor has seen that its command is stopped: it tells the command, or both are
+        // continued.
+        for also in [false, true] {
+            stop(supervisor);
+            stop(command);
+            kill(supervisor, Signal::SIGCONT).expect("it lives");
+            if also {
+                kill(command, Signal::SIGCONT).expect("it lives");
+            }
+            assert_eq!(running.read_line(), "SIGCONT\n", "{hold}");
+            running.signal(Signal::SIGUSR1);
+            let mut next = running.read_line();
+            if next == "SIGCONT\n" {
+                next = running.read_line();
+            }
+            assert_eq!(next, "SIGUSR1\n", "{hold}");
+        }
+        running.close_stdin();
+        assert_eq!(running.end().ending, Ending::Status(0), "{hold}");
+        assert_eq!(site.held("seats.lock"), [], "{hold}");
+    }
+}
+
 /// Resets an ignored SIGCHLD for itself and gives it back to the child.
 #[test]
 fn an_ignored_sigchld_hides_nothing_from_the_supervisor() {

@@ -3,7 +3,12 @@
 
 use std::fs;
 
-use crate::support::{Ending, Site, Terminal, eventually, needs_strace, needs_tmux, seats};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{
+    Ending, Site, Terminal, eventually, listing, needs_strace, needs_tmux, seats, state_of,
+};
 
 /// The ways to start a program: without rungate, and with each hold.
 fn ways(site: &Site) -> Vec<String> {
@@ -183,4 +188,25 @@ fn nobody_is_stopped_with_the_mutex() {
     assert_eq!(site.lock_between("seats.lock", 0, 8).map(|lock| lock.l_pid), None, "{calls}");
     let other = site.test().args(["run", "--", "patient"]).outcome();
     assert_ne!(other.ending, Ending::Status(74), "{}", other.stderr);
+}
+
+/// Only there: a shell waits for the supervisor, and must see that the program was stopped.
+#[test]
+fn a_supervisor_stops_with_a_program_in_the_foreground() {
+    needs_tmux!();
+    let site = site();
+    for hold in ["supervisor", "tree"] {
+        let terminal = Terminal::open(&site);
+        terminal.command(&format!("{} run --hold {hold} -- matlab", site.rungate().display()));
+        terminal.is_repeated("one");
+        let program = listing(&site.test())[0]["holders"][0]["pid"].as_i64().expect("a process");
+        let program = Pid::from_raw(program.try_into().expect("a process id"));
+        kill(program, Signal::SIGSTOP).expect("it lives");
+        eventually("it is stopped", || (state_of(program.as_raw()) == Some('T')).then_some(()));
+        terminal.shows("Stopped");
+        terminal.command("clear; fg");
+        terminal.is_repeated("two");
+        terminal.interrupt();
+        assert_eq!(site.held("seats.lock"), []);
+    }
 }

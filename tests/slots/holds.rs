@@ -196,9 +196,6 @@ pub(crate) fn when_the_program_is_stopped() {
         let program = program(&mut running);
         kill(program, Signal::SIGSTOP).expect("a child can be stopped");
         eventually("the program is stopped", || (state_of(program.as_raw()) == Some('T')).then_some(()));
-        // A supervisor stops with its command, so that whoever started it sees that, and continues it when it
-        // is continued.
-        eventually("who stands for it is stopped", || (running.state() == 'T').then_some(()));
         assert_eq!(site.held_numbers("seats.lock"), [1]);
         running.signal(Signal::SIGCONT);
         have(&mut running, ":");
