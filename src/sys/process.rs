@@ -58,7 +58,17 @@ pub struct Process {
 impl Process {
     /// Looks a process up; none when it is gone or out of sight.
     pub fn find(pid: i32) -> Option<Self> {
-        Self::parse(pid, &read_within::<1024>(format!("/proc/{pid}/stat"))?)
+        let process = Self::shown_in(pid, format!("/proc/{pid}"))?;
+        if !process.is_zombie() {
+            return Some(process);
+        }
+        // So it looks also if only its first thread has ended.
+        let state = thread_left(pid).and_then(|thread| Self::shown_in(pid, thread)).map(|left| left.state);
+        Some(Self { state: state.unwrap_or(process.state), ..process })
+    }
+
+    fn shown_in(pid: i32, directory: impl AsRef<Path>) -> Option<Self> {
+        Self::parse(pid, &read_within::<1024>(directory.as_ref().join("stat"))?)
     }
 
     pub fn this() -> Option<Self> {
@@ -186,10 +196,19 @@ pub fn users(pid: i32) -> Option<[u32; 2]> {
     Some([ids.next()?.parse().ok()?, ids.nth(1)?.parse().ok()?])
 }
 
+/// The directory in `/proc` of a thread of this process that lives although its first thread has ended. That
+/// one shows nothing any more of what all threads have.
+pub(super) fn thread_left(pid: i32) -> Option<PathBuf> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.filter_map(Result::ok);
+    let lives = |thread: &PathBuf| Process::shown_in(pid, thread).is_some_and(|seen| !seen.is_zombie());
+    threads.map(|thread| thread.path()).find(lives)
+}
+
 /// Whether a process was given privileges when its program was executed (`AT_SECURE`): a set-id program,
 /// mostly.
 pub fn is_privileged_by_exec(pid: i32) -> Option<bool> {
-    let bytes = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let first = fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
+    let bytes = if first.is_empty() { fs::read(thread_left(pid)?.join("auxv")).ok()? } else { first };
     let page_size = u64::try_from(sysconf(SysconfVar::PAGE_SIZE).ok()??).ok()?;
     secure_in(&bytes, page_size)
 }

@@ -102,6 +102,22 @@ fn what_the_script_had_started_before_is_spared() {
         assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
     }
 }
+
+/// The first thread may end before the others. The process seems to have ended, and has not.
+#[test]
+fn a_program_without_its_first_thread_is_ended() {
+    let site = site("limit = 1");
+    let script = "import ctypes, signal, sys, threading; signal.signal(signal.SIGINT, signal.SIG_DFL); \
+                  threading.Thread(target=sys.stdin.read).start(); ctypes.CDLL(None).pthread_exit(None)";
+    let mut holder =
+        site.test().args(["run", "--as", "job", "--", "/usr/bin/python3", "-c", script]).background();
+    eventually("its first thread has ended", || holder.is_zombie().then_some(()));
+    let pid = holder.pid().to_string();
+    assert_eq!(listed(&site, 1).as_ref(), Some(&pid));
+    end(&site, &["--yes", "seats", &pid]).stderr(&ended(&pid)).status(0);
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+}
+
 /// By user, by slot, by the name of a slot; and all of a repository.
 #[test]
 pub(crate) fn holders_are_named_by_user_and_by_slot() {
