@@ -80,17 +80,17 @@ impl SupervisedSignals {
         self.restore()
     }
 
-    /// Lets signals end this process again, when there is no program left to pass them on to. Earlier signals
-    /// were for the program, which has handled them.
+    /// Lets signals end and stop this process again, when there is no program left to pass them on to.
+    /// Earlier signals were for the program, which has handled them.
     pub(crate) fn let_through(&mut self) -> Result<(), Errno> {
-        let ending = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
-        ending.into_iter().try_for_each(unsafe_calls::forget_pending)?;
+        let own = || [Signal::SIGTERM, Signal::SIGHUP].into_iter().chain(OF_TERMINALS);
+        own().try_for_each(unsafe_calls::forget_pending)?;
         // A process that waits for a signal gets it even if it is not blocked, if its default action is a
         // core dump.
-        for signal in ending {
+        for signal in own() {
             self.taken.remove(signal);
         }
-        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&SigSet::from_iter(ending)), None)
+        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&own().collect()), None)
     }
 
     /// Sleeps until the next event.
