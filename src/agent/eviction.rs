@@ -335,6 +335,7 @@ impl Job {
         let user = *user;
         let whom = Whom {
             hold: *hold,
+            taken: None,
             kill: *kill,
             spares_others: true,
             own_group: *own_group,

@@ -1,6 +1,8 @@
 //! Which processes get signals to end a job, for every keeper: the process, its descendants, or groups of
 //! them. Each process is opened first and checked last.
 
+use std::time::Duration;
+
 use crate::{
     judge::terms::{ExpireKill, Hold},
     sys::{Errno, PidFd, Process, Signal, process},
@@ -28,6 +30,9 @@ pub enum Delivery {
 pub struct Whom<'w> {
     /// The hold of the slots: with a supervisor, its descendants get the signals, not itself.
     pub hold: Hold,
+    /// When the slots were taken, as [`Process::started_on_host`] counts. What a supervisor had started
+    /// before, as the script that it was then, is not of the job.
+    pub taken: Option<Duration>,
     /// Whether groups get the signals.
     pub kill: ExpireKill,
     /// Whether some processes may have to be skipped.
@@ -93,12 +98,16 @@ impl Whom<'_> {
             Hold::Supervisor => false,
             Hold::Tree => true,
         };
+        let is_older = |child: &Process| {
+            child.parent == job.pid()
+                && self.taken.zip(child.started_on_host()).is_some_and(|(taken, started)| started <= taken)
+        };
         let all = process::all();
         let mut below: Vec<&Process> = all.iter().filter(|process| process.pid == job.pid()).collect();
         let mut open = Vec::new();
         let mut next = 0;
         while let Some(parent) = below.get(next).copied() {
-            for child in all.iter().filter(|child| child.parent == parent.pid) {
+            for child in all.iter().filter(|child| child.parent == parent.pid && !is_older(child)) {
                 if let Some(process) = open_unchanged(child).filter(|_| is_unchanged(parent)) {
                     open.push(process);
                     below.push(child);

@@ -116,8 +116,8 @@ pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<E
 }
 
 // A parent that stays, waits for the command, and releases the slots itself: also slots that a daemon of the
-// command would keep. It passes signals on, stops and continues with the command, and ends as the command
-// ended.
+// command would keep. It passes signals on, stops with the command where a shell has to see that, and ends as
+// the command ended.
 
 /// Why a supervised command did not start, or runs unobserved.
 #[derive(Debug)]
@@ -144,6 +144,8 @@ pub fn supervise(
     if hold == Hold::Tree {
         process::adopt_orphans().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
     }
+    // A script may have started some, and become this process: they are not the command's.
+    let others = process::children(process::own_pid());
     let spawned = process::spawn(|| match signals.restore() {
         Ok(()) => executable::replace_process(program, words, environment),
         Err(errno) => errno,
@@ -161,13 +163,14 @@ pub fn supervise(
     };
     // A record is only for people: the slots are held even if it cannot be written.
     let _ = grant.record_command(command);
-    let waited = wait(command, hold, &mut signals, grant);
+    let waited = wait(command, others, hold, &mut signals, grant);
     let _ = signals.end();
     waited.map_err(Failure::of("waitid")).map_err(NotSpawned::Lost)
 }
 
 fn wait(
     command: i32,
+    mut others: Vec<i32>,
     hold: Hold,
     signals: &mut SupervisedSignals,
     grant: &mut Grant<'_>,
@@ -187,10 +190,17 @@ fn wait(
                 }
                 process::reap(command)?;
             }
-            Ok(Some(Change::Ended(pid, _))) => process::reap(pid)?,
-            Ok(Some(Change::Stopped(pid, signal))) if pid == command => signals::stop_too(signal),
+            Ok(Some(Change::Ended(pid, _))) => {
+                others.retain(|other| *other != pid);
+                process::reap(pid)?;
+            }
+            Ok(Some(Change::Stopped(pid, signal))) if pid == command => signals::stop_with(command, signal),
             Ok(Some(Change::Stopped(..))) => {}
             Ok(None) => {
+                if let Some(how) = ending.filter(|_| are_all_left(&others)) {
+                    let _ = grant.finish();
+                    return Ok(how);
+                }
                 if let Event::Forward(signal) = signals.next()?
                     && ending.is_none()
                 {
@@ -204,4 +214,13 @@ fn wait(
             Err(errno) => return Err(errno),
         }
     }
+}
+
+/// Whether no other children are left than these.
+fn are_all_left(others: &[i32]) -> bool {
+    if others.is_empty() {
+        return false;
+    }
+    let children = process::children(process::own_pid());
+    !children.is_empty() && children.iter().all(|child| others.contains(child))
 }

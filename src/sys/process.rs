@@ -49,6 +49,8 @@ pub struct Process {
     /// The parent's process id; 0 where it is out of sight.
     pub parent: i32,
     pub group: i32,
+    /// The process group in the foreground of its terminal; none is -1.
+    pub foreground: i32,
     /// When it started, in clock ticks since boot (`CLOCK_BOOTTIME`).
     pub started: u64,
 }
@@ -56,7 +58,17 @@ pub struct Process {
 impl Process {
     /// Looks a process up; none when it is gone or out of sight.
     pub fn find(pid: i32) -> Option<Self> {
-        Self::parse(pid, &read_within::<1024>(format!("/proc/{pid}/stat"))?)
+        let process = Self::shown_in(pid, format!("/proc/{pid}"))?;
+        if !process.is_zombie() {
+            return Some(process);
+        }
+        // So it looks also if only its first thread has ended.
+        let state = thread_left(pid).and_then(|thread| Self::shown_in(pid, thread)).map(|left| left.state);
+        Some(Self { state: state.unwrap_or(process.state), ..process })
+    }
+
+    fn shown_in(pid: i32, directory: impl AsRef<Path>) -> Option<Self> {
+        Self::parse(pid, &read_within::<1024>(directory.as_ref().join("stat"))?)
     }
 
     pub fn this() -> Option<Self> {
@@ -71,8 +83,9 @@ impl Process {
         let state = fields.next()?.chars().next()?;
         let parent = fields.next()?.parse().ok()?;
         let group = fields.next()?.parse().ok()?;
-        let started = fields.nth(16)?.parse().ok()?;
-        Some(Self { pid, name: name.to_owned(), state, parent, group, started })
+        let foreground = fields.nth(2)?.parse().ok()?;
+        let started = fields.nth(13)?.parse().ok()?;
+        Some(Self { pid, name: name.to_owned(), state, parent, group, foreground, started })
     }
 
     /// Whether job control or a tracer has stopped it.
@@ -87,15 +100,24 @@ impl Process {
 
     /// How long it has lived, exact to a clock tick.
     pub fn age(&self) -> Option<Duration> {
-        let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok().filter(|ticks| *ticks > 0)?;
-        let started = Duration::from_millis(self.started.saturating_mul(1000).checked_div(ticks)?);
-        Some(since_boot()?.saturating_sub(started))
+        Some(since_boot()?.saturating_sub(after_ticks(self.started)?))
+    }
+
+    /// When it had certainly started, in time since boot as [`since_boot_of_host`].
+    pub fn started_on_host(&self) -> Option<Duration> {
+        on_host(after_ticks(self.started.saturating_add(1))?)
     }
 
     /// When it started, by the wall clock as it is set now.
     pub fn start_time(&self) -> Option<SystemTime> {
         SystemTime::now().checked_sub(self.age()?)
     }
+}
+
+/// The time since boot at this clock tick.
+fn after_ticks(count: u64) -> Option<Duration> {
+    let ticks = u64::try_from(sysconf(SysconfVar::CLK_TCK).ok()??).ok().filter(|ticks| *ticks > 0)?;
+    count.saturating_mul(1000).checked_div(ticks).map(Duration::from_millis)
 }
 
 /// Another name for this process, as `ps` and `/proc/PID/comm` show it, until dropped.
@@ -130,10 +152,14 @@ pub fn since_boot() -> Option<Duration> {
 /// The same for all: as the host counts it, whatever time namespace this process is in. None if that
 /// cannot be known.
 pub fn since_boot_of_host() -> Option<Duration> {
+    on_host(since_boot()?)
+}
+
+/// A time since boot as the host counts it.
+fn on_host(here: Duration) -> Option<Duration> {
     // A process stays in its time namespace until the next exec.
     static AHEAD: OnceLock<Option<(i64, u64)>> = OnceLock::new();
     let (seconds, nanoseconds) = (*AHEAD.get_or_init(ahead_of_host))?;
-    let here = since_boot()?;
     let offset = Duration::from_secs(seconds.unsigned_abs());
     let ahead = here.checked_sub(Duration::from_nanos(nanoseconds))?;
     if seconds < 0 { ahead.checked_add(offset) } else { ahead.checked_sub(offset) }
@@ -170,10 +196,19 @@ pub fn users(pid: i32) -> Option<[u32; 2]> {
     Some([ids.next()?.parse().ok()?, ids.nth(1)?.parse().ok()?])
 }
 
+/// The directory in `/proc` of a thread of this process that lives although its first thread has ended. That
+/// one shows nothing any more of what all threads have.
+pub(super) fn thread_left(pid: i32) -> Option<PathBuf> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.filter_map(Result::ok);
+    let lives = |thread: &PathBuf| Process::shown_in(pid, thread).is_some_and(|seen| !seen.is_zombie());
+    threads.map(|thread| thread.path()).find(lives)
+}
+
 /// Whether a process was given privileges when its program was executed (`AT_SECURE`): a set-id program,
 /// mostly.
 pub fn is_privileged_by_exec(pid: i32) -> Option<bool> {
-    let bytes = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let first = fs::read(format!("/proc/{pid}/auxv")).unwrap_or_default();
+    let bytes = if first.is_empty() { fs::read(thread_left(pid)?.join("auxv")).ok()? } else { first };
     let page_size = u64::try_from(sysconf(SysconfVar::PAGE_SIZE).ok()??).ok()?;
     secure_in(&bytes, page_size)
 }
@@ -598,7 +633,7 @@ mod tests {
         let stat = "7 (a) S 1 (b)) T 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 0 0";
         let process = Process::parse(7, stat).expect("it parses");
         assert_eq!((process.name.as_str(), process.state, process.parent), ("a) S 1 (b)", 'T', 3));
-        assert_eq!((process.group, process.started), (7, 4711));
+        assert_eq!((process.group, process.foreground, process.started), (7, -1, 4711));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::{
     io::Read,
     ops::RangeInclusive,
     os::{fd::BorrowedFd, unix::fs::MetadataExt},
-    path::Path,
+    path::{Path, PathBuf},
     str::FromStr,
 };
 
@@ -271,16 +271,26 @@ pub fn locks_of_descriptions(file: FileId) -> Vec<(i32, Bytes)> {
 /// descriptor, because the line of a lock may give other numbers. No descriptor is opened, because closing it
 /// would drop locks of this process.
 pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>, Errno> {
-    let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).map_err(|error| errno_of(&error))?;
+    let descriptors_in = |directory: &Path| {
+        let entries = fs::read_dir(directory.join("fd")).map_err(|error| errno_of(&error))?;
+        Ok(entries.filter_map(Result::ok).collect::<Vec<_>>())
+    };
+    let mut directory = PathBuf::from(format!("/proc/{pid}"));
+    let mut descriptors = descriptors_in(&directory)?;
+    if descriptors.is_empty()
+        && let Some(thread) = process::thread_left(pid)
+    {
+        descriptors = descriptors_in(&thread)?;
+        directory = thread;
+    }
+    let infos = directory.join("fdinfo");
     Ok(descriptors
-        .filter_map(Result::ok)
+        .iter()
         .filter(|descriptor| {
             fs::metadata(descriptor.path())
                 .is_ok_and(|found| FileId { device: found.dev(), inode: found.ino() } == file)
         })
-        .filter_map(|descriptor| {
-            whole_lines(&Path::new(&format!("/proc/{pid}/fdinfo")).join(descriptor.file_name()))
-        })
+        .filter_map(|descriptor| whole_lines(&infos.join(descriptor.file_name())))
         .flat_map(|info| locks_of_descriptor(&info))
         .collect())
 }

@@ -15,15 +15,27 @@ use nix::{
     unistd::Pid,
 };
 
-use super::{failure::Failure, unsafe_calls};
+use super::{
+    failure::Failure,
+    process::{Process, own_pid},
+    unsafe_calls,
+};
 
-/// The signals that a supervisor passes on to the program.
-const FORWARDED: [Signal; 6] =
-    [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGUSR1, Signal::SIGUSR2, Signal::SIGCONT, Signal::SIGWINCH];
+/// The signals that a supervisor passes on to the program, whoever sends them. An alarm(2) of the caller
+/// survives exec and no fork: the program has none.
+const FORWARDED: [Signal; 7] = [
+    Signal::SIGTERM,
+    Signal::SIGHUP,
+    Signal::SIGUSR1,
+    Signal::SIGUSR2,
+    Signal::SIGALRM,
+    Signal::SIGCONT,
+    Signal::SIGWINCH,
+];
 
-/// Signals that the terminal also sends to the program: received, and left to the program. A stop is followed
-/// when the program stops.
-const LEFT_TO_THE_PROGRAM: [Signal; 5] =
+/// Signals that the terminal sends to the program too. Only those of a process are passed on. A stop is
+/// followed when the program stops.
+const OF_TERMINALS: [Signal; 5] =
     [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
 /// The next event for a supervisor.
@@ -49,7 +61,7 @@ impl SupervisedSignals {
     pub(crate) fn block() -> Result<Self, Errno> {
         let mut taken = SigSet::empty();
         taken.add(Signal::SIGCHLD);
-        taken.extend(FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM));
+        taken.extend(FORWARDED.into_iter().chain(OF_TERMINALS));
         let mut mask = SigSet::empty();
         pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&taken), Some(&mut mask))?;
         let child = unsafe_calls::set_default(Signal::SIGCHLD)?;
@@ -64,31 +76,34 @@ impl SupervisedSignals {
 
     /// At the end: signals for the program that were not passed on before it ended are not for this process.
     pub(crate) fn end(&self) -> Result<(), Errno> {
-        FORWARDED.into_iter().chain(LEFT_TO_THE_PROGRAM).try_for_each(unsafe_calls::forget_pending)?;
+        FORWARDED.into_iter().chain(OF_TERMINALS).try_for_each(unsafe_calls::forget_pending)?;
         self.restore()
     }
 
-    /// Lets signals end this process again, when there is no program left to pass them on to. Earlier signals
-    /// were for the program, which has handled them.
+    /// Lets signals end and stop this process again, when there is no program left to pass them on to.
+    /// Earlier signals were for the program, which has handled them.
     pub(crate) fn let_through(&mut self) -> Result<(), Errno> {
-        let ending = [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT];
-        ending.into_iter().try_for_each(unsafe_calls::forget_pending)?;
+        let own = || [Signal::SIGTERM, Signal::SIGHUP].into_iter().chain(OF_TERMINALS);
+        own().try_for_each(unsafe_calls::forget_pending)?;
         // A process that waits for a signal gets it even if it is not blocked, if its default action is a
         // core dump.
-        for signal in ending {
+        for signal in own() {
             self.taken.remove(signal);
         }
-        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&SigSet::from_iter(ending)), None)
+        pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&own().collect()), None)
     }
 
     /// Sleeps until the next event.
     pub(crate) fn next(&self) -> Result<Event, Errno> {
-        match self.taken.wait() {
-            Ok(Signal::SIGCHLD) => Ok(Event::Child),
-            Ok(signal) if FORWARDED.contains(&signal) => Ok(Event::Forward(signal)),
-            Ok(_) | Err(Errno::EINTR) => Ok(Event::Nothing),
-            Err(errno) => Err(errno),
-        }
+        let (number, is_of_process) = match unsafe_calls::wait_for_signal(&self.taken) {
+            Err(Errno::EINTR) => return Ok(Event::Nothing),
+            taken => taken?,
+        };
+        Ok(match Signal::try_from(number)? {
+            Signal::SIGCHLD => Event::Child,
+            signal if is_of_process || FORWARDED.contains(&signal) => Event::Forward(signal),
+            _ => Event::Nothing,
+        })
     }
 }
 
@@ -99,23 +114,52 @@ pub(crate) fn forward(signal: Signal, child: i32) {
     let _ = kill(Pid::from_raw(child), signal);
 }
 
-/// Stops this process by the signal that stopped its child, so that its parent sees the same, until it is
-/// continued.
-pub(crate) fn stop_too(signal: i32) {
-    match Signal::try_from(signal) {
-        Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => {
-            let only = SigSet::from(signal);
-            let Ok(before) = unsafe_calls::set_default(signal) else { return };
-            // The signal stays pending until it is unblocked.
-            let _ = raise(signal);
-            let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
-            let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
-            let _ = unsafe_calls::restore(signal, &before);
+/// Stops this process, until it is continued, when a signal of job control has stopped its child: so its
+/// parent sees the same. SIGSTOP stops the child alone, because its sender will send SIGCONT to the child
+/// alone. But in the foreground of a terminal a shell waits for this process, and has to see the stop.
+pub(crate) fn stop_with(child: i32, signal: i32) {
+    let is_in_foreground = |process: Process| process.group == process.foreground;
+    let signal = match Signal::try_from(signal) {
+        Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => signal,
+        _ if [own_pid(), child].into_iter().filter_map(Process::find).any(is_in_foreground) => {
+            Signal::SIGTSTP
         }
-        _ => {
-            let _ = raise(Signal::SIGSTOP);
-        }
+        _ => return,
+    };
+    // A SIGCONT that comes before the stop is not repeated. While the stop is pending, it discards the stop.
+    // It is noted, because it may be meant for the child as well.
+    let Ok(before) = unsafe_calls::interrupt_on(Signal::SIGCONT) else { return };
+    let only = SigSet::from(Signal::SIGCONT);
+    let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
+    let mut is_continued = false;
+    stop_if(signal, || {
+        is_continued = unsafe_calls::has_swallowed();
+        !is_continued && Process::find(child).is_some_and(|child| child.is_stopped())
+    });
+    let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
+    let _ = unsafe_calls::restore(Signal::SIGCONT, &before);
+    if unsafe_calls::has_swallowed() || is_continued {
+        let _ = raise(Signal::SIGCONT);
     }
+}
+
+/// Stops this process as Ctrl-Z does, until it is continued.
+pub(crate) fn stop() {
+    stop_if(Signal::SIGTSTP, || true);
+}
+
+/// Stops this process by this signal, which is blocked, if that is still wanted when the signal is pending.
+fn stop_if(signal: Signal, is_wanted: impl FnOnce() -> bool) {
+    let only = SigSet::from(signal);
+    let Ok(before) = unsafe_calls::set_default(signal) else { return };
+    // The signal stays pending until it is unblocked.
+    let _ = raise(signal);
+    if !is_wanted() {
+        let _ = unsafe_calls::forget_pending(signal);
+    }
+    let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&only), None);
+    let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
+    let _ = unsafe_calls::restore(signal, &before);
 }
 
 // The names of signals.

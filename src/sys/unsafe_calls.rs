@@ -72,6 +72,16 @@ pub(super) fn interrupt_on(signal: Signal) -> Result<SigAction, Errno> {
     unsafe { sigaction(signal, &action) }
 }
 
+/// Waits for one of these signals, and takes it. Returns its number, and whether a process sent it and not
+/// the kernel.
+pub(super) fn wait_for_signal(signals: &SigSet) -> Result<(libc::c_int, bool), Errno> {
+    // SAFETY: it is a plain structure for which zeros are a value, and the call writes to nothing else.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: as above; the set is only read.
+    let signal = Errno::result(unsafe { libc::sigwaitinfo(signals.as_ref(), &raw mut info) })?;
+    Ok((signal, info.si_code <= 0))
+}
+
 /// Whether a signal for this process was lost since the last call.
 pub(super) fn has_swallowed() -> bool {
     FROM_ELSEWHERE.swap(false, Ordering::Relaxed)

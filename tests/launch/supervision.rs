@@ -1,6 +1,6 @@
-//! A supervisor "forwards SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH; ignores SIGINT and SIGQUIT,
-//! which the terminal already sent to both; … stops and continues with its child; unlocks before it reaps;
-//! exits with the child's status; and when the child died of a signal, dies of the same one."
+//! A supervisor forwards all signals that a process can want to send to the program, but not those of a
+//! terminal, which reach both. It stops with the program where a shell has to see that, unlocks before it
+//! reaps, exits with the program's status, and dies of the signal of which the program died.
 
 use std::env;
 use std::fs;
@@ -9,7 +9,10 @@ use std::path::PathBuf;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Ending, ProcessState, Running, Site, Test, eventually, needs_strace, seats, state_of};
+use crate::support::{
+    Ending, ProcessState, Running, Site, Terminal, Test, eventually, needs_strace, needs_tmux, seats,
+    state_of,
+};
 
 const SUPERVISED: [&str; 2] = ["supervisor", "tree"];
 
@@ -77,6 +80,7 @@ fn witness(site: &Site, hold: &str) -> Running {
     site.test().args(["run", "--hold", hold, "--as", "matlab", "--"]).args([&witness]).spawn()
 }
 
+/// An alarm(2) of the caller is one of them: it survives exec and no fork.
 #[test]
 fn a_supervisor_passes_signals_on() {
     let site = site();
@@ -85,8 +89,12 @@ fn a_supervisor_passes_signals_on() {
         for signal in [
             Signal::SIGTERM,
             Signal::SIGHUP,
+            Signal::SIGINT,
+            Signal::SIGQUIT,
             Signal::SIGUSR1,
             Signal::SIGUSR2,
+            Signal::SIGALRM,
+            Signal::SIGTSTP,
             Signal::SIGCONT,
             Signal::SIGWINCH,
         ] {
@@ -99,21 +107,84 @@ fn a_supervisor_passes_signals_on() {
 /// What the terminal sends goes to both of them: the supervisor adds nothing, and lives on.
 #[test]
 fn a_supervisor_leaves_to_the_command_what_the_terminal_sends() {
+    needs_tmux!();
     let site = site();
+    let (rungate, witness) = (site.rungate().display(), site.helper("witness"));
     for hold in SUPERVISED {
-        let mut running = witness(&site, hold);
-        for signal in [Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU] {
-            running.signal(signal);
+        let terminal = Terminal::open(&site);
+        let launch = format!("{rungate} run --hold {hold} --as matlab -- {}", witness.display());
+        terminal.command(&format!("clear; sh -c 'echo runs as $$; exec {launch}'"));
+        let supervisor: i32 = terminal
+            .shows_when("its number", |screen| {
+                screen.contains("\nruns as ") || screen.starts_with("runs as ")
+            })
+            .lines()
+            .find_map(|line| line.strip_prefix("runs as ")?.trim().parse().ok())
+            .expect("a process id");
+        eventually("the command runs", || {
+            let children =
+                fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).ok()?;
+            ProcessState::of(children.trim_end().parse().ok()?, "witness");
+            Some(())
+        });
+        let keys = [("C-c", "SIGINT"), ("C-\\", "SIGQUIT"), ("C-z", "SIGTSTP")];
+        for (key, signal) in keys {
+            terminal.press(key);
+            terminal.shows(&format!("{signal}\n"));
         }
         // The supervisor takes the signals one after the other, the lower numbers first: this is the last of
         // them.
+        kill(Pid::from_raw(supervisor), Signal::SIGWINCH).expect("it lives");
+        let screen = terminal.shows("SIGWINCH\n");
+        for (_, signal) in keys {
+            assert_eq!(screen.matches(signal).count(), 1, "{hold}: {screen}");
+        }
+    }
+}
+
+/// Who stops the command continues the command, and need not know of a supervisor, which does not stop then.
+#[test]
+fn a_supervisor_is_not_left_stopped() {
+    let site = site();
+    for hold in SUPERVISED {
+        let mut running = witness(&site, hold);
+        let supervisor = Pid::from_raw(running.pid());
+        let command = Pid::from_raw(child_of(running.pid()));
+        let stop = |pid: Pid| {
+            kill(pid, Signal::SIGSTOP).expect("it lives");
+            eventually("it is stopped", || (state_of(pid.as_raw()) == Some('T')).then_some(()));
+        };
+        // The command alone. What the supervisor forwards meanwhile shows that it has seen the stop.
+        stop(command);
         running.signal(Signal::SIGWINCH);
-        assert_eq!(
-            running.read_line(),
-            "SIGWINCH\n",
-            "{hold}: what else was passed on would have come first"
-        );
-        assert!(matches!(running.state(), 'S' | 'R'), "{hold}: it does not stop either");
+        eventually("it is forwarded", || {
+            let status = fs::read_to_string(format!("/proc/{command}/status")).ok()?;
+            let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:\t"))?;
+            let is_pending = u64::from_str_radix(pending, 16).ok()? >> (Signal::SIGWINCH as i32 - 1) & 1 == 1;
+            is_pending.then_some(())
+        });
+        kill(command, Signal::SIGCONT).expect("it lives");
+        assert_eq!([running.read_line(), running.read_line()], ["SIGCONT\n", "SIGWINCH\n"], "{hold}");
+        // Both, before the supervisor has seen that its command is stopped: it tells the command, or both are
+        // continued.
+        for also in [false, true] {
+            stop(supervisor);
+            stop(command);
+            kill(supervisor, Signal::SIGCONT).expect("it lives");
+            if also {
+                kill(command, Signal::SIGCONT).expect("it lives");
+            }
+            assert_eq!(running.read_line(), "SIGCONT\n", "{hold}");
+            running.signal(Signal::SIGUSR1);
+            let mut next = running.read_line();
+            if next == "SIGCONT\n" {
+                next = running.read_line();
+            }
+            assert_eq!(next, "SIGUSR1\n", "{hold}");
+        }
+        running.close_stdin();
+        assert_eq!(running.end().ending, Ending::Status(0), "{hold}");
+        assert_eq!(site.held("seats.lock"), [], "{hold}");
     }
 }
 
@@ -205,6 +276,20 @@ fn a_tree_ends_with_its_last_branch_and_the_status_of_its_trunk() {
         assert_eq!(running.end().ending, Ending::Signal(signal as i32));
         eventually("the slot is free", || site.held("seats.lock").is_empty().then_some(()));
     }
+}
+
+/// What a script has started before it becomes rungate is not of the command: bash waits for no
+/// `exec > >(tee log)` either.
+#[test]
+fn a_tree_does_not_wait_for_what_the_script_had_started() {
+    let site = site();
+    let rungate = site.rungate().display();
+    let launch = format!("exec {rungate} run --hold tree -- matlab -c 'sleep 0.2 & exit 7'");
+    let script = format!("cat <&0 >/dev/null 2>&1 & {launch}");
+    let mut running = site.test().program("/bin/bash").args(["-c", &script]).background();
+    eventually("it has ended", || running.is_zombie().then_some(()));
+    assert_eq!(site.held("seats.lock"), []);
+    assert_eq!(running.end().ending, Ending::Status(7));
 }
 
 /// A signal that the terminal sent to both of them is the command's business, also when the supervisor is

@@ -3,7 +3,12 @@
 
 use std::fs;
 
-use crate::support::{Ending, Site, Terminal, eventually, needs_strace, needs_tmux, seats};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::support::{
+    Ending, Site, Terminal, eventually, listing, needs_strace, needs_tmux, seats, state_of,
+};
 
 /// The ways to start a program: without rungate, and with each hold.
 fn ways(site: &Site) -> Vec<String> {
@@ -203,4 +208,59 @@ fn nobody_is_stopped_with_the_mutex() {
     assert_eq!(site.lock_between("seats.lock", 0, 8).map(|lock| lock.l_pid), None, "{calls}");
     let other = site.test().args(["run", "--", "patient"]).outcome();
     assert_ne!(other.ending, Ending::Status(74), "{}", other.stderr);
+}
+
+/// Only there: a shell waits for the supervisor, and must see that the program was stopped.
+#[test]
+fn a_supervisor_stops_with_a_program_in_the_foreground() {
+    needs_tmux!();
+    let site = site();
+    for hold in ["supervisor", "tree"] {
+        let terminal = Terminal::open(&site);
+        terminal.command(&format!("{} run --hold {hold} -- matlab", site.rungate().display()));
+        terminal.is_repeated("one");
+        let program = listing(&site.test())[0]["holders"][0]["pid"].as_i64().expect("a process");
+        let program = Pid::from_raw(program.try_into().expect("a process id"));
+        kill(program, Signal::SIGSTOP).expect("it lives");
+        eventually("it is stopped", || (state_of(program.as_raw()) == Some('T')).then_some(()));
+        terminal.shows("Stopped");
+        terminal.command("clear; fg");
+        terminal.is_repeated("two");
+        terminal.interrupt();
+        assert_eq!(site.held("seats.lock"), []);
+    }
+}
+
+/// When the command has ended, the keys stop and end the parent, which waits for the rest of a tree. What is
+/// left then keeps the slot as with `descriptor`.
+#[test]
+fn the_keys_reach_the_parent_of_a_tree_without_its_command() {
+    needs_tmux!();
+    let site = site();
+    let terminal = Terminal::open(&site);
+    let rungate = site.rungate().display();
+    terminal.command(&format!(
+        "clear; {rungate} run --hold tree --as matlab -- sh -c 'sleep 600 & echo left $! below $PPID'"
+    ));
+    let numbers = |line: &str| {
+        let (left, parent) = line.strip_prefix("left ")?.trim_end().split_once(" below ")?;
+        Some((left.parse::<i32>().ok()?, parent.parse::<i32>().ok()?))
+    };
+    let screen =
+        terminal.shows_when("the numbers", |screen| screen.lines().any(|line| numbers(line).is_some()));
+    let (left, parent) = screen.lines().find_map(numbers).expect("the numbers");
+    eventually("the command has ended", || {
+        let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children")).ok()?;
+        (children.trim_end() == left.to_string()).then_some(())
+    });
+    terminal.press("C-z");
+    terminal.shows("Stopped");
+    terminal.command("clear; fg");
+    eventually("it is continued", || (state_of(parent) == Some('S')).then_some(()));
+    terminal.interrupt();
+    terminal.command("echo status $?");
+    terminal.shows("\nstatus 130\n");
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+    kill(Pid::from_raw(left), Signal::SIGKILL).expect("it lives");
+    eventually("the slot is free", || site.held("seats.lock").is_empty().then_some(()));
 }

@@ -17,13 +17,14 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
-const WITNESSED: [Signal; 9] = [
+const WITNESSED: [Signal; 10] = [
     Signal::SIGTERM,
     Signal::SIGHUP,
     Signal::SIGINT,
     Signal::SIGQUIT,
     Signal::SIGUSR1,
     Signal::SIGUSR2,
+    Signal::SIGALRM,
     Signal::SIGCONT,
     Signal::SIGWINCH,
     Signal::SIGTSTP,

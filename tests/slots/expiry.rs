@@ -178,8 +178,7 @@ pub(crate) fn an_overdue_holder_may_end_by_itself() {
     }
 }
 
-/// One that is stopped is continued: also the supervisor that stopped with its command, for it has to give
-/// the slot back.
+/// One that is stopped is continued: also a stopped supervisor, for it has to give the slot back.
 #[test]
 pub(crate) fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
     for hold in HOLDS {
@@ -189,6 +188,7 @@ pub(crate) fn an_overdue_holder_that_is_stopped_is_continued_and_ended() {
             let pid = command_of(&site, &holder);
             kill(Pid::from_raw(pid), Signal::SIGSTOP).expect("a process of ours");
             eventually("the command is stopped", || (state_of(pid) == Some('T')).then_some(()));
+            holder.signal(Signal::SIGSTOP);
             eventually("who stands for it is stopped", || (holder.state() == 'T').then_some(()));
             job(&site)
                 .stderr(&format!("rungate: seats: ended PID {pid} (job), overdue by [age], with SIGKILL\n"))

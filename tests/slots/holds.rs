@@ -20,7 +20,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 
-use crate::support::{Ending, Running, Site, eventually, listing, seats, state_of};
+use crate::support::{Ending, Running, Site, eventually, listing, needs_root, seats, state_of};
 
 const HOLDS: [&str; 4] = ["process", "descriptor", "supervisor", "tree"];
 
@@ -196,9 +196,6 @@ pub(crate) fn when_the_program_is_stopped() {
         let program = program(&mut running);
         kill(program, Signal::SIGSTOP).expect("a child can be stopped");
         eventually("the program is stopped", || (state_of(program.as_raw()) == Some('T')).then_some(()));
-        // A supervisor stops with its command, so that whoever started it sees that, and continues it when it
-        // is continued.
-        eventually("who stands for it is stopped", || (running.state() == 'T').then_some(()));
         assert_eq!(site.held_numbers("seats.lock"), [1]);
         running.signal(Signal::SIGCONT);
         have(&mut running, ":");
@@ -316,4 +313,22 @@ pub(crate) fn whoever_keeps_a_slot_that_no_record_accounts_for_is_searched() {
         .stdout("seats: 1 of 1 used\nSLOT[..]\n   1[gap][pid] [..]\n")
         .status(0);
     drop(daemon);
+}
+
+/// A record has the numbers of its own PID namespace, which are those of strangers here.
+#[test]
+fn a_supervisor_in_a_container_is_listed_by_its_number_here() {
+    needs_root!();
+    for hold in ["supervisor", "tree"] {
+        let site = site(hold);
+        let apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
+        let mut running = site.test().args(["run", "--", "matlab"]).through(apart).background();
+        running.write_line("echo runs");
+        assert_eq!(running.read_line(), "runs\n");
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", running.pid()));
+        let supervisor: i64 = children.expect("it runs").trim().parse().expect("one child");
+        assert_eq!(listing(&site.test())[0]["holders"][0]["pid"].as_i64(), Some(supervisor), "{hold}");
+        running.close_stdin();
+        assert_eq!(running.end().ending, Ending::Status(0));
+    }
 }

@@ -25,6 +25,23 @@ pub(crate) fn join_uses_the_slot_of_the_same_process() {
     site.test().args(["run", "--", "matlab"]).stderr(refused).status(75);
 }
 
+/// A slot that is a lock of the process is not enough for a stronger hold: it would be free as soon as the
+/// process ends, while a daemon of the program runs.
+#[test]
+fn join_does_not_weaken_the_hold() {
+    for hold in ["descriptor", "supervisor", "tree"] {
+        let wrapper = EXECS_ITSELF.replace("run --", &format!("run --hold {hold} --"));
+        let alone = site(1, "join", &wrapper);
+        let outcome = alone.test().args(["run", "--", "matlab"]).outcome();
+        let reason = "held by a process that waits for this command: it would wait forever\n";
+        let advice = "An administrator can let it share that slot: hold = \"descriptor\".\n";
+        assert!(outcome.stderr.contains(reason) && outcome.stderr.ends_with(advice), "{}", outcome.stderr);
+        let site = site(2, "join", &wrapper);
+        let _running = site.test().args(["run", "--", "matlab"]).spawn();
+        assert_eq!(site.held_numbers("seats.lock"), [1, 2], "{hold}");
+    }
+}
+
 /// The program still learns which slot is its own.
 #[test]
 pub(crate) fn join_tells_the_program_the_slot_it_uses() {

@@ -1,7 +1,7 @@
 //! Over a fork this needs `descriptor` or stronger: a launch below a holder whose slot goes with an
 //! inherited descriptor.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
@@ -68,19 +68,27 @@ fn a_child_joins_all_slots_of_its_parent() {
     }
 }
 
-/// The slot stays while the one that joined it lives, also when the one that took it has ended.
+/// The slot stays while the one that joined it lives, also when the one that took it has ended. A supervisor
+/// had freed it with its own command, while the other program ran.
 #[test]
 fn a_joined_slot_outlives_the_one_that_took_it() {
-    let site = site(1, "descriptor", "LAUNCHER run -- matlab inner <&0 & echo started; exit");
-    let mut running = site.test().args(["run", "--", "matlab"]).background();
-    assert_eq!(running.read_line(), "started\n");
-    eventually("the child has joined", || is_shared(&site, 1).then_some(()));
-    eventually("the parent has ended", || running.is_zombie().then_some(()));
-    assert_eq!(site.held_numbers("seats.lock"), [1]);
-    let refused = "rungate: matlab: not started: the limit is reached\n...\n";
-    site.test().args(["run", "--", "matlab"]).stderr(refused).status(75);
-    running.close_stdin();
-    eventually("nothing is locked", || site.lock_between("seats.lock", 0, i64::MAX).is_none().then_some(()));
+    for hold in ["descriptor", "supervisor"] {
+        let wrapper = "LAUNCHER run -- matlab inner <&0 & echo started; read -r go <$DIR/fifo; exit";
+        let site = site(1, hold, wrapper);
+        mkfifo(&site.path("fifo"), Mode::from_bits_truncate(0o666)).expect("a new FIFO");
+        let mut running = site.test().args(["run", "--", "matlab"]).background();
+        assert_eq!(running.read_line(), "started\n");
+        eventually("the child has joined", || is_shared(&site, 1).then_some(()));
+        fs::write(site.path("fifo"), "go\n").expect("a reader");
+        eventually("the parent has ended", || running.is_zombie().then_some(()));
+        assert_eq!(site.held_numbers("seats.lock"), [1], "{hold}");
+        let refused = "rungate: matlab: not started: the limit is reached\n...\n";
+        site.test().args(["run", "--", "matlab"]).stderr(refused).status(75);
+        running.close_stdin();
+        eventually("nothing is locked", || {
+            site.lock_between("seats.lock", 0, i64::MAX).is_none().then_some(())
+        });
+    }
 }
 
 /// One descendant at a time (it write-locks byte 2^41+n; the next one finds that and takes a slot of its

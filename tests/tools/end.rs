@@ -7,8 +7,8 @@ use std::os::unix::fs::FileExt;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Account, Ending, Running, Site, Terminal, Test, eventually, given_time, is_over_the_agent, listing,
-    needs_root, needs_tmux,
+    Account, Ending, Running, Site, Terminal, Test, eventually, given_time, is_alive, is_over_the_agent,
+    listing, needs_root, needs_tmux,
 };
 
 /// Nothing is ever overdue here.
@@ -83,6 +83,39 @@ pub(crate) fn a_holder_that_is_named_is_ended() {
             assert_eq!(site.held("seats.lock"), []);
         }
     }
+}
+
+/// What a script has started before it became the supervisor is not of the job.
+#[test]
+fn what_the_script_had_started_before_is_spared() {
+    for hold in ["supervisor", "tree"] {
+        let site = site("limit = 1");
+        site.copy_of("/bin/sleep", "job");
+        let before = "env --default-signal cat <&0 >/dev/null 2>&1 & echo $!";
+        let script = format!("{before}; exec {} run --hold {hold} -- job 600", site.rungate().display());
+        let mut holder = site.test().program("/bin/bash").args(["-c", &script]).background();
+        let before: i32 = holder.read_line().trim_end().parse().expect("a process id");
+        let pid = program(&site, &holder, hold);
+        end(&site, &["--yes", "seats", &pid]).stderr(&ended(&pid)).status(0);
+        eventually("the holder has ended", || holder.is_zombie().then_some(()));
+        assert!(is_alive(before), "{hold}");
+        assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
+    }
+}
+
+/// The first thread may end before the others. The process seems to have ended, and has not.
+#[test]
+fn a_program_without_its_first_thread_is_ended() {
+    let site = site("limit = 1");
+    let script = "import ctypes, signal, sys, threading; signal.signal(signal.SIGINT, signal.SIG_DFL); \
+                  threading.Thread(target=sys.stdin.read).start(); ctypes.CDLL(None).pthread_exit(None)";
+    let mut holder =
+        site.test().args(["run", "--as", "job", "--", "/usr/bin/python3", "-c", script]).background();
+    eventually("its first thread has ended", || holder.is_zombie().then_some(()));
+    let pid = holder.pid().to_string();
+    assert_eq!(listed(&site, 1).as_ref(), Some(&pid));
+    end(&site, &["--yes", "seats", &pid]).stderr(&ended(&pid)).status(0);
+    assert_eq!(holder.end().ending, Ending::Signal(2));
 }
 
 /// By user, by slot, by the name of a slot; and all of a repository.

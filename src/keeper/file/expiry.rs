@@ -145,7 +145,7 @@ fn to_end(
     overdue_by: Option<(&Expiry, SystemTime)>,
 ) -> Result<Vec<Overdue>, RepositoryError> {
     let lineage: Vec<i32> = process::own_lineage().collect();
-    let guardians = all_guardians(file)?;
+    let guardians = holder::all_guardians(file)?;
     let mut overdue: Vec<Overdue> = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();
     let locks = holder::locks(file)?;
@@ -275,7 +275,7 @@ impl Grouped<'_> {
 /// Those of the holders whom the kernel vouches for. A process that has locked a slot itself is its holder,
 /// and its guardian says since when: every user sees that. Any other holder is proved like a job.
 pub fn vouched(file: &LockFile, held: &Occupancy) -> Result<Vec<Vouched>, RepositoryError> {
-    let guardians = all_guardians(file)?;
+    let guardians = holder::all_guardians(file)?;
     let now = process::since_boot_of_host().unwrap_or_default();
     let mut known: BTreeMap<i32, Option<(u32, Duration)>> = BTreeMap::new();
     let mut vouched = Vec::new();
@@ -299,11 +299,6 @@ pub fn vouched(file: &LockFile, held: &Occupancy) -> Result<Vec<Vouched>, Reposi
         }
     }
     Ok(vouched)
-}
-
-fn all_guardians(file: &LockFile) -> Result<Vec<(Guardian, i32)>, RepositoryError> {
-    let locks = locks_within(file, &guardians())?;
-    Ok(locks.into_iter().filter_map(|lock| Some((Guardian::of(&lock.bytes)?, lock.pid?))).collect())
 }
 
 /// The processes that may be the job behind a slot, the likeliest first.

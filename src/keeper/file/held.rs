@@ -160,14 +160,25 @@ impl Held {
         self.file.keep_across_exec(self.hold)
     }
 
-    /// Releases the slots, although other processes may still have their descriptors.
+    /// Releases the slots, although other processes may still have their descriptors. Those that a nested
+    /// launch uses stay with the descriptors that it inherited.
     pub fn release(&mut self) -> Result<(), RepositoryError> {
-        self.slots.clear();
+        let runs = Runs::of(&std::mem::take(&mut self.slots));
+        let shared: Vec<Bytes> = runs.iter().map(|run| shared_bytes(*run.start(), *run.end())).collect();
+        // Only a supervisor releases what others have inherited. While it has these locks, no launch can
+        // begin to use the slots; if it cannot have them, one does.
+        let is_supervisor = !self.shared && self.hold >= Hold::Supervisor;
+        let is_used =
+            is_supervisor && !shared.iter().all(|bytes| matches!(self.file.try_lock(bytes), Ok(true)));
         for bytes in std::mem::take(&mut self.locked) {
             match self.hold {
                 Hold::Process => self.file.unlock(&bytes)?,
+                Hold::Descriptor | Hold::Supervisor | Hold::Tree if is_used => {}
                 Hold::Descriptor | Hold::Supervisor | Hold::Tree => self.file.unlock_shared(&bytes)?,
             }
+        }
+        if is_supervisor {
+            shared.iter().try_for_each(|bytes| self.file.unlock(bytes))?;
         }
         self.guardians.drain(..).try_for_each(|guardian| self.file.unlock(&guardian.byte()))
     }
@@ -184,8 +195,8 @@ impl Drop for Held {
 // A launch below a holder: a wrapper that calls its own shim would block itself, so a launch of the same
 // command uses the slot of its ancestor, one descendant at a time. The environment only says where to look.
 // The kernel proves that an ancestor holds the slot, and the slot must stay held while this launch lives.
-// With a lock of the process, that is true only within the same process: the slot would be free as soon as
-// the ancestor ends.
+// With a lock of the process, that is true only within the same process, and for a launch with that hold: the
+// slot is free as soon as the process ends.
 
 /// Tries to use an ancestor's slots for these claims on one file, whose mutex is held. None if there are no
 /// such slots, too few, or another launch uses them already.
@@ -197,7 +208,11 @@ pub fn join(
 ) -> Result<Option<Held>, RepositoryError> {
     let Some(slots) = slots_to_join(file, claims, launch, inherited)? else { return Ok(None) };
     let mut held = Held::nothing_of(file, launch.hold);
-    Ok(held.share(slots)?.then_some(held))
+    if !held.share(slots)? {
+        return Ok(None);
+    }
+    // A supervisor may have released them just before. From now on it does not.
+    Ok(slots_to_join(file, claims, launch, inherited)?.map(|_| held))
 }
 
 /// Whether [`join`] would find slots to use now.
@@ -224,17 +239,19 @@ fn slots_to_join<'l>(
 ) -> Result<Option<&'l Runs>, RepositoryError> {
     let Some(slots) = hint::slots_to_join(claims, launch) else { return Ok(None) };
     for run in slots.iter() {
-        if !is_ours(file, run, inherited)? || !is_for(file, run, launch.command)? {
+        if !is_ours(file, run, launch.hold, inherited)? || !is_for(file, run, launch.command)? {
             return Ok(None);
         }
     }
     Ok(Some(slots))
 }
 
-/// Whether this process holds these slots, or a description that it inherited does.
+/// Whether this process holds these slots, or a description that it inherited does, for as long as a launch
+/// with this hold must have them.
 fn is_ours(
     file: &LockFile,
     run: &RangeInclusive<u64>,
+    hold: Hold,
     inherited: &Inherited,
 ) -> Result<bool, RepositoryError> {
     if *run.start() < 1 || *run.end() > LAST_SLOT {
@@ -244,7 +261,7 @@ fn is_ours(
     let Some(holder) = file.conflict(&bytes)? else { return Ok(false) };
     if let Some(pid) = holder.pid {
         let covers = holder.bytes.contains(bytes.start()) && holder.bytes.contains(bytes.end());
-        return Ok(pid == own_pid() && covers);
+        return Ok(hold == Hold::Process && pid == own_pid() && covers);
     }
     Ok(is_inherited(file, &bytes, inherited))
 }

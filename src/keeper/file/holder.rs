@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet},
     iter,
     ops::RangeInclusive,
@@ -15,10 +16,11 @@ use super::{
     Header, LAST_SLOT, LockPath, RECORD_SIZE, Record, RepositoryError,
     error::call,
     file::LockFile,
-    layout::{grouped_at, groups, record_at, slot_byte},
+    job::Guardian,
+    layout::{grouped_at, groups, guardians, guardians_of, record_at, slot_byte},
     line,
     record::short_boot_id,
-    scan::{listed, scan},
+    scan::{listed, locks_within, scan},
 };
 use crate::{
     judge::terms::Hold,
@@ -159,6 +161,7 @@ pub fn known_holders(
     let mut known = Known::default();
     let mut asked =
         ProcessQueries { most: most_asked, count: 0, processes: BTreeMap::new(), left_out: BTreeSet::new() };
+    let supervisors = Supervisors::of(file);
     for Span { slots, pid } in occupancy.spans() {
         let (first, last) = (*slots.start(), *slots.end());
         let mut of_span = Vec::new();
@@ -174,14 +177,17 @@ pub fn known_holders(
                 end = end.saturating_sub(record.map_or(1, |record| record.slots.max(1)));
                 continue;
             }
-            let record = record.filter(|record| !is_to_prove || is_alive(record));
+            let supervisor = record.as_ref().map_or(Ok(None), |record| supervisors.of_record(record, end))?;
+            let record = record.filter(|record| !is_to_prove || supervisor.is_some() || is_alive(record));
             let long = |from: u64| end.saturating_sub(from) >= LONG;
             let from = match &record {
                 Some(record) => end.saturating_sub(record.slots.saturating_sub(1)).max(first),
                 None if long(first) => first,
                 None => end,
             };
-            match asked.about(record, *pid) {
+            let keeper = supervisor.filter(|_| record.is_some());
+            let holder = asked.about(record, *pid);
+            match holder.map(|holder| Holder { keeper: keeper.or(holder.keeper), ..holder }) {
                 Some(holder) if long(from) => of_span.push(Holder { slots: (from, end), ..holder }),
                 Some(holder) => {
                     let each = |slot| Holder { slots: (slot, slot), ..holder.clone() };
@@ -246,7 +252,8 @@ pub fn who_started(
 pub(super) fn is_described(file: &LockFile, slot: u64) -> Result<bool, RepositoryError> {
     let record = Records { file, first: 0, bytes: Vec::new() }.of(slot, slot)?;
     let boot = process::boot_id().map(short_boot_id);
-    Ok(record.is_some_and(|record| Some(&record.boot) == boot.as_ref() && is_alive(&record)))
+    let Some(record) = record.filter(|record| Some(&record.boot) == boot.as_ref()) else { return Ok(false) };
+    Ok(is_alive(&record) || Supervisors::of(file).of_record(&record, slot)?.is_some())
 }
 
 /// Whether a record does not contradict the kernel: its process is that of the lock, if the lock has one.
@@ -261,9 +268,7 @@ fn may_be_believed(record: &Record, pid: Option<i32>, boot: Option<&str>) -> boo
 /// The holder according to its record, if the record is believed.
 pub(super) fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Record>) -> Holder {
     if let Some(record) = record {
-        let keeper = live_supervisor(&record);
-        let holder = Holder::of_record(slots, record);
-        return Holder { keeper: keeper.or(holder.keeper), ..holder };
+        return Holder::of_record(slots, record);
     }
     let process = pid.and_then(Process::find);
     Holder {
@@ -282,19 +287,48 @@ pub(super) fn describe(slots: (u64, u64), pid: Option<i32>, record: Option<Recor
     }
 }
 
-/// If the lock has no process: whether the recorded command or its supervisor lives. If another process has
-/// got the process id since, its start is later.
+/// If the lock has no process: whether the recorded command lives. A killed process keeps nothing, even
+/// before its parent has reaped it.
 fn is_alive(record: &Record) -> bool {
-    lives(record.pid, |started| started == record.start) || live_supervisor(record).is_some()
+    Process::find(record.pid).is_some_and(|process| process.started == record.start && !process.is_zombie())
 }
 
-/// The supervisor, if it lives. A killed process keeps nothing, even before its parent has reaped it.
-fn live_supervisor(record: &Record) -> Option<i32> {
-    record.supervisor.filter(|pid| lives(*pid, |started| started <= record.start))
+/// The guardians of a file, read when they are needed.
+struct Supervisors<'file> {
+    file: &'file LockFile,
+    guardians: OnceCell<Vec<(Guardian, i32)>>,
 }
 
-fn lives(pid: i32, started: impl Fn(u64) -> bool) -> bool {
-    Process::find(pid).is_some_and(|process| started(process.started) && !process.is_zombie())
+impl<'file> Supervisors<'file> {
+    fn of(file: &'file LockFile) -> Self {
+        Self { file, guardians: OnceCell::new() }
+    }
+
+    /// The supervisor that the record of this slot names, if it lives and took the slot. In another PID
+    /// namespace its number is that of a stranger. But the kernel shows its guardian with its number here.
+    fn of_record(&self, record: &Record, slot: u64) -> Result<Option<i32>, RepositoryError> {
+        let Some(pid) = record.supervisor else { return Ok(None) };
+        let first = slot.saturating_sub(record.slots.saturating_sub(1)).max(1);
+        let is_its_own = match self.file.conflict(&guardians_of(first))? {
+            Some(lock) if lock.pid == Some(pid) => true,
+            // Of those who share a slot, the kernel names only one.
+            _ => self.all()?.iter().any(|(guardian, by)| *by == pid && guardian.slot <= slot),
+        };
+        Ok(is_its_own.then_some(pid))
+    }
+
+    fn all(&self) -> Result<&[(Guardian, i32)], RepositoryError> {
+        if self.guardians.get().is_none() {
+            let _ = self.guardians.set(all_guardians(self.file)?);
+        }
+        Ok(self.guardians.get().map_or(&[], Vec::as_slice))
+    }
+}
+
+/// Every guardian, with its process.
+pub(super) fn all_guardians(file: &LockFile) -> Result<Vec<(Guardian, i32)>, RepositoryError> {
+    let locks = locks_within(file, &guardians())?;
+    Ok(locks.into_iter().filter_map(|lock| Some((Guardian::of(&lock.bytes)?, lock.pid?))).collect())
 }
 
 /// Reads records through a window, because thousands of them are next to each other.

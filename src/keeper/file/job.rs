@@ -3,7 +3,7 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::time::Duration;
+use std::{thread, time::Duration};
 
 use super::layout::{guardian_at, guardian_byte, slot_byte};
 use crate::{
@@ -122,8 +122,8 @@ impl Job {
         let spares_others = accounts::is_root() && self.user != 0;
         let may_signal = |_: &PidFd, users: [u32; 2]| !spares_others || users.contains(&self.user);
         let own_group = Process::this().map(|process| process.group);
-        let hold = self.hold();
-        let whom = Whom { hold, kill, spares_others, own_group, may_signal: &may_signal };
+        let (hold, taken) = (self.hold(), self.guardian().and_then(Guardian::taken));
+        let whom = Whom { hold, taken, kill, spares_others, own_group, may_signal: &may_signal };
         whom.signal(&self.process, signal)
     }
 }
@@ -205,8 +205,31 @@ impl Guardian {
     /// How long ago it was taken, to a sixteenth of a second. None for a moment in the future, which no
     /// correct program writes.
     pub fn age(self) -> Option<Duration> {
-        let taken = Duration::from_millis(self.moment.saturating_mul(1000) / MOMENTS);
-        process::since_boot_of_host()?.checked_sub(taken)
+        process::since_boot_of_host()?.checked_sub(self.since_boot())
+    }
+
+    /// When it was taken, in time since the host's boot, unless that is in the future.
+    fn taken(self) -> Option<Duration> {
+        self.age().map(|_| self.since_boot())
+    }
+
+    fn since_boot(self) -> Duration {
+        Duration::from_millis(self.moment.saturating_mul(1000) / MOMENTS)
+    }
+
+    /// Waits for the moment in which a guardian is younger than every child that this process has already: a
+    /// script may have started some before it became rungate, and they are not the job.
+    pub(crate) fn wait_for_older_children() {
+        let children = process::children(process::own_pid()).into_iter().filter_map(Process::find);
+        let Some(last) = children.filter_map(|child| child.started_on_host()).max() else { return };
+        // Within two moments it is, unless a clock is wrong.
+        for _ in 0..8 {
+            let now = Self::begin(1, Hold::Supervisor).and_then(Self::taken);
+            if now.is_none_or(|now| now >= last) {
+                return;
+            }
+            thread::sleep(MOMENT / 4);
+        }
     }
 }
 

@@ -176,6 +176,11 @@ pub fn guardian_at(byte: u64) -> Option<(u64, u64, u64)> {
     (1..=LAST_SLOT).contains(&slot).then_some((slot, within / GUARDIAN_KINDS, within % GUARDIAN_KINDS))
 }
 
+/// The bytes of the guardians of one slot.
+pub fn guardians_of(slot: u64) -> Bytes {
+    guardian_byte(slot, 0, 0)..=guardian_byte(slot, u64::MAX, 0)
+}
+
 /// The bytes of the guardians of all slots.
 pub fn guardians() -> Bytes {
     guardian_byte(1, 0, 0)..=guardian_byte(LAST_SLOT, u64::MAX, 0)

@@ -36,9 +36,9 @@ use crate::{
     acquire::{AcquireContext, Clock, Grant, Outcome, Refusal},
     judge::{
         Request, Start, Verdict, decide,
-        terms::{Launch, NamedSlots},
+        terms::{Hold, Launch, NamedSlots},
     },
-    keeper::{KeeperError, Keepers},
+    keeper::{KeeperError, Keepers, file::Guardian},
     policy::{Affected, Faults, Invocation, LazyPolicy, Policy},
     sys::{Ending, Inherited, executable, process},
     text::{Error, ExitStatus, age, stream, visible},
@@ -195,6 +195,9 @@ impl<'a> Session<'a> {
         let wanted = LaunchSpec::of(start, options, situation);
         if let Some(status) = purpose.consider(self, &wanted, &policy, &request)? {
             return Ok(Attempt::Ended(status));
+        }
+        if wanted.hold >= Hold::Supervisor {
+            Guardian::wait_for_older_children();
         }
         let is_quiet = options.voice == Voice::Quiet;
         let asker = AcquireContext {

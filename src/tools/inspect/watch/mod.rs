@@ -93,7 +93,7 @@ fn show(observer: &mut Observer) -> io::Result<End> {
 /// Stops as Ctrl-Z stops any program, and takes the terminal again when it is continued.
 fn stop(screen: &mut Screen) -> io::Result<()> {
     screen.give_back();
-    signals::stop_too(Signal::SIGTSTP as i32);
+    signals::stop();
     match screen.take_again() {
         // Continued in the background, without a terminal of its own.
         Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
