@@ -8,7 +8,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::scene::Scene;
 use super::scenes::AT_ONCE;
-use super::{MISSED, held, hosts_with, listed, seats, status, waiting};
+use super::{LASTING, MISSED, held, hosts_with, listed, seats, status, waiting};
 use crate::support::{Etcd, Host, Running, Ways, eventually, is_alive, needs_etcd, tell};
 
 /// Two hosts: a program on the first one has the only seat, and a launch on the second one waits for it.
@@ -127,6 +127,32 @@ fn a_restart_during_a_cut_does_not_forget_the_deadline() {
     // What was ended stays ended when the site is back.
     pair.way.cut(false);
     eventually("one is counted", || (held(&pair.one) == 1 && held(&pair.two) == 1).then_some(()));
+}
+
+/// The same with another ttl, of which the others do not know.
+#[test]
+fn a_longer_ttl_counts_only_when_the_others_know_it() {
+    needs_etcd!();
+    let mut pair = Pair::of(Scene::new("on_lost = \"stop\"", None).with("12s"), |_| ());
+    pair.way.cut(true);
+    let settings = pair.way.settings(&pair.scene.prefix, "5m");
+    pair.one.restart_with(&settings);
+    pair.second_runs();
+    assert!(!is_alive(pair.first.pid()), "two programs run");
+}
+
+/// A host that is in contact with the site: a ttl that is shorter than the time since the last contact of the
+/// agent before ends nothing.
+#[test]
+fn a_shorter_ttl_ends_nothing() {
+    needs_etcd!();
+    let scene = Scene::new("on_lost = \"stop\"", None).with("10m");
+    let (mut one, way) = scene.host("lab1");
+    let mut running = one.test().args(["run", "--", "matlab"]).spawn();
+    one.dies_after_contact_at(Duration::from_secs_f64(now() - 60.0).as_secs());
+    one.restart_with(&way.settings(&scene.prefix, LASTING));
+    eventually("it is there again", || (status(&one)["site"]["connected"] == true).then_some(()));
+    assert!(running.answers(), "it was ended");
 }
 
 /// With `hold = "tree"` everything below the launch ends before others get the slot, also programs that

@@ -45,6 +45,9 @@ const SITE: &str = "site";
 /// In it: when the host's key was last confirmed, since boot.
 const CONFIRMED: &str = "confirmed.json";
 
+/// How long the host may be silent then. In a file of its own, which an older agent ignores.
+const SILENCE: &str = "silence.json";
+
 /// And the number by which agents of this directory recognize their keys.
 const IDENTITY: &str = "identity.json";
 
@@ -263,6 +266,16 @@ impl State {
         path.exists().then(|| read(&path).unwrap_or_default())
     }
 
+    /// Saves how long the host may be silent.
+    pub(in crate::agent) fn write_silence(&self, silence: &SavedSilence) -> Result<(), Failure> {
+        put(&self.directory.join(SITE).join(SILENCE), silence)
+    }
+
+    /// The saved value of that; none if an older agent saved nothing.
+    pub(in crate::agent) fn silence(&self) -> Option<SavedSilence> {
+        read(&self.directory.join(SITE).join(SILENCE)).ok()
+    }
+
     /// A new FIFO for a holding.
     pub(in crate::agent) fn new_fifo(&self, number: u64) -> Result<Fifo, Failure> {
         Fifo::create(&self.fifo(number)).map_err(Failure::of("mkfifo"))
@@ -409,6 +422,13 @@ pub(in crate::agent) fn in_millis(moment: SystemTime) -> u64 {
 /// The same as a moment.
 pub(in crate::agent) fn at_millis(millis: u64) -> Option<SystemTime> {
     at(Duration::from_millis(millis))
+}
+
+/// How long this host may be silent before others consider it dead, and how much sooner it does so itself.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(in crate::agent) struct SavedSilence {
+    pub(in crate::agent) ttl: Duration,
+    pub(in crate::agent) margin: Duration,
 }
 
 /// A process and the slots that it has.

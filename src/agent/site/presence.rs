@@ -1,6 +1,6 @@
 //! Whether the other hosts see this host, and until when: its key, and when a read last found it. The agent
 //! saves this, and grants no slot before. An agent that starts while etcd cannot be reached continues from
-//! there, as if its predecessor had lived.
+//! there, as if its predecessor had lived. It uses the predecessor's ttl, because the others know no other.
 
 use std::{
     sync::mpsc::Sender,
@@ -13,7 +13,7 @@ use crate::{
     agent::{
         ledger::{
             holding::{Alive, Holding},
-            state::State,
+            state::{SavedSilence, State},
         },
         service::local::Local,
     },
@@ -23,13 +23,19 @@ use crate::{
 
 /// The presence; times are since boot.
 pub(super) struct Presence {
-    ttl: Duration,
-    margin: Duration,
+    /// What the settings say.
+    own: SavedSilence,
+    /// What counts since the last confirmation: until this agent has written the host's key, the settings of
+    /// the agent before it.
+    silence: SavedSilence,
+    /// When this agent began to write the host's key: since then the others may know its ttl. None as soon as
+    /// it knows that they do.
+    began: Option<Duration>,
     commands: Sender<Command>,
     /// The revision of the host's key as this agent wrote it; none while it is being written again.
     registration: Option<i64>,
     /// When that was.
-    registered: Duration,
+    registered: Option<Duration>,
     /// When the last read was sent that found it so.
     confirmed: Option<Duration>,
     /// The last saved time.
@@ -47,15 +53,16 @@ pub(super) struct Presence {
 impl Presence {
     /// Continues from the saved state. If there is none, this agent kept the site's tables alone.
     pub(super) fn new(ttl: Duration, margin: Duration, commands: Sender<Command>, state: &State) -> Self {
-        let saved = state.confirmation();
+        let (own, silence, confirmed) = (SavedSilence { ttl, margin }, state.silence(), state.confirmation());
         Self {
-            ttl,
-            margin,
+            own,
+            silence: silence.unwrap_or(own),
+            began: process::since_boot(),
             commands,
             registration: None,
-            registered: Duration::ZERO,
-            confirmed: saved,
-            saved,
+            registered: None,
+            confirmed,
+            saved: confirmed.filter(|_| silence == Some(own)),
             twin: None,
             trouble: None,
             leases_lost: 0,
@@ -70,7 +77,7 @@ impl Presence {
 
     /// The host's key was written with this revision; requested then.
     pub(super) fn on_registered(&mut self, revision: i64, sent: Duration) {
-        (self.registration, self.registered) = (Some(revision), sent);
+        (self.registration, self.registered) = (Some(revision), Some(sent));
     }
 
     /// Requests that the host's key is written again, so that no earlier transaction can be committed.
@@ -121,7 +128,8 @@ impl Presence {
     /// Whether no other host has this name: a live one would have written the key meanwhile.
     pub(super) fn is_alone_by_its_name(&self) -> bool {
         let now = process::since_boot().unwrap_or_default();
-        now.saturating_sub(self.registered) > self.ttl && !self.is_disputed()
+        let is_over = |registered| now.saturating_sub(registered) > self.own.ttl;
+        self.registered.is_some_and(is_over) && !self.is_disputed()
     }
 
     /// A read that was sent then found the host's key unchanged. That is saved at most ten times per ttl: an
@@ -140,7 +148,11 @@ impl Presence {
         let confirmed = self.confirmed.max(Some(sent)).unwrap_or(sent);
         self.confirmed = Some(confirmed);
         self.trouble = None;
-        if self.saved.is_none_or(|saved| confirmed.saturating_sub(saved) > self.ttl / 10)
+        if self.registered.is_some() && self.began.take().is_some() && self.silence != self.own {
+            (self.silence, self.saved) = (self.own, None);
+        }
+        if self.saved.is_none_or(|saved| confirmed.saturating_sub(saved) > self.silence.ttl / 10)
+            && (self.saved.is_some() || state.write_silence(&self.silence).is_ok())
             && state.write_confirmation(confirmed).is_ok()
         {
             self.saved = Some(confirmed);
@@ -154,14 +166,23 @@ impl Presence {
 
     /// Until when no host can have considered this one dead.
     pub(super) fn deadline(&self) -> Option<Duration> {
-        Some(self.confirmed?.saturating_add(self.ttl).saturating_sub(self.margin))
+        Some(self.limit()?.0)
+    }
+
+    /// The same, and the ttl by which it counts.
+    fn limit(&self) -> Option<(Duration, Duration)> {
+        let after = |since: Duration, of: SavedSilence| {
+            (since.saturating_add(of.ttl).saturating_sub(of.margin), of.ttl)
+        };
+        let limit = after(self.confirmed?, self.silence);
+        Some(self.began.map_or(limit, |began| limit.min(after(began, self.own))))
     }
 
     /// When programs that must stop get TERM and KILL. Without faults, the last read that found the host's
     /// key is at most a third of the ttl old.
     pub(super) fn ends_at(&self) -> Option<(Duration, Duration)> {
-        let deadline = self.deadline()?;
-        Some((deadline.saturating_sub(self.ttl / 4), deadline.saturating_sub(self.ttl / 10)))
+        let (deadline, ttl) = self.limit()?;
+        Some((deadline.saturating_sub(ttl / 4), deadline.saturating_sub(ttl / 10)))
     }
 
     /// Whether slots may be acquired: nothing is started that would have to be ended at once.
@@ -195,8 +216,9 @@ impl Presence {
         let now = process::since_boot().unwrap_or_default();
         let (is_late, then) = match self.confirmed {
             Some(confirmed) => {
-                let is_late = now.saturating_sub(confirmed) > self.ttl / 2;
-                (is_late, format!("after {} s this host is considered dead", self.ttl.as_secs()))
+                let ttl = self.silence.ttl;
+                let is_late = now.saturating_sub(confirmed) > ttl / 2;
+                (is_late, format!("after {} s this host is considered dead", ttl.as_secs()))
             }
             None => (since.elapsed() > PATIENCE, "until then it grants no slots".to_owned()),
         };
