@@ -3,13 +3,15 @@
 use std::fs;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
 
 use super::scene::Scene;
 use super::scenes::AT_ONCE;
 use super::{LASTING, MISSED, held, hosts_with, listed, seats, status, waiting};
-use crate::support::{Etcd, Host, Running, Ways, eventually, is_alive, needs_etcd, tell};
+use crate::support::{Etcd, Host, Mishap, Running, Ways, eventually, is_alive, needs_etcd, tell};
 
 /// Two hosts: a program on the first one has the only seat, and a launch on the second one waits for it.
 pub(super) struct Pair {
@@ -152,6 +154,21 @@ fn a_shorter_ttl_ends_nothing() {
     one.dies_after_contact_at(Duration::from_secs_f64(now() - 60.0).as_secs());
     one.restart_with(&way.settings(&scene.prefix, LASTING));
     eventually("it is there again", || (status(&one)["site"]["connected"] == true).then_some(()));
+    assert!(running.answers(), "it was ended");
+}
+
+/// A check of the host's key that fails is repeated, and not left out.
+#[test]
+fn checks_that_fail_are_repeated_at_once() {
+    needs_etcd!();
+    let scene = Scene::new("on_lost = \"stop\"", None).with("12s");
+    let (one, way) = scene.host("lab1");
+    let mut running = one.test().args(["run", "--", "matlab"]).spawn();
+    let key = STANDARD.encode(format!("{}h/lab1", scene.prefix));
+    // Three checks, each of three members.
+    way.befall_each(format!("{{\"key\":\"{key}\",\"limit\""), [Mishap::Broken; 9]);
+    eventually("all of them have failed", || way.has_befallen().then_some(()));
+    eventually("it is seen again", || (status(&one)["site"]["seen"].as_f64()? < 3.0).then_some(()));
     assert!(running.answers(), "it was ended");
 }
 
