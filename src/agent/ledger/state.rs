@@ -266,6 +266,13 @@ impl State {
         path.exists().then(|| read(&path).unwrap_or_default())
     }
 
+    /// This agent keeps no tables with other hosts. So the next one that does begins without a confirmation.
+    pub(in crate::agent) fn forget_confirmation(&self) {
+        for name in [CONFIRMED, SILENCE] {
+            let _ = fs::remove_file(self.directory.join(SITE).join(name));
+        }
+    }
+
     /// Saves how long the host may be silent.
     pub(in crate::agent) fn write_silence(&self, silence: &SavedSilence) -> Result<(), Failure> {
         put(&self.directory.join(SITE).join(SILENCE), silence)
