@@ -131,7 +131,7 @@ fn a_restart_during_a_cut_does_not_forget_the_deadline() {
     eventually("one is counted", || (held(&pair.one) == 1 && held(&pair.two) == 1).then_some(()));
 }
 
-/// The same with another ttl, of which the others do not know.
+/// The same with another ttl, of which the others do not know. The log of the agent names what it ended.
 #[test]
 fn a_longer_ttl_counts_only_when_the_others_know_it() {
     needs_etcd!();
@@ -141,6 +141,13 @@ fn a_longer_ttl_counts_only_when_the_others_know_it() {
     pair.one.restart_with(&settings);
     pair.second_runs();
     assert!(!is_alive(pair.first.pid()), "two programs run");
+    pair.one.agent.signal(Signal::SIGKILL);
+    let said = pair.one.agent.end().stderr;
+    let to_whom = format!(
+        " to PID {} (matlab) of user 0: the site is lost, and on_lost is \"stop\"\n",
+        pair.first.pid()
+    );
+    assert!(said.contains("rungate-agent: seats: sent SIG") && said.contains(&to_whom), "{said}");
 }
 
 /// A host that is in contact with the site: a ttl that is shorter than the time since the last contact of the

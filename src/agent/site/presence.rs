@@ -11,14 +11,16 @@ use std::{
 use super::{Command, Level, PATIENCE, Site, TICK, etcd::EtcdError, log};
 use crate::{
     agent::{
+        Topic,
         ledger::{
             holding::{Alive, Holding},
-            state::{SavedSilence, State},
+            state::{SavedSilence, SavedSlots, State},
         },
         service::local::Local,
     },
-    judge::terms::{OnLost, table_of_site},
-    sys::process,
+    judge::terms::{OnLost, name_on_site, table_of_site},
+    sys::{Signal, process},
+    text::visible,
 };
 
 /// The presence; times are since boot.
@@ -239,6 +241,41 @@ const LOOKS: usize = 4;
 const CHASE: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Why a program is ended.
+const LOST: &str = "the site is lost";
+
+/// The signal was sent before, because writing to the log may take its time.
+fn log_signal(holding: &Holding, signal: Signal, why: &str) {
+    let saved = &holding.saved;
+    let stops = |of: &&SavedSlots| !of.is_shared && of.on_lost == Some(OnLost::Stop);
+    let table = saved.tables.iter().find(stops).map_or("", |of| of.table.as_str());
+    let text = format!(
+        "{}: sent {} to PID {} ({}) of user {}: {why}, and on_lost is \"stop\"",
+        visible(name_on_site(table).unwrap_or(table)),
+        signal.as_str(),
+        saved.pid,
+        visible(&saved.command),
+        saved.uid,
+    );
+    crate::agent::log::log(Level::Notice, Topic::End, &text);
+}
+
+fn kill_all(holdings: &[&Holding]) {
+    for _ in 0..LOOKS {
+        let alive = Alive::look();
+        let found = holdings.iter().map(|holding| holding.kill(&alive)).max();
+        if found.unwrap_or(0) == 0 {
+            return;
+        }
+        let until = Instant::now() + CHASE;
+        while holdings.iter().map(|holding| holding.kill_children()).sum::<usize>() > 0
+            && Instant::now() < until
+        {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
 impl Site {
     /// Ends programs that must be gone before others can get their slots.
     pub(super) fn end_what_is_lost(&mut self, local: &Local) {
@@ -254,7 +291,7 @@ impl Site {
         let lost = local.ledger().holdings().iter().filter(|(_, holding)| is_concerned(holding));
         let lost: Vec<u64> = lost.map(|(number, _)| *number).collect();
         if now >= kill {
-            return self.kill_lost(local, &lost);
+            return self.kill_lost(local, &lost, LOST);
         }
         let is_new = |number: &u64| !self.ended.contains_key(number);
         let told: Vec<u64> = lost.into_iter().filter(is_new).collect();
@@ -266,38 +303,30 @@ impl Site {
             self.ended.insert(number, None);
             if let Some(holding) = local.ledger().holdings().get(&number) {
                 holding.terminate(&alive);
+                log_signal(holding, Signal::SIGTERM, LOST);
             }
         }
     }
 
     /// Kills all processes that keep the slots of these holdings, and searches again for new ones. Remaining
     /// ones are killed at the next tick: a program may start others faster than they are found.
-    fn kill_lost(&mut self, local: &Local, numbers: &[u64]) {
+    fn kill_lost(&mut self, local: &Local, numbers: &[u64], why: &str) {
         let now = Instant::now();
         let is_due = |number: &&u64| {
             let killed = self.ended.get(number).copied().flatten();
             killed.is_none_or(|killed| now.saturating_duration_since(killed) >= TICK / 2)
         };
         let due: Vec<u64> = numbers.iter().filter(is_due).copied().collect();
-        self.ended.extend(due.iter().map(|number| (*number, Some(now))));
         if due.is_empty() {
             return;
         }
-        let holdings: Vec<&Holding> =
-            due.iter().filter_map(|number| local.ledger().holdings().get(number)).collect();
-        for _ in 0..LOOKS {
-            let alive = Alive::look();
-            let found = holdings.iter().map(|holding| holding.kill(&alive)).max();
-            if found.unwrap_or(0) == 0 {
-                return;
-            }
-            let until = Instant::now() + CHASE;
-            while holdings.iter().map(|holding| holding.kill_children()).sum::<usize>() > 0
-                && Instant::now() < until
-            {
-                thread::sleep(PAUSE);
-            }
+        let holding = |number: &u64| local.ledger().holdings().get(number);
+        kill_all(&due.iter().filter_map(holding).collect::<Vec<_>>());
+        let is_first = |number: &&u64| self.ended.get(number).copied().flatten().is_none();
+        for holding in due.iter().filter(is_first).filter_map(holding) {
+            log_signal(holding, Signal::SIGKILL, why);
         }
+        self.ended.extend(due.iter().map(|number| (*number, Some(now))));
     }
 
     /// Another host has a slot that this host lost: its holders get another one, even beyond the limit, or
@@ -315,7 +344,7 @@ impl Site {
         let stops = |(_, of): &&(u64, &Holding)| of.on_lost() == Some(OnLost::Stop);
         let stopped: Vec<u64> = holders.iter().filter(stops).map(|(number, _)| *number).collect();
         if !stopped.is_empty() && self.is_held_back().is_none() {
-            return self.kill_lost(local, &stopped);
+            return self.kill_lost(local, &stopped, "another host has its slot");
         }
         let table = local.ledger().store().table(&here);
         let Some(another) = table.occupancy().free_among(1..=u64::MAX).next() else { return };
