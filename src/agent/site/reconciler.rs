@@ -463,7 +463,7 @@ impl OwnKeys {
     }
 
     /// The same for all tables of a launch whose program was not started.
-    fn was_not_used(&mut self, saved: &SavedHolding) {
+    pub(super) fn was_not_used(&mut self, saved: &SavedHolding) {
         for (table, of) in saved.paced_at_site() {
             let untold = self.untold_use(table, saved.uid);
             untold.withdrawn = saved.started.and_then(at).map(|started| (started, of.before.and_then(at)));
