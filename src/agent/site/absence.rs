@@ -219,8 +219,8 @@ impl Site {
 impl Site {
     /// Whether the tables belong to the etcd that answers, and are complete.
     pub(super) fn is_named(&self) -> bool {
-        let (said, _) = self.mirror.cluster();
-        said.is_some() && said == self.origin.cluster.as_deref()
+        let (said, at) = self.mirror.cluster();
+        said.is_some() && said == self.origin.cluster.as_deref() && self.origin.doubted != Some(at)
     }
 
     /// For how long no slots have been granted because the tables may be incomplete, and for how much longer.
