@@ -31,7 +31,7 @@ pub(super) enum Command {
 }
 
 /// How often in a ttl the key is read, and how many leases make a ttl: each of them is renewed as often.
-const THIRD: u32 = 3;
+pub(super) const THIRD: u32 = 3;
 
 /// How long it rests after an error.
 const REST: Duration = Duration::from_millis(200);

@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Command, Level, PATIENCE, Site, TICK, etcd::EtcdError, log};
+use super::{Command, Level, PATIENCE, Site, TICK, etcd::EtcdError, lease_keeper::THIRD, log};
 use crate::{
     agent::{
         Topic,
@@ -127,10 +127,13 @@ impl Presence {
         self.twin().is_some()
     }
 
-    /// Whether no other host has this name: a live one would have written the key meanwhile.
+    /// Whether no other host has this name: a live one would have written the key meanwhile. It may have read
+    /// the key a third of the ttl after this host wrote it, and been cut off since: its programs are over one
+    /// ttl later.
     pub(super) fn is_alone_by_its_name(&self) -> bool {
         let now = process::since_boot().unwrap_or_default();
-        let is_over = |registered| now.saturating_sub(registered) > self.own.ttl;
+        let ttl = self.own.ttl;
+        let is_over = |registered| now.saturating_sub(registered) > ttl.saturating_add(ttl / THIRD);
         self.registered.is_some_and(is_over) && !self.is_disputed()
     }
 

@@ -48,3 +48,17 @@ fn until_the_others_have_answered_the_shorter_time_counts() {
         );
     }
 }
+
+/// A host of the same name may have read its key a third of the ttl after this one has written it. So its
+/// programs are over a ttl later.
+#[test]
+fn a_host_is_alone_by_its_name_when_the_programs_of_another_one_are_over() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    let mut presence = presence(&state, 30);
+    assert!(!presence.is_alone_by_its_name(), "it has written nothing");
+    for (ago, is_alone) in [(32, false), (41, true)] {
+        presence.on_registered(7, now().saturating_sub(seconds(ago)));
+        assert_eq!(presence.is_alone_by_its_name(), is_alone, "{ago} s ago");
+    }
+}
