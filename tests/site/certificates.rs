@@ -149,6 +149,29 @@ fn a_token_that_runs_out_is_renewed() {
     starts(&host);
 }
 
+/// Tokens that are signed (JWT) become old with every change of etcd's users, and are renewed.
+#[test]
+fn a_change_of_the_users_makes_no_difference() {
+    needs_etcd!();
+    let directory = tempfile::tempdir().expect("a directory");
+    let [key, password] = ["key", "password"].map(|name| directory.path().join(name));
+    write_password(&key, "a key by which tokens are signed");
+    write_password(&password, "secret");
+    let token = format!("--auth-token=jwt,priv-key={},sign-method=HS256,ttl=1h", key.display());
+    let etcd = Etcd::with(&[token]);
+    let prefix = Etcd::prefix();
+    admit(&etcd, "rungate", &prefix);
+    let endpoint = etcd.endpoints().next().expect("a member");
+    let host = Host::new(
+        "lab1",
+        &seats(1, ""),
+        &settings(&endpoint, &prefix, super::LASTING, &user("rungate", &password)),
+    );
+    starts(&host);
+    assert!(etcd.control(&["--user=root:secret", "user", "add", "another:secret"]).is_some());
+    starts(&host);
+}
+
 fn user(name: &str, password: &Path) -> String {
     format!("user = \"{name}\"\npassword_file = \"{}\"\n", password.display())
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::expiry::{OVERDUE, SILENT, keys, matlab, waits};
 use super::{held, hosts, hosts_with, seats};
-use crate::support::{Ending, Etcd, Host, Test, eventually, needs_etcd};
+use crate::support::{Ending, Etcd, Host, Running, Test, eventually, needs_etcd};
 
 fn end(host: &Host, user: &str, words: &[&str]) -> Test {
     host.test().user(user).args(["end", "--yes", "seats"]).args(words)
@@ -41,6 +41,22 @@ fn a_holder_of_another_host_is_ended_by_its_own() {
         eventually("both hosts see it", || (held(&one) + held(&two) == 0).then_some(()));
     }
     eventually("the notice is taken back", || keys(&etcd, &format!("{prefix}e/")).is_empty().then_some(()));
+}
+
+/// So many holders that one transaction cannot name all of them, here as there.
+#[test]
+fn any_number_of_holders_is_ended() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let [one, two] = hosts(&etcd, &seats(70, ""), ["lab1", "lab2"]);
+    let mut holders: Vec<Running> = (0..70).map(|_| matlab(&one, "games").background()).collect();
+    eventually("all slots are seen", || (held(&two) == 70).then_some(()));
+    // Hosts that are slow have not answered in time, and are asked again.
+    eventually("all are ended", || {
+        end(&two, "root", &[]).outcome();
+        (held(&two) == 0).then_some(())
+    });
+    assert!(holders.iter_mut().all(|holder| holder.end().ending == Ending::Signal(2)));
 }
 
 /// A user's request that another host writes ends only what is that user's; what else it says of a holder

@@ -266,3 +266,19 @@ fn without_etcd_a_pause_is_kept_too() {
     host.restart();
     host.test().args(["run", "--", "matlab"]).status(0);
 }
+
+/// A host that is without a site for a while: what is started meanwhile is not ended when it has one again.
+#[test]
+fn what_was_started_without_etcd_goes_on_with_it() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let settings = etcd.settings(&Etcd::prefix(), super::LASTING);
+    let mut host = Host::new("lab1", &seats(1, "on_lost = \"stop\""), &settings);
+    eventually("it is there", || (status(&host)["site"]["connected"] == true).then_some(()));
+    host.dies_after_contact_at(1);
+    host.restart_with("version = 1\n");
+    let mut running = host.test().args(["run", "--", "matlab"]).spawn();
+    host.restart_with(&settings);
+    eventually("it is there again", || (status(&host)["site"]["connected"] == true).then_some(()));
+    assert!(running.answers(), "it was ended");
+}

@@ -4,13 +4,15 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nix::sys::signal::Signal;
 use nix::time::{ClockId, clock_gettime};
 
 use super::scene::Scene;
 use super::scenes::AT_ONCE;
-use super::{MISSED, held, hosts_with, listed, seats, status, waiting};
-use crate::support::{Etcd, Host, Running, Ways, eventually, is_alive, needs_etcd, tell};
+use super::{LASTING, MISSED, held, hosts_with, listed, seats, status, waiting};
+use crate::support::{Etcd, Host, Mishap, Running, Ways, eventually, is_alive, needs_etcd, tell};
 
 /// Two hosts: a program on the first one has the only seat, and a launch on the second one waits for it.
 pub(super) struct Pair {
@@ -128,6 +130,54 @@ fn a_restart_during_a_cut_does_not_forget_the_deadline() {
     // What was ended stays ended when the site is back.
     pair.way.cut(false);
     eventually("one is counted", || (held(&pair.one) == 1 && held(&pair.two) == 1).then_some(()));
+}
+
+/// The same with another ttl, of which the others do not know. The log of the agent names what it ended.
+#[test]
+fn a_longer_ttl_counts_only_when_the_others_know_it() {
+    needs_etcd!();
+    let mut pair = Pair::of(Scene::new("on_lost = \"stop\"", None).with("12s"), |_| ());
+    pair.way.cut(true);
+    let settings = pair.way.settings(&pair.scene.prefix, "5m");
+    pair.one.restart_with(&settings);
+    pair.second_runs();
+    assert!(!is_alive(pair.first.pid()), "two programs run");
+    pair.one.agent.signal(Signal::SIGKILL);
+    let said = pair.one.agent.end().stderr;
+    let to_whom = format!(
+        " to PID {} (matlab) of user 0: the site is lost, and on_lost is \"stop\"\n",
+        pair.first.pid()
+    );
+    assert!(said.contains("rungate-agent: seats: sent SIG") && said.contains(&to_whom), "{said}");
+}
+
+/// A host that is in contact with the site: a ttl that is shorter than the time since the last contact of the
+/// agent before ends nothing.
+#[test]
+fn a_shorter_ttl_ends_nothing() {
+    needs_etcd!();
+    let scene = Scene::new("on_lost = \"stop\"", None).with("10m");
+    let (mut one, way) = scene.host("lab1");
+    let mut running = one.test().args(["run", "--", "matlab"]).spawn();
+    one.dies_after_contact_at(Duration::from_secs_f64(now() - 60.0).as_secs());
+    one.restart_with(&way.settings(&scene.prefix, LASTING));
+    eventually("it is there again", || (status(&one)["site"]["connected"] == true).then_some(()));
+    assert!(running.answers(), "it was ended");
+}
+
+/// A check of the host's key that fails is repeated, and not left out.
+#[test]
+fn checks_that_fail_are_repeated_at_once() {
+    needs_etcd!();
+    let scene = Scene::new("on_lost = \"stop\"", None).with("12s");
+    let (one, way) = scene.host("lab1");
+    let mut running = one.test().args(["run", "--", "matlab"]).spawn();
+    let key = STANDARD.encode(format!("{}h/lab1", scene.prefix));
+    // Three checks, each of three members.
+    way.befall_each(format!("{{\"key\":\"{key}\",\"limit\""), [Mishap::Broken; 9]);
+    eventually("all of them have failed", || way.has_befallen().then_some(()));
+    eventually("it is seen again", || (status(&one)["site"]["seen"].as_f64()? < 3.0).then_some(()));
+    assert!(running.answers(), "it was ended");
 }
 
 /// With `hold = "tree"` everything below the launch ends before others get the slot, also programs that

@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 
 use super::scene::Scene;
 use super::{MISSED, listed, status, waiting};
-use crate::support::{Host, Mishap, Running, Ways, eventually, needs_etcd, tell};
+use crate::support::{Ending, Host, Mishap, Running, Ways, eventually, needs_etcd, tell};
 
 /// A launch that waits, and says this when it runs.
 fn waits(host: &Host, says: &str) -> Running {
@@ -186,6 +186,22 @@ fn who_was_given_a_slot_unheard_is_still_the_first() {
         line.restart();
         Some(since)
     });
+}
+
+/// The agent dies after a start was recorded, and before its launch knows: no pause begins with that.
+#[test]
+fn a_start_that_its_launch_never_knew_of_begins_no_pause() {
+    needs_etcd!();
+    let scene = Scene::new("if_elapsed = \"12h\"", None);
+    let (mut one, way) = scene.host("lab1");
+    eventually("it is there", || (status(&one)["site"]["connected"] == true).then_some(()));
+    way.befall(scene.first_slot(), Mishap::Unanswered);
+    let mut launch = waits(&one, "it runs");
+    eventually("the slot is taken", || (scene.slots() == 1).then_some(()));
+    one.restart();
+    assert_eq!(launch.read_line(), "it runs\n");
+    // With this one it begins.
+    assert_eq!(one.test().args(["run", "-q", "-n", "--", "matlab"]).outcome().ending, Ending::Status(69));
 }
 
 /// The host stands still for so long that others take it for gone, and delete what it left.

@@ -70,16 +70,41 @@ fn an_etcd_that_was_restored_lets_nobody_in() {
     is_missing_after(|_| (), "another", true);
 }
 
+/// What is written elsewhere, so that the revision of a backup is lower.
+fn later(etcd: &Etcd) {
+    for _ in 0..20 {
+        etcd.control(&["put", "/elsewhere", "x"]).expect("it is written");
+    }
+}
+
 /// The same where it has the same name as before: who knew a later revision notices.
 #[test]
 fn a_revision_that_goes_back_lets_nobody_in() {
     needs_etcd!();
-    let later = |etcd: &Etcd| {
-        for _ in 0..20 {
-            etcd.control(&["put", "/elsewhere", "x"]).expect("it is written");
-        }
-    };
     is_missing_after(later, "etcd-cluster", false);
+}
+
+/// The same where the same backup was restored before, and the site went on since.
+#[test]
+fn a_backup_that_is_restored_twice_lets_nobody_in() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let (_, [one, two]) = two_hosts(&etcd, "12s", "");
+    let saved = etcd.save();
+    later(&etcd);
+    // Thereby it knows a later revision.
+    two.test().args(AT_ONCE).status(0);
+    etcd.restore(&saved, "etcd-cluster");
+    is_held_back(&two);
+    eventually("slots are given again", || {
+        (one.test().args(AT_ONCE).outcome().ending == Ending::Status(0)).then_some(())
+    });
+    let _running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    later(&etcd);
+    one.agent.signal(nix::sys::signal::Signal::SIGKILL);
+    etcd.restore(&saved, "etcd-cluster");
+    is_held_back(&two);
 }
 
 /// After that all goes on: holders have their slots, also a launch below one, and who waits has its turn.

@@ -408,6 +408,23 @@ impl Host {
         self.agent = agent(&self.site, &self.name, &[]);
     }
 
+    /// The same with other settings.
+    #[track_caller]
+    pub(crate) fn restart_with(&mut self, settings: &str) {
+        self.agent.signal(Signal::SIGKILL);
+        self.site.system_file("agent.toml", settings);
+        set_mode(&self.site.path("etc/rungate/agent.toml"), 0o600);
+        self.restart();
+    }
+
+    /// The agent dies, and has saved that its host was in contact with the site at this second since boot.
+    pub(crate) fn dies_after_contact_at(&self, second: u64) {
+        self.agent.signal(Signal::SIGKILL);
+        eventually("it has ended", || self.agent.is_zombie().then_some(()));
+        let text = format!("{{\"secs\":{second},\"nanos\":0}}\n");
+        std::fs::write(self.site.agent_state().join("site/confirmed.json"), text).expect("it is saved");
+    }
+
     /// Gives the host another name, while its agent runs.
     pub(crate) fn rename(&mut self, name: &str) {
         let pid = self.agent.pid().to_string();

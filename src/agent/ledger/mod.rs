@@ -66,6 +66,8 @@ pub(super) struct Ledger {
     unused: BTreeMap<u32, VecDeque<Unused>>,
     /// The holders that have ended while no agent ran, until the site knows them.
     ended_unseen: Vec<SavedHolding>,
+    /// The launches that the site was asked for when the agent died, and that were never answered.
+    unproved: Vec<SavedHolding>,
     /// It has inherited nothing that could hold a slot.
     inherited: Inherited,
 }
@@ -83,9 +85,11 @@ impl Ledger {
             ends: BTreeMap::new(),
             unused: BTreeMap::new(),
             ended_unseen: Vec::new(),
+            unproved: Vec::new(),
             inherited: Inherited::default(),
         };
         let found = ledger.state.read()?;
+        ledger.unproved = found.unproved;
         let last = found.holdings.keys().chain(found.places.keys()).max().copied().unwrap_or(0);
         for (table, stamps) in &found.stamps {
             stamps.put_into(&ledger.store_of(stamps.started_by).table(table));
@@ -151,6 +155,11 @@ impl Ledger {
     /// The holders that have ended while no agent ran.
     pub(super) fn take_ended_unseen(&mut self) -> Vec<SavedHolding> {
         mem::take(&mut self.ended_unseen)
+    }
+
+    /// The launches that the site was asked for when the agent died, and that were never answered.
+    pub(super) fn take_unproved(&mut self) -> Vec<SavedHolding> {
+        mem::take(&mut self.unproved)
     }
 
     /// The tables.

@@ -39,11 +39,18 @@ const MODE: u32 = 0o600;
 const TABLES: &str = "tables";
 const TABLES_OF_SITE: &str = "tables-of-site";
 
+/// The folder with launches whose start is recorded at the site together with the proof of their slots, until
+/// that is answered.
+const UNPROVED: &str = "unproved";
+
 /// The folder with what the agent must know of the site when it starts.
 const SITE: &str = "site";
 
 /// In it: when the host's key was last confirmed, since boot.
 const CONFIRMED: &str = "confirmed.json";
+
+/// How long the host may be silent then. In a file of its own, which an older agent ignores.
+const SILENCE: &str = "silence.json";
 
 /// And the number by which agents of this directory recognize their keys.
 const IDENTITY: &str = "identity.json";
@@ -58,6 +65,8 @@ pub(in crate::agent) struct Found {
     pub(in crate::agent) holdings: BTreeMap<u64, SavedHolding>,
     pub(in crate::agent) places: BTreeMap<u64, SavedPlace>,
     pub(in crate::agent) stamps: Vec<(String, SavedStamps)>,
+    /// Launches for which the agent had asked the site when it died, and that it never answered.
+    pub(in crate::agent) unproved: Vec<SavedHolding>,
 }
 
 /// The content cannot be trusted.
@@ -68,7 +77,7 @@ const GIVEN: &str = "json";
 const STARTED: &str = "started";
 
 /// The saved state, each kind in its folder.
-const FOLDERS: [&str; 5] = ["holdings", "places", SITE, TABLES, TABLES_OF_SITE];
+const FOLDERS: [&str; 6] = ["holdings", "places", SITE, UNPROVED, TABLES, TABLES_OF_SITE];
 
 impl State {
     /// Opens it, creates it if it is missing, and empties it if it is of another boot.
@@ -128,13 +137,29 @@ impl State {
 
     /// Everything in it. A file that cannot be read stays where it is, and is reported.
     pub(in crate::agent) fn read(&self) -> Result<Found, Fatal> {
-        let mut found = Found { holdings: BTreeMap::new(), places: BTreeMap::new(), stamps: Vec::new() };
+        let mut found = Found {
+            holdings: BTreeMap::new(),
+            places: BTreeMap::new(),
+            stamps: Vec::new(),
+            unproved: Vec::new(),
+        };
         for (number, path) in self.numbered("holdings")? {
             let is_started = path.extension().is_some_and(|ending| ending == STARTED);
             found.holdings.insert(number, SavedHolding { is_started, ..read(&path)? });
         }
         for (number, path) in self.numbered("places")? {
             found.places.insert(number, read(&path)?);
+        }
+        for (_, path) in self.numbered(UNPROVED)? {
+            let unproved: Option<SavedHolding> = read(&path).ok();
+            // One that was answered has a holding, too.
+            let is_same = |of: &SavedHolding, other: &SavedHolding| {
+                (of.pid, of.start, of.started) == (other.pid, other.start, other.started)
+            };
+            let is_answered = |of: &SavedHolding| found.holdings.values().any(|other| is_same(of, other));
+            let unanswered = unproved.filter(|of| !is_answered(of));
+            found.unproved.extend(unanswered);
+            remove(&path)?;
         }
         for (directory, table_of) in
             [(TABLES, str::to_owned as fn(&str) -> String), (TABLES_OF_SITE, table_of_site)]
@@ -219,6 +244,20 @@ impl State {
         }
     }
 
+    /// Saves a launch for which the agent asks the site.
+    pub(in crate::agent) fn write_unproved(&self, launch: u64, saved: &SavedHolding) -> Result<(), Failure> {
+        put(&self.unproved(launch), saved)
+    }
+
+    /// The site has answered, and the holding is saved if there is one.
+    pub(in crate::agent) fn forget_unproved(&self, launch: u64) {
+        let _ = fs::remove_file(self.unproved(launch));
+    }
+
+    fn unproved(&self, launch: u64) -> PathBuf {
+        self.directory.join(UNPROVED).join(format!("{launch}.json"))
+    }
+
     /// Saves the launch's position in its queues.
     pub(in crate::agent) fn write_place(&self, number: u64, place: &SavedPlace) -> Result<(), Failure> {
         put(&self.place(number), place)
@@ -261,6 +300,23 @@ impl State {
     pub(in crate::agent) fn confirmation(&self) -> Option<Duration> {
         let path = self.directory.join(SITE).join(CONFIRMED);
         path.exists().then(|| read(&path).unwrap_or_default())
+    }
+
+    /// This agent keeps no tables with other hosts. So the next one that does begins without a confirmation.
+    pub(in crate::agent) fn forget_confirmation(&self) {
+        for name in [CONFIRMED, SILENCE] {
+            let _ = fs::remove_file(self.directory.join(SITE).join(name));
+        }
+    }
+
+    /// Saves how long the host may be silent.
+    pub(in crate::agent) fn write_silence(&self, silence: &SavedSilence) -> Result<(), Failure> {
+        put(&self.directory.join(SITE).join(SILENCE), silence)
+    }
+
+    /// The saved value of that; none if an older agent saved nothing.
+    pub(in crate::agent) fn silence(&self) -> Option<SavedSilence> {
+        read(&self.directory.join(SITE).join(SILENCE)).ok()
     }
 
     /// A new FIFO for a holding.
@@ -409,6 +465,13 @@ pub(in crate::agent) fn in_millis(moment: SystemTime) -> u64 {
 /// The same as a moment.
 pub(in crate::agent) fn at_millis(millis: u64) -> Option<SystemTime> {
     at(Duration::from_millis(millis))
+}
+
+/// How long this host may be silent before others consider it dead, and how much sooner it does so itself.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(in crate::agent) struct SavedSilence {
+    pub(in crate::agent) ttl: Duration,
+    pub(in crate::agent) margin: Duration,
 }
 
 /// A process and the slots that it has.

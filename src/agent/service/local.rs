@@ -80,6 +80,11 @@ impl Local {
         self.ledger.take_ended_unseen()
     }
 
+    /// The launches that the site was asked for when the agent died, and that were never answered.
+    pub(in crate::agent) fn take_unproved(&mut self) -> Vec<SavedHolding> {
+        self.ledger.take_unproved()
+    }
+
     /// A number for something new.
     pub(super) fn number(&mut self) -> u64 {
         self.next += 1;

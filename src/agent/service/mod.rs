@@ -86,6 +86,9 @@ impl Service {
         let site = settings.site.as_ref();
         let site = site.map(|site| Site::start(site, ledger.state(), &bell, judges.judge().clone()));
         let mut site = site.transpose().map_err(Fatal::Site)?;
+        if site.is_none() {
+            ledger.state().forget_confirmation();
+        }
         let (sessions, work, next) = (Sessions::default(), Worklist::default(), next.max(1));
         let mut local = Local { connections, ledger, sessions, judges, evictor, work, next };
         if let Some(site) = &mut site {

@@ -169,9 +169,10 @@ impl Site {
         let changed = self.mirror.replace(revision, pairs);
         self.looked = None;
         if is_another {
-            let is_silent = before == self.origin.cluster && named == self.mirror.cluster().1;
-            self.origin.doubted =
-                (is_silent || self.mirror.cluster().1 == 0).then(|| self.mirror.cluster().1);
+            // If the same backup was restored before, the id was written then at a higher revision.
+            let now = self.mirror.cluster().1;
+            let is_silent = before == self.origin.cluster && now <= named;
+            self.origin.doubted = (is_silent || now == 0).then_some(now);
             self.begin_anew();
         } else if before.is_none() {
             // An agent that was started meanwhile also has to put back its slots.
@@ -218,8 +219,8 @@ impl Site {
 impl Site {
     /// Whether the tables belong to the etcd that answers, and are complete.
     pub(super) fn is_named(&self) -> bool {
-        let (said, _) = self.mirror.cluster();
-        said.is_some() && said == self.origin.cluster.as_deref()
+        let (said, at) = self.mirror.cluster();
+        said.is_some() && said == self.origin.cluster.as_deref() && self.origin.doubted != Some(at)
     }
 
     /// For how long no slots have been granted because the tables may be incomplete, and for how much longer.

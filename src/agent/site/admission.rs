@@ -101,6 +101,10 @@ impl Site {
         let joined =
             takings.iter().flat_map(|of| of.joined.iter().map(|(slot, _)| (of.table.clone(), *slot)));
         let joined = joined.map(|(table, slot)| Key::Slot(table, slot)).collect();
+        if !holding.saved.paced_at_site.is_empty() {
+            // If that fails, and the agent dies before the answer, a pause may begin without a start.
+            let _ = local.ledger().state().write_unproved(launch, &holding.saved);
+        }
         let admission =
             Admission { session, order, since, holding, launch, generation, registration, writes, joined };
         self.send(Work::Take(Box::new(admission)), Transaction { compares, operations });
@@ -153,8 +157,15 @@ impl Site {
         }
     }
 
-    /// The slots are acquired. The launch may be gone by now.
+    /// The slots are acquired.
     fn admitted(&mut self, local: &mut Local, admission: Admission, revision: i64) {
+        let launch = admission.launch;
+        self.grant_or_free(local, admission, revision);
+        local.ledger().state().forget_unproved(launch);
+    }
+
+    /// The launch may be gone by now.
+    fn grant_or_free(&mut self, local: &mut Local, admission: Admission, revision: i64) {
         let is_of_now = self.is_of_now(&admission);
         let Admission { session, order, mut holding, launch, writes, joined, .. } = admission;
         holding.launch = launch;
@@ -191,7 +202,8 @@ impl Site {
 
     /// Something that the decision depends on has changed.
     fn conflict(&mut self, local: &mut Local, admission: Admission) {
-        let Admission { session, order, holding, .. } = admission;
+        let Admission { session, order, holding, launch, .. } = admission;
+        local.ledger().state().forget_unproved(launch);
         match order {
             Some(order) => self.rest(local, session, order, holding),
             None => {

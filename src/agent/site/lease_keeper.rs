@@ -31,7 +31,7 @@ pub(super) enum Command {
 }
 
 /// How often in a ttl the key is read, and how many leases make a ttl: each of them is renewed as often.
-const THIRD: u32 = 3;
+pub(super) const THIRD: u32 = 3;
 
 /// How long it rests after an error.
 const REST: Duration = Duration::from_millis(200);
@@ -75,12 +75,16 @@ impl LeaseKeeper {
         let (mut lease, mut disputed) = (None, None);
         let mut looked = Instant::now();
         loop {
-            let is_due = self.has_to_look || looked.elapsed() >= self.ttl / THIRD;
-            if is_due || written.is_none() {
-                looked = Instant::now();
+            let begun = Instant::now();
+            let is_due = self.has_to_look || begun.duration_since(looked) >= self.ttl / THIRD;
+            // A write of the key finds it, too.
+            let is_checked = is_due || written.is_none();
+            let advanced = self.advance(&mut written, &mut lease, &mut disputed, is_due);
+            // A check that failed stays due.
+            if is_checked && advanced.is_ok() {
+                (looked, self.has_to_look) = (begun, false);
             }
-            self.has_to_look = false;
-            let rest = match self.advance(&mut written, &mut lease, &mut disputed, is_due) {
+            let rest = match advanced {
                 // A key that another host wrote is left to it for a while.
                 Ok(()) if written.is_none() => self.ttl / THIRD,
                 Ok(()) => self.ttl / (THIRD * THIRD),

@@ -1,6 +1,6 @@
 //! Whether the other hosts see this host, and until when: its key, and when a read last found it. The agent
 //! saves this, and grants no slot before. An agent that starts while etcd cannot be reached continues from
-//! there, as if its predecessor had lived.
+//! there, as if its predecessor had lived. It uses the predecessor's ttl, because the others know no other.
 
 use std::{
     sync::mpsc::Sender,
@@ -8,28 +8,36 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Command, Level, PATIENCE, Site, TICK, etcd::EtcdError, log};
+use super::{Command, Level, PATIENCE, Site, TICK, etcd::EtcdError, lease_keeper::THIRD, log};
 use crate::{
     agent::{
+        Topic,
         ledger::{
             holding::{Alive, Holding},
-            state::State,
+            state::{SavedSilence, SavedSlots, State},
         },
         service::local::Local,
     },
-    judge::terms::{OnLost, table_of_site},
-    sys::process,
+    judge::terms::{OnLost, name_on_site, table_of_site},
+    sys::{Signal, process},
+    text::visible,
 };
 
 /// The presence; times are since boot.
 pub(super) struct Presence {
-    ttl: Duration,
-    margin: Duration,
+    /// What the settings say.
+    own: SavedSilence,
+    /// What counts since the last confirmation: until this agent has written the host's key, the settings of
+    /// the agent before it.
+    silence: SavedSilence,
+    /// When this agent began to write the host's key: since then the others may know its ttl. None as soon as
+    /// it knows that they do.
+    began: Option<Duration>,
     commands: Sender<Command>,
     /// The revision of the host's key as this agent wrote it; none while it is being written again.
     registration: Option<i64>,
     /// When that was.
-    registered: Duration,
+    registered: Option<Duration>,
     /// When the last read was sent that found it so.
     confirmed: Option<Duration>,
     /// The last saved time.
@@ -47,15 +55,16 @@ pub(super) struct Presence {
 impl Presence {
     /// Continues from the saved state. If there is none, this agent kept the site's tables alone.
     pub(super) fn new(ttl: Duration, margin: Duration, commands: Sender<Command>, state: &State) -> Self {
-        let saved = state.confirmation();
+        let (own, silence, confirmed) = (SavedSilence { ttl, margin }, state.silence(), state.confirmation());
         Self {
-            ttl,
-            margin,
+            own,
+            silence: silence.unwrap_or(own),
+            began: process::since_boot(),
             commands,
             registration: None,
-            registered: Duration::ZERO,
-            confirmed: saved,
-            saved,
+            registered: None,
+            confirmed,
+            saved: confirmed.filter(|_| silence == Some(own)),
             twin: None,
             trouble: None,
             leases_lost: 0,
@@ -70,7 +79,7 @@ impl Presence {
 
     /// The host's key was written with this revision; requested then.
     pub(super) fn on_registered(&mut self, revision: i64, sent: Duration) {
-        (self.registration, self.registered) = (Some(revision), sent);
+        (self.registration, self.registered) = (Some(revision), Some(sent));
     }
 
     /// Requests that the host's key is written again, so that no earlier transaction can be committed.
@@ -118,10 +127,14 @@ impl Presence {
         self.twin().is_some()
     }
 
-    /// Whether no other host has this name: a live one would have written the key meanwhile.
+    /// Whether no other host has this name: a live one would have written the key meanwhile. It may have read
+    /// the key a third of the ttl after this host wrote it, and been cut off since: its programs are over one
+    /// ttl later.
     pub(super) fn is_alone_by_its_name(&self) -> bool {
         let now = process::since_boot().unwrap_or_default();
-        now.saturating_sub(self.registered) > self.ttl && !self.is_disputed()
+        let ttl = self.own.ttl;
+        let is_over = |registered| now.saturating_sub(registered) > ttl.saturating_add(ttl / THIRD);
+        self.registered.is_some_and(is_over) && !self.is_disputed()
     }
 
     /// A read that was sent then found the host's key unchanged. That is saved at most ten times per ttl: an
@@ -140,7 +153,11 @@ impl Presence {
         let confirmed = self.confirmed.max(Some(sent)).unwrap_or(sent);
         self.confirmed = Some(confirmed);
         self.trouble = None;
-        if self.saved.is_none_or(|saved| confirmed.saturating_sub(saved) > self.ttl / 10)
+        if self.registered.is_some() && self.began.take().is_some() && self.silence != self.own {
+            (self.silence, self.saved) = (self.own, None);
+        }
+        if self.saved.is_none_or(|saved| confirmed.saturating_sub(saved) > self.silence.ttl / 10)
+            && (self.saved.is_some() || state.write_silence(&self.silence).is_ok())
             && state.write_confirmation(confirmed).is_ok()
         {
             self.saved = Some(confirmed);
@@ -154,14 +171,23 @@ impl Presence {
 
     /// Until when no host can have considered this one dead.
     pub(super) fn deadline(&self) -> Option<Duration> {
-        Some(self.confirmed?.saturating_add(self.ttl).saturating_sub(self.margin))
+        Some(self.limit()?.0)
+    }
+
+    /// The same, and the ttl by which it counts.
+    fn limit(&self) -> Option<(Duration, Duration)> {
+        let after = |since: Duration, of: SavedSilence| {
+            (since.saturating_add(of.ttl).saturating_sub(of.margin), of.ttl)
+        };
+        let limit = after(self.confirmed?, self.silence);
+        Some(self.began.map_or(limit, |began| limit.min(after(began, self.own))))
     }
 
     /// When programs that must stop get TERM and KILL. Without faults, the last read that found the host's
     /// key is at most a third of the ttl old.
     pub(super) fn ends_at(&self) -> Option<(Duration, Duration)> {
-        let deadline = self.deadline()?;
-        Some((deadline.saturating_sub(self.ttl / 4), deadline.saturating_sub(self.ttl / 10)))
+        let (deadline, ttl) = self.limit()?;
+        Some((deadline.saturating_sub(ttl / 4), deadline.saturating_sub(ttl / 10)))
     }
 
     /// Whether slots may be acquired: nothing is started that would have to be ended at once.
@@ -195,8 +221,9 @@ impl Presence {
         let now = process::since_boot().unwrap_or_default();
         let (is_late, then) = match self.confirmed {
             Some(confirmed) => {
-                let is_late = now.saturating_sub(confirmed) > self.ttl / 2;
-                (is_late, format!("after {} s this host is considered dead", self.ttl.as_secs()))
+                let ttl = self.silence.ttl;
+                let is_late = now.saturating_sub(confirmed) > ttl / 2;
+                (is_late, format!("after {} s this host is considered dead", ttl.as_secs()))
             }
             None => (since.elapsed() > PATIENCE, "until then it grants no slots".to_owned()),
         };
@@ -217,6 +244,41 @@ const LOOKS: usize = 4;
 const CHASE: Duration = Duration::from_millis(20);
 const PAUSE: Duration = Duration::from_millis(1);
 
+/// Why a program is ended.
+const LOST: &str = "the site is lost";
+
+/// The signal was sent before, because writing to the log may take its time.
+fn log_signal(holding: &Holding, signal: Signal, why: &str) {
+    let saved = &holding.saved;
+    let stops = |of: &&SavedSlots| !of.is_shared && of.on_lost == Some(OnLost::Stop);
+    let table = saved.tables.iter().find(stops).map_or("", |of| of.table.as_str());
+    let text = format!(
+        "{}: sent {} to PID {} ({}) of user {}: {why}, and on_lost is \"stop\"",
+        visible(name_on_site(table).unwrap_or(table)),
+        signal.as_str(),
+        saved.pid,
+        visible(&saved.command),
+        saved.uid,
+    );
+    crate::agent::log::log(Level::Notice, Topic::End, &text);
+}
+
+fn kill_all(holdings: &[&Holding]) {
+    for _ in 0..LOOKS {
+        let alive = Alive::look();
+        let found = holdings.iter().map(|holding| holding.kill(&alive)).max();
+        if found.unwrap_or(0) == 0 {
+            return;
+        }
+        let until = Instant::now() + CHASE;
+        while holdings.iter().map(|holding| holding.kill_children()).sum::<usize>() > 0
+            && Instant::now() < until
+        {
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
 impl Site {
     /// Ends programs that must be gone before others can get their slots.
     pub(super) fn end_what_is_lost(&mut self, local: &Local) {
@@ -232,7 +294,7 @@ impl Site {
         let lost = local.ledger().holdings().iter().filter(|(_, holding)| is_concerned(holding));
         let lost: Vec<u64> = lost.map(|(number, _)| *number).collect();
         if now >= kill {
-            return self.kill_lost(local, &lost);
+            return self.kill_lost(local, &lost, LOST);
         }
         let is_new = |number: &u64| !self.ended.contains_key(number);
         let told: Vec<u64> = lost.into_iter().filter(is_new).collect();
@@ -244,38 +306,30 @@ impl Site {
             self.ended.insert(number, None);
             if let Some(holding) = local.ledger().holdings().get(&number) {
                 holding.terminate(&alive);
+                log_signal(holding, Signal::SIGTERM, LOST);
             }
         }
     }
 
     /// Kills all processes that keep the slots of these holdings, and searches again for new ones. Remaining
     /// ones are killed at the next tick: a program may start others faster than they are found.
-    fn kill_lost(&mut self, local: &Local, numbers: &[u64]) {
+    fn kill_lost(&mut self, local: &Local, numbers: &[u64], why: &str) {
         let now = Instant::now();
         let is_due = |number: &&u64| {
             let killed = self.ended.get(number).copied().flatten();
             killed.is_none_or(|killed| now.saturating_duration_since(killed) >= TICK / 2)
         };
         let due: Vec<u64> = numbers.iter().filter(is_due).copied().collect();
-        self.ended.extend(due.iter().map(|number| (*number, Some(now))));
         if due.is_empty() {
             return;
         }
-        let holdings: Vec<&Holding> =
-            due.iter().filter_map(|number| local.ledger().holdings().get(number)).collect();
-        for _ in 0..LOOKS {
-            let alive = Alive::look();
-            let found = holdings.iter().map(|holding| holding.kill(&alive)).max();
-            if found.unwrap_or(0) == 0 {
-                return;
-            }
-            let until = Instant::now() + CHASE;
-            while holdings.iter().map(|holding| holding.kill_children()).sum::<usize>() > 0
-                && Instant::now() < until
-            {
-                thread::sleep(PAUSE);
-            }
+        let holding = |number: &u64| local.ledger().holdings().get(number);
+        kill_all(&due.iter().filter_map(holding).collect::<Vec<_>>());
+        let is_first = |number: &&u64| self.ended.get(number).copied().flatten().is_none();
+        for holding in due.iter().filter(is_first).filter_map(holding) {
+            log_signal(holding, Signal::SIGKILL, why);
         }
+        self.ended.extend(due.iter().map(|number| (*number, Some(now))));
     }
 
     /// Another host has a slot that this host lost: its holders get another one, even beyond the limit, or
@@ -293,7 +347,7 @@ impl Site {
         let stops = |(_, of): &&(u64, &Holding)| of.on_lost() == Some(OnLost::Stop);
         let stopped: Vec<u64> = holders.iter().filter(stops).map(|(number, _)| *number).collect();
         if !stopped.is_empty() && self.is_held_back().is_none() {
-            return self.kill_lost(local, &stopped);
+            return self.kill_lost(local, &stopped, "another host has its slot");
         }
         let table = local.ledger().store().table(&here);
         let Some(another) = table.occupancy().free_among(1..=u64::MAX).next() else { return };

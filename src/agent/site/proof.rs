@@ -8,7 +8,10 @@ use std::collections::BTreeSet;
 use super::{Change, Compare, Key, Keys, Operation, Range, Transaction};
 use crate::keeper::Occupancy;
 
-/// This many conditions leave room below etcd's limit of 128 for those that every transaction has.
+/// etcd's limit for one transaction (`--max-txn-ops`), for its conditions and for its changes.
+pub(super) const MOST_IN_TRANSACTION: usize = 128;
+
+/// This many conditions leave room below that limit for those that every transaction has.
 const MOST_COMPARES: usize = 100;
 
 /// Up to this many absent hosts have a condition each.

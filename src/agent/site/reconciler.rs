@@ -1,7 +1,7 @@
 //! Keeps the keys of this host in etcd as the agent wants them. The agent's state says which slots, tickets
 //! and last uses should exist. The mirror, and what this host has written since, says which exist. The
-//! difference is the next transaction: one at a time, with at most a hundred changes. Each change is fenced
-//! by the host's own key and by the revision of the changed key.
+//! difference is the next transaction: one at a time, with as many changes as etcd accepts. Each change is
+//! fenced by the host's own key and by the revision of the changed key.
 //!
 //! Without an answer the outcome is unknown. Then the host's key is written again, so that no older
 //! transaction can be committed any more. As soon as the mirror has that key it has everything that was
@@ -28,9 +28,6 @@ use crate::{
     judge::terms::{name_on_site, table_of_site},
     keeper::{Store, memory},
 };
-
-/// How many changes one transaction may have.
-const AT_ONCE: usize = 100;
 
 impl Site {
     /// Releases a launch's slots of the site; `has_run` if a program had them. Its other slots are free when
@@ -154,9 +151,7 @@ impl Site {
             Key::Notice(..) => notices.get(key).cloned(),
             key => self.own.wanted(key, local.ledger().store()),
         };
-        let Difference { mut changes, taken } = diff(&now, wanted, |key| self.present(key));
-        let more = changes.split_off(changes.len().min(AT_ONCE));
-        self.own.mark_dirty(more.into_iter().map(|change| change.key));
+        let Difference { changes, taken } = diff(&now, wanted, |key| self.present(key));
         if !changes.is_empty() {
             self.send_changes(changes);
         }
@@ -272,18 +267,33 @@ impl Site {
         self.mirror.keys_of(|host, agent| self.is_own(host, agent)).map(|(key, _)| key).collect()
     }
 
-    /// Sends changes in one transaction, which requires that each key is unchanged.
-    fn send_changes(&mut self, changes: Vec<Change>) {
+    /// Sends changes in one transaction, which requires that each key is unchanged. Those that etcd would not
+    /// accept in it come later.
+    fn send_changes(&mut self, mut changes: Vec<Change>) {
         let Some(registration) = self.presence.registration() else { return };
         let mut compares = vec![proof::of_host(&self.keys, &self.host, registration)];
-        // A notice exists only while its holder has the slot.
-        compares.extend(changes.iter().filter(|change| change.value.is_some()).filter_map(|change| {
-            let Key::Notice(table, slot) = &change.key else { return None };
-            let held = self.mirror.table(table)?.slots.get(slot)?;
-            Some(Compare::ChangedAt(self.keys.name(&Key::Slot(table.clone(), *slot)), held.revision))
-        }));
+        let mut count = 0;
+        for change in &changes {
+            let of_holder = self.proof_of_holder(change);
+            // Each change has a condition of its own.
+            if compares.len() + count + usize::from(of_holder.is_some()) >= proof::MOST_IN_TRANSACTION {
+                break;
+            }
+            compares.extend(of_holder);
+            count += 1;
+        }
+        let later = changes.split_off(count);
+        self.own.mark_dirty(later.into_iter().map(|change| change.key));
         let transaction = proof::transaction(&self.keys, compares, &changes);
         self.send(Work::Keep(changes), transaction);
+    }
+
+    /// For a notice, which exists only while its holder has the slot: that it still has it.
+    fn proof_of_holder(&self, change: &Change) -> Option<Compare> {
+        let Key::Notice(table, slot) = &change.key else { return None };
+        change.value.as_ref()?;
+        let held = self.mirror.table(table)?.slots.get(slot)?;
+        Some(Compare::ChangedAt(self.keys.name(&Key::Slot(table.clone(), *slot)), held.revision))
     }
 
     /// Releases slots in memory whose keys are deleted. Launches that wait for them check again.
@@ -453,7 +463,7 @@ impl OwnKeys {
     }
 
     /// The same for all tables of a launch whose program was not started.
-    fn was_not_used(&mut self, saved: &SavedHolding) {
+    pub(super) fn was_not_used(&mut self, saved: &SavedHolding) {
         for (table, of) in saved.paced_at_site() {
             let untold = self.untold_use(table, saved.uid);
             untold.withdrawn = saved.started.and_then(at).map(|started| (started, of.before.and_then(at)));

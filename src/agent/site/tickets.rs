@@ -175,10 +175,14 @@ impl Site {
         tickets.collect()
     }
 
-    /// Restores the tickets of launches that waited.
+    /// Restores the tickets of launches that waited, and what others do not know yet of the use of tables.
     pub(in crate::agent) fn restore(&mut self, local: &mut Local) {
         for saved in local.take_ended_unseen() {
             self.note_end(local, &saved);
+        }
+        // If the slots were acquired nevertheless, they are deleted, and the recorded start is withdrawn.
+        for saved in local.take_unproved() {
+            self.own.was_not_used(&saved);
         }
         for launch in local.ledger().recovered().keys().copied().collect::<Vec<_>>() {
             self.want_tickets(local, launch);

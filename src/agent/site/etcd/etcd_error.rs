@@ -141,7 +141,8 @@ impl EtcdError {
     /// The error of a member, by its text: the gateway's status numbers do not distinguish errors.
     pub(super) fn said(endpoint: &str, status: u16, text: &str) -> Self {
         let is = |part: &str| text.contains(part);
-        let kind = if is("invalid auth token") {
+        // A token of the kind JWT becomes old with every change of etcd's users and roles.
+        let kind = if is("invalid auth token") || is("revision of auth store is old") {
             Kind::TokenExpired
         } else if is("requested lease not found") {
             Kind::LeaseGone
