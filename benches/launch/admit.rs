@@ -26,7 +26,7 @@ pub(crate) fn is_admitted(file: &Path, limit: u64) -> bool {
 }
 
 /// Asks for what is demanded, which is held until what comes out is dropped.
-pub(crate) fn granted<'c>(demands: &'c [Demand]) -> Option<Grant<'c>> {
+pub(crate) fn granted(demands: &[Demand]) -> Option<Grant<'_>> {
     let inherited = Inherited::default();
     let asker = AcquireContext {
         launch: Launch { command: "bench", host: "bench", uid: 0, ancestors: &[], hold: Hold::Process },

@@ -172,7 +172,7 @@ fn demands(path: &Path, limit: u64, pause: Option<Pause>) -> [Demand; 1] {
     [Demand::One(Claim { pace: Pace { pause, expiry: None }, ..claim })]
 }
 
-fn launch<'c>(demands: &'c [Demand]) -> Outcome<'c> {
+fn launch(demands: &[Demand]) -> Outcome<'_> {
     let inherited = Inherited::default();
     let asker = AcquireContext {
         launch: Launch { command: "x", host: "h", uid: 0, ancestors: &[], hold: Hold::Process },

@@ -313,7 +313,7 @@ impl Listening {
 }
 
 /// For a launch that cannot reach the agent: it starts without the agent's slots, if the policy says so.
-fn start_without<'c>(demands: &'c [Demand], error: AgentError) -> Result<Outcome<'c>, KeeperError> {
+fn start_without(demands: &[Demand], error: AgentError) -> Result<Outcome<'_>, KeeperError> {
     let claims: Vec<&Claim> = demands.iter().flat_map(Demand::claims).collect();
     let may_start = |claim: &&Claim| match &claim.location {
         Location::Agent(location) => location.unreachable == Unreachable::Start,

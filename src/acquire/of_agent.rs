@@ -33,7 +33,7 @@ pub(super) fn grant<'c>(demands: &'c [Demand], granted: &message::Granted, kept:
     )
 }
 
-pub(super) fn table_of<'c>(claim: &'c Claim) -> Option<&'c str> {
+pub(super) fn table_of(claim: &Claim) -> Option<&str> {
     match &claim.location {
         Location::Agent(location) => Some(&location.table),
         Location::File(_) | Location::Memory(_) => None,

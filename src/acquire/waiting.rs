@@ -324,9 +324,11 @@ impl<'c> Rest<'c> {
                 self.has_looked = true;
                 place.beat()?;
                 acquisition.look_ahead(blocked, place.position(asker))?;
-                self.held_at = Instant::now();
-                if !is_over && tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
-                    return Ok(ControlFlow::Break(()));
+                if !is_over {
+                    self.held_at = Instant::now();
+                    if tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
             }
             if is_over

@@ -37,6 +37,11 @@ pub fn acquire_with_agent<'c>(
             None => conversation.take(question, asker, patience, watch)?,
         };
         let given = match taken {
+            // The agent has judged it now. What was decided of the files may be as old as the wait.
+            Outcome::Granted(given) if !others.is_empty() && watch(None).is_break() => {
+                given.withdraw()?;
+                return Ok(Outcome::Interrupted);
+            }
             Outcome::Granted(given) => given,
             Outcome::Refused(mut refusal) => {
                 // The files were not checked; check whether they would refuse too.

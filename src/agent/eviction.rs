@@ -155,6 +155,7 @@ impl RunningEviction {
             process,
             fifo: holding.fifo.as_ref().filter(|_| keeps_more).map(Fifo::id),
             hold: if self.is_childless { Hold::Process } else { holding.saved.hold },
+            taken: holding.saved.taken.map(Duration::from_millis).and_then(process::on_host),
             kill: self.expiry.kill,
             own_group: self.own_group,
             user: holding.saved.uid,
@@ -217,6 +218,8 @@ pub(super) struct Target {
     /// The FIFO that its descendants have open.
     pub(super) fifo: Option<FileId>,
     pub(super) hold: Hold,
+    /// When it got them, as [`Process::started_on_host`] counts.
+    pub(super) taken: Option<Duration>,
     pub(super) kill: ExpireKill,
     /// The process group of the launch that it is ended for.
     pub(super) own_group: Option<i32>,
@@ -316,7 +319,7 @@ impl Evictor {
 
 impl Job {
     fn carry_out(&self, alive: &LazyCell<Alive>) -> Sent {
-        let Target { process, fifo, hold, kill, own_group, user } = &self.target;
+        let Target { process, fifo, hold, taken, kill, own_group, user } = &self.target;
         let process = process.as_ref().filter(|process| !process.has_ended());
         if let Some(doubt) = process.and_then(doubt) {
             return Sent::Doubted(doubt);
@@ -335,7 +338,7 @@ impl Job {
         let user = *user;
         let whom = Whom {
             hold: *hold,
-            taken: None,
+            taken: *taken,
             kill: *kill,
             spares_others: true,
             own_group: *own_group,
@@ -387,7 +390,7 @@ mod tests {
     fn job(holder: &Child, signals: Vec<Signal>) -> Job {
         let process = PidFd::open(holder.id().try_into().expect("a PID")).ok();
         let (hold, kill, user) = (Hold::Process, ExpireKill::Process, own_uid());
-        let target = Target { process, fifo: None, hold, kill, own_group: None, user };
+        let target = Target { process, fifo: None, hold, taken: None, kill, own_group: None, user };
         Job { target, signals, claim: Arc::default(), answer: channel().0 }
     }
 

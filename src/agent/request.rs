@@ -142,7 +142,9 @@ impl AcquireRequest {
         self.demands.retain_mut(|demand| match demand {
             Demand::One(claim) => !is_met(claim),
             Demand::AnyOf(alternatives) => {
-                alternatives.iter_mut().for_each(|list| list.retain(|claim| !is_met(claim)));
+                for list in &mut *alternatives {
+                    list.retain(|claim| !is_met(claim));
+                }
                 alternatives.iter().all(|list| !list.is_empty())
             }
         });

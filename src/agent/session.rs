@@ -233,7 +233,11 @@ impl Session {
                 self.release_unused();
                 match outcome {
                     Ok(request) => {
-                        self.evictions.retain(|eviction| eviction.is_due_by(&request));
+                        let spared = self.evictions.extract_if(.., |eviction| !eviction.is_due_by(&request));
+                        for spared in spared {
+                            // It can become overdue again.
+                            self.tried.retain(|pid| *pid != spared.overdue.process());
+                        }
                         self.decide(request, true)
                     }
                     Err(answer) if self.keeps_its_place(&answer) => {

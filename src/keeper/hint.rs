@@ -2,14 +2,27 @@
 
 use crate::judge::terms::{Claim, Launch, NamedSlots, Nested, Runs};
 
-/// Whether the environment means this claim's repository; it writes each name as one word.
-fn is_named(claim: &Claim, hint: &NamedSlots) -> bool {
-    *claim.repository == *hint.name || NamedSlots::word(&claim.repository) == hint.name
+/// What the environment says of the repository of one of these claims. It writes each name as one word. Whether
+/// a file's name stands behind it depends on the files that were read: the nearest name counts.
+fn named<'l>(claims: &[&Claim], launch: &Launch<'l>) -> Option<&'l NamedSlots> {
+    let find = |is_it: &dyn Fn(&Claim, &NamedSlots) -> bool| {
+        launch.ancestors.iter().find(|hint| claims.iter().any(|claim| is_it(claim, hint)))
+    };
+    let is_named = |claim: &Claim, hint: &NamedSlots| {
+        *claim.repository == *hint.name || NamedSlots::word(&claim.repository) == hint.name
+    };
+    find(&is_named)
+        .or_else(|| find(&|claim, hint| without_file(&claim.repository) == without_file(&hint.name)))
+}
+
+/// A repository's name without that of a file: `gpu` of `gpu (20-cad.toml)`, also as one word.
+fn without_file(name: &str) -> &str {
+    name.split_once(" (").or_else(|| name.split_once("_(")).map_or(name, |(name, _)| name)
 }
 
 /// The slots of this claim's repository that ancestors have, as the environment says.
 pub(super) fn slots_above<'l>(claim: &Claim, launch: &Launch<'l>) -> Option<&'l Runs> {
-    launch.ancestors.iter().find(|hint| is_named(claim, hint)).map(|hint| &hint.slots)
+    named(&[claim], launch).map(|hint| &hint.slots)
 }
 
 /// The slots that a launch below a holder would use for these claims on one table, if they are what the
@@ -21,7 +34,7 @@ pub(super) fn slots_to_join<'l>(claims: &[&Claim], launch: &Launch<'l>) -> Optio
     if claims.iter().any(is_settled) {
         return None;
     }
-    let hint = launch.ancestors.iter().find(|hint| claims.iter().any(|claim| is_named(claim, hint)))?;
+    let hint = named(claims, launch)?;
     let wanted = claims.iter().map(|claim| claim.amount.wanted()).max().unwrap_or(0);
     (hint.slots.count() >= wanted).then_some(&hint.slots)
 }

@@ -156,7 +156,7 @@ pub fn since_boot_of_host() -> Option<Duration> {
 }
 
 /// A time since boot as the host counts it.
-fn on_host(here: Duration) -> Option<Duration> {
+pub fn on_host(here: Duration) -> Option<Duration> {
     // A process stays in its time namespace until the next exec.
     static AHEAD: OnceLock<Option<(i64, u64)>> = OnceLock::new();
     let (seconds, nanoseconds) = (*AHEAD.get_or_init(ahead_of_host))?;

@@ -480,8 +480,8 @@ const BOTH: &str = "
 /// The time for a repository runs only while the launch waits for it, whichever agent keeps it.
 #[test]
 fn the_time_for_a_free_repository_does_not_run_over_a_restart() {
-    needs_root!();
     const TIME: Duration = Duration::from_secs(4);
+    needs_root!();
     let (site, agent) = Site::with_agent(BOTH);
     for name in ["first", "second", "matlab"] {
         site.program(name);

@@ -289,6 +289,32 @@ fn a_slot_that_is_used_below_is_free_when_both_have_ended() {
     }
 }
 
+/// The same where nothing has the FIFO of the launch above any more: only the process below keeps the slot.
+#[test]
+fn a_slot_that_is_used_below_without_its_fifo_is_kept_over_a_restart() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let close = "for n in /proc/self/fd/*; do n=${n##*/}; [ $n -gt 2 ] && eval \"exec $n>&-\"; done";
+    let script = format!(
+        "#!/bin/bash\nif [ \"$1\" = inner ]; then\n{close}\necho below\nexec tail --pid \"$2\" -f /dev/null\nfi\n\
+         {} run -- matlab inner \"$1\" </dev/null &\nread line\n",
+        site.rungate().display(),
+    );
+    site.script("matlab", &script);
+    let alive = site.test().program("/bin/cat").spawn();
+    let (pid, hold) = (alive.pid().to_string(), ["run", "--hold", "descriptor", "--", "matlab"]);
+    let mut running = site.test().user("games").args(hold.into_iter().chain([pid.as_str()])).background();
+    assert_eq!(running.read_line(), "below\n");
+    running.close_stdin();
+    eventually("the launch above has ended", || running.is_zombie().then_some(()));
+    assert_eq!(held(&site).len(), 1);
+    agent.kill();
+    let _agent = site.agent();
+    site.test().args(["run", "--", "matlab"]).stderr("...\n").status(75);
+    drop(alive);
+    eventually("the slot is free", || held(&site).is_empty().then_some(()));
+}
+
 /// One program at a time uses the slot of the launch above, whichever agent lets it.
 #[test]
 fn one_launch_below_uses_a_slot_after_a_restart_too() {

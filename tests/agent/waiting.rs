@@ -263,8 +263,8 @@ fn who_waits_keeps_the_place_while_the_policy_has_a_fault() {
 /// `-w` counts once, from the beginning, however often the launch is judged again or calls another agent.
 #[test]
 fn the_time_of_a_launch_counts_once() {
+    const TIME: Duration = Duration::from_secs(8);
     needs_root!();
-    const TIME: Duration = Duration::from_secs(6);
     let edits = |site: &Site, agent: Running| {
         let path = site.path("etc/rungate/policy.toml");
         let policy = std::fs::read_to_string(path).expect("the policy");
@@ -279,9 +279,9 @@ fn the_time_of_a_launch_counts_once() {
         let (site, agent) = seats(1, "");
         let _holder = site.test().args(["run", "--", "matlab"]).spawn();
         let begun = Instant::now();
-        let mut waits = site.test().args(["run", "-q", "-w", "6s", "--", "matlab"]).background();
+        let mut waits = site.test().args(["run", "-q", "-w", "8s", "--", "matlab"]).background();
         eventually("it stands in line", || (waiting(&site) == 1).then_some(()));
-        eventually("most of its time has passed", || (begun.elapsed() > TIME * 2 / 3).then_some(()));
+        eventually("half of its time has passed", || (begun.elapsed() > TIME / 2).then_some(()));
         let _agent = change(&site, agent);
         assert_eq!(waits.end().ending, Ending::Status(124));
         assert!(begun.elapsed() >= TIME, "it was refused after {:?}", begun.elapsed());

@@ -32,8 +32,6 @@ pub(in crate::agent) struct Holding {
     pub(in crate::agent) without: Vec<String>,
     /// The number of its admission at the site; 0 if it has none, or a failed agent had it admitted.
     pub(in crate::agent) launch: u64,
-    /// Whether its launch has given back the slots, which a nested launch still uses.
-    pub(in crate::agent) is_given_back: bool,
     /// Whether the log says of a process that it was not ended with the holder.
     pub(in crate::agent) has_spared: Cell<bool>,
 }
@@ -95,7 +93,7 @@ impl Lingering {
 impl Holding {
     /// Whether anything keeps its slots.
     pub(in crate::agent) fn is_kept(&self) -> bool {
-        if self.is_used_below() || self.is_given_back {
+        if self.is_used_below() || self.saved.is_given_back {
             return self.is_used_below();
         }
         let has_fifo = || self.fifo.as_ref().is_some_and(Fifo::is_held);
@@ -304,11 +302,13 @@ impl Holding {
         }
     }
 
-    /// A recorded process, if it is still the same; none if its slots are free.
+    /// A recorded process, if it is still the same; none if its slots are free. If a nested launch uses them,
+    /// they are taken until that has ended.
     pub(in crate::agent) fn restore(
         saved: &SavedHolding,
         fifo: Option<Fifo>,
         store: &memory::Store,
+        is_used_below: bool,
     ) -> Result<Option<Self>, Failure> {
         let opened = match PidFd::open(saved.pid) {
             Ok(process) => Some(process),
@@ -324,11 +324,13 @@ impl Holding {
             held: Vec::new(),
             without: Vec::new(),
             launch: 0,
-            is_given_back: false,
             has_spared: Cell::default(),
         };
         if !holding.is_kept() {
-            return Ok(None);
+            if !is_used_below {
+                return Ok(None);
+            }
+            holding.saved.is_given_back = true;
         }
         let (lingers, now) = (saved.lingers_until.is_some(), process::since_boot());
         for of in holding.saved.tables.iter_mut().filter(|of| !of.is_shared) {
@@ -353,8 +355,8 @@ impl Holding {
     }
 }
 
-/// Whether a process that runs as these users, the real and the saved one, is this user's. In a user namespace
-/// of theirs all users are theirs.
+/// Whether a process that runs as these users, the real and the saved one, is this user's. In a user
+/// namespace of theirs all users are theirs.
 pub(in crate::agent) fn is_of_user(process: &PidFd, users: [u32; 2], user: u32) -> bool {
     users == [user, user] || user != 0 && process::owner_of_foreign(process.pid()) == Ok(Some(user))
 }

@@ -97,19 +97,26 @@ impl Ledger {
         // A slot that a running program and an ended one claim is that of the former.
         let (ended, running): (Vec<_>, Vec<_>) =
             found.holdings.into_iter().partition(|(_, saved)| saved.lingers_until.is_some());
+        let used_below: BTreeSet<(u32, String, u64)> = running
+            .iter()
+            .filter(|(_, saved)| saved.runs())
+            .flat_map(|(_, saved)| saved.slots(true))
+            .collect();
         for (number, saved) in running.into_iter().chain(ended) {
             let fifo = ledger.state.fifo_of(number, &saved);
             let fifo = fifo.map_err(|(path, errno)| Fatal::State(path, Failure { call: "open", errno }))?;
             let store = ledger.store_of(Some(saved.uid));
-            let restore = |saved, fifo| Holding::restore(saved, fifo, &store).map_err(Fatal::Call);
-            let mut restored = restore(&saved, fifo)?;
+            let is_used = saved.slots(false).any(|own| used_below.contains(&own));
+            let restore =
+                |saved, fifo, is_used| Holding::restore(saved, fifo, &store, is_used).map_err(Fatal::Call);
+            let mut restored = restore(&saved, fifo, is_used)?;
             if restored.is_none() {
                 ledger.ended_unseen(&saved);
                 // Whether a program had started does not matter, as for an end that is seen.
                 let is_new = saved.lingers_until.is_none();
                 if let Some(lingering) = saved.lingering().filter(|_| is_new) {
                     ledger.state.write_end(number, &saved, &lingering);
-                    restored = restore(&lingering, None)?;
+                    restored = restore(&lingering, None, false)?;
                 } else {
                     ledger.state.forget_ended(number, &saved);
                 }
@@ -128,6 +135,11 @@ impl Ledger {
         }
         for holding in ledger.holdings.values_mut() {
             holding.share_again(&ledger.store);
+        }
+        let is_over = |holding: &Holding| holding.saved.is_given_back && !holding.is_kept();
+        while let Some(number) = ledger.holdings.iter().find(|(_, of)| is_over(of)).map(|(number, _)| *number)
+        {
+            drop(ledger.release(number, true));
         }
         for (number, saved) in found.places {
             ledger.recover(number, saved)?;
@@ -398,10 +410,11 @@ impl Ledger {
     /// A launch gives back its slots. Returns whether they stay taken, because a nested launch uses them.
     pub(super) fn leaves_to_nested(&mut self, number: u64) -> bool {
         let holding = self.holdings.get_mut(&number).filter(|holding| holding.is_used_below());
-        holding.is_some_and(|holding| {
-            holding.is_given_back = true;
-            true
-        })
+        let Some(holding) = holding else { return false };
+        holding.saved.is_given_back = true;
+        // If that cannot be written, what has its FIFO keeps the slot after a restart too.
+        let _ = self.state.write(number, &holding.saved);
+        true
     }
 
     /// A holder of slots of these tables that a nested launch has kept until now.
@@ -866,14 +879,15 @@ fn holding(
         started: since_1970(started),
         tables: saved_slots.collect(),
         lingers_until: None,
+        is_given_back: false,
         opened: session.take.as_ref().and_then(|take| take.opened),
     };
     for (held, slots) in held.iter().zip(&saved.tables).filter(|(held, _)| !held.is_shared()) {
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.describe(saved.holder(&slots.rule));
     }
-    let (process, is_given_back, has_spared) = (Some(process), false, Cell::default());
-    Holding { saved, process, fifo: None, held, without, launch: 0, is_given_back, has_spared }
+    let (process, has_spared) = (Some(process), Cell::default());
+    Holding { saved, process, fifo: None, held, without, launch: 0, has_spared }
 }
 
 /// A refusal, for the launch.

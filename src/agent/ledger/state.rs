@@ -27,7 +27,7 @@ use crate::{
         agent::{OPENED, message::Take, number_of_opened, path_of_opened},
         memory,
     },
-    sys::{Errno, Failure, Fifo, errno_of, process, replaced_file, unguessable},
+    sys::{Errno, Failure, Fifo, Process, errno_of, process, replaced_file, unguessable},
     text::{FORMAT, json},
 };
 
@@ -511,12 +511,26 @@ pub(in crate::agent) struct SavedHolding {
     /// Until when its slots stay taken, in time since boot: its program has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) lingers_until: Option<Duration>,
+    /// Whether its program has ended, or given them back: a nested launch still uses its slots.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::agent) is_given_back: bool,
     /// The number of the FIFO that its script has opened; none for a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(in crate::agent) opened: Option<u64>,
 }
 
 impl SavedHolding {
+    /// Whether its process is the one that was recorded.
+    pub(in crate::agent) fn runs(&self) -> bool {
+        Process::find(self.pid).is_some_and(|process| process.started == self.start)
+    }
+
+    /// Its own slots, or those of an ancestor that it uses, each with its user and its table.
+    pub(in crate::agent) fn slots(&self, is_shared: bool) -> impl Iterator<Item = (u32, String, u64)> {
+        let tables = self.tables.iter().filter(move |of| of.is_shared == is_shared);
+        tables.flat_map(|of| of.slots.iter().map(|slot| (self.uid, of.table.clone(), *slot)))
+    }
+
     /// The rule by which it has slots of a table of the site.
     pub(in crate::agent) fn rule_on(&self, name: &str) -> &str {
         self.on_site(name).map_or("", |of| of.rule.as_str())

@@ -301,7 +301,7 @@ fn show(verdict: &Verdict<'_>) -> String {
 }
 
 /// Where a claim's slots are kept.
-pub(super) fn file<'c>(claim: &'c Claim) -> &'c FileLocation {
+pub(super) fn file(claim: &Claim) -> &FileLocation {
     match &claim.location {
         Location::File(file) => file,
         Location::Agent(other) => panic!("{} is no lock file", other.table),

@@ -169,6 +169,8 @@ const MOMENTS: u64 = 16;
 /// How long one is.
 pub(super) const MOMENT: Duration = Duration::from_nanos(1_000_000_000 / MOMENTS);
 
+const QUARTER_MOMENT: Duration = Duration::from_nanos(250_000_000 / MOMENTS);
+
 /// The guardian of a slot and of those that were taken right behind it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Guardian {
@@ -228,7 +230,7 @@ impl Guardian {
             if now.is_none_or(|now| now >= last) {
                 return;
             }
-            thread::sleep(MOMENT / 4);
+            thread::sleep(QUARTER_MOMENT);
         }
     }
 }

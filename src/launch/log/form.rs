@@ -53,9 +53,10 @@ const BEGINNING: &[u8] = b"{\"format\":";
 /// The event behind the half of another one: on a full disk, a write ends anywhere, and the next one
 /// continues that line. The writers cannot prevent this, because they append at the same time.
 fn after_half(line: &[u8]) -> Option<Event> {
-    let (half, rest) = line.split_at_checked(BEGINNING.len())?;
-    let at = rest.windows(BEGINNING.len()).rposition(|bytes| bytes == BEGINNING)?;
-    serde_json::from_slice(rest.get(at..)?).ok().filter(|_| half == BEGINNING)
+    let at = line.windows(BEGINNING.len()).rposition(|bytes| bytes == BEGINNING)?;
+    let (half, rest) = line.split_at_checked(at)?;
+    let is_half = !half.is_empty() && (half.starts_with(BEGINNING) || BEGINNING.starts_with(half));
+    serde_json::from_slice(rest).ok().filter(|_| is_half)
 }
 
 /// The same for valid text.

@@ -294,7 +294,8 @@ fn show_names(
             if !uses[name].iter().any(is_another) && !is_elsewhere((name, path, layer)) {
                 return name.into();
             }
-            let namesakes = files.iter().filter(|file| file.source.path().file_name() == path.file_name());
+            let counting = files.iter().filter(|file| counts(file.layer, layer));
+            let namesakes = counting.filter(|file| file.source.path().file_name() == path.file_name());
             let file = path.file_name().filter(|_| namesakes.count() == 1).unwrap_or(path.as_os_str());
             format!("{name} ({})", file.to_string_lossy()).into()
         };

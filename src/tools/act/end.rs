@@ -206,7 +206,7 @@ impl End<'_> {
              A launch with the same values can have it before. To free it now (as root): rungate end {} slot:{}",
             visible(file.title()),
             shown(holder),
-            word(&file.name),
+            word(file.title()),
             holder.slots.0,
         ));
         if !self.arguments.holders.is_empty() {
@@ -239,11 +239,14 @@ impl End<'_> {
             let processes = [row.holder.pid, row.holder.keeper];
             is_here && processes.iter().flatten().any(|pid| lineage.contains(pid))
         };
-        let own = self.uid();
+        let (own, policy) = (self.uid(), self.policy);
         // Of those who share the slot, one who is not the caller: the end of the others would free nothing.
         let stranger = |row: &Row<'_>| -> Option<Holder> {
             let is_other = |holder: &&Holder| holder.uid.is_some_and(|uid| uid != own);
-            let stranger = row.holder.all().find(is_other);
+            // Where users share no slots, somebody else in the group has only locked the same bytes.
+            let shares = row.file.table().is_some() || !is_by_user(policy, row.file);
+            let all = row.holder.all().take(if shares { usize::MAX } else { 1 });
+            let stranger = all.into_iter().find(is_other);
             let stranger = stranger.or_else(|| Some(&row.holder).filter(|holder| holder.uid.is_none()));
             stranger.filter(|_| own != 0).cloned()
         };
@@ -374,16 +377,12 @@ impl End<'_> {
                 holder.slots.0,
                 shown(holder),
                 owner_of(holder),
-                word(&file.name),
+                word(file.title()),
                 holder.slots.0,
             ));
             return Vec::new();
         }
-        let is_by_user = self
-            .policy
-            .repositories()
-            .iter()
-            .any(|known| known.shown_name() == file.name && known.sharing.is_by_user());
+        let is_by_user = is_by_user(self.policy, file);
         found.each().filter(|one| !is_by_user || named.contains(&one.holder.uid)).collect()
     }
 
@@ -509,6 +508,12 @@ enum Target {
     /// By its number or its name.
     Slot(String),
     User(u32),
+}
+
+/// Whether launches of different users never share a slot of this file.
+fn is_by_user(policy: &Policy, file: &ListedFile) -> bool {
+    let mut repositories = policy.repositories().iter();
+    repositories.any(|known| known.shown_name() == file.name && known.sharing.is_by_user())
 }
 
 impl Target {
