@@ -77,7 +77,8 @@ pub type Watch<'w> = dyn FnMut(Option<&Waiting<'_, '_>>) -> ControlFlow<()> + 'w
 /// Acquires the slots of all demands when it is this launch's turn. Each claim waits for its own time, and
 /// the launch until the deadline at the latest. `watch` is called when the wait begins, about once a second,
 /// and before anything is taken or ended by a decision that is older: the process may have been stopped, or
-/// have waited for a lock. With its slots the launch still has its places, in case that it must give the slots back.
+/// have waited for a lock. With its slots the launch still has its places, in case that it must give the
+/// slots back.
 pub fn acquire_in_turn<'c>(
     demands: &'c [Demand],
     asker: &AcquireContext<'_>,

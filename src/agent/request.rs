@@ -4,12 +4,15 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    acquire::{AcquireContext, Clock},
+    acquire::{AcquireContext, Clock, Refusal, refusal},
     judge::terms::{
         Admit, AgentLocation, Claim, Demand, Hold, Launch, Location, NamedSlots, OnLost, Terms, Unreachable,
         name_on_site,
     },
-    keeper::{EvictionOutcome, Holder, Keepers, Overdue},
+    keeper::{
+        EvictionOutcome, Holder, Keepers, Overdue,
+        agent::message::{Obstacle, Reason, Refused, Table},
+    },
     policy::Wait,
     sys::process,
 };
@@ -188,4 +191,36 @@ pub(super) fn asker<'a>(request: &'a AcquireRequest, keepers: Keepers<'a>) -> Ac
         on_expired: NOBODY_EXPIRES,
         clock: Clock::default(),
     }
+}
+
+/// How many holders a refusal describes.
+const DESCRIBED: usize = 16;
+
+/// A refusal, for the launch.
+pub(super) fn refused(refusal: &Refusal<'_>, has_waited: bool, user: u32) -> Refused {
+    let mut obstacles: Vec<Obstacle> = Vec::new();
+    let mut tables: Vec<Table> = Vec::new();
+    for refused in refusal.claims() {
+        let Some(name) = refused.claim.location.in_memory() else { continue };
+        let unwaited = refused.unwaited.map(Into::into);
+        let reason = match &refused.reason {
+            refusal::Reason::Full(full) if full.only_ancestors => Reason::Ancestors,
+            refusal::Reason::Full(full) if full.is_behind => Reason::Behind,
+            refusal::Reason::Full(_) => Reason::Full,
+            refusal::Reason::Never => Reason::Never,
+            refusal::Reason::TooSoon { last, uid } => Reason::TooSoon((*last, *uid)),
+        };
+        if let refusal::Reason::Full(full) = &refused.reason
+            && let Some(table) = full.table().in_memory()
+            && tables.iter().all(|known| known.name != *name)
+        {
+            tables.push(Table::of(name, table, DESCRIBED, DESCRIBED, user));
+        }
+        let outside = match &refused.reason {
+            refusal::Reason::Full(full) => Some(full.outside.slots()).filter(|slots| *slots > 0),
+            _ => None,
+        };
+        obstacles.push(Obstacle { table: name.to_owned(), reason, unwaited, outside });
+    }
+    Refused { obstacles, tables, has_waited }
 }

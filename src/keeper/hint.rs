@@ -2,8 +2,8 @@
 
 use crate::judge::terms::{Claim, Launch, NamedSlots, Nested, Runs};
 
-/// What the environment says of the repository of one of these claims. It writes each name as one word. Whether
-/// a file's name stands behind it depends on the files that were read: the nearest name counts.
+/// What the environment says of the repository of one of these claims. It writes each name as one word.
+/// Whether a file's name stands behind it depends on the files that were read: the nearest name counts.
 fn named<'l>(claims: &[&Claim], launch: &Launch<'l>) -> Option<&'l NamedSlots> {
     let find = |is_it: &dyn Fn(&Claim, &NamedSlots) -> bool| {
         launch.ancestors.iter().find(|hint| claims.iter().any(|claim| is_it(claim, hint)))

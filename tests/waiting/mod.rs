@@ -1,5 +1,6 @@
 //! The queue of a table: order, deadlines, waiters that do not answer.
 
+mod changes;
 mod hand_over;
 pub(crate) mod queue;
 mod standing;

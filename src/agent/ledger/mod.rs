@@ -22,18 +22,16 @@ use self::{
     },
 };
 use super::{
-    AWAY, AcquireRequest, Blocked, Eviction, FIFO, Fatal, KINDS, PROCESS, RECOVERED, Session, request::asker,
+    AWAY, AcquireRequest, Blocked, Eviction, FIFO, Fatal, KINDS, PROCESS, RECOVERED, Session,
+    request::{asker, refused},
 };
 use crate::{
-    acquire::{
-        AtOnce, Grant, Known, LONGEST_ABSENCE, PlaceInLine, PlaceInTable, Refusal, Standing,
-        at_once::at_once, refusal,
-    },
+    acquire::{AtOnce, Grant, Known, LONGEST_ABSENCE, PlaceInLine, PlaceInTable, Standing, at_once::at_once},
     judge::terms::{Claim, Group, Hold, name_on_site},
     keeper::{
         KeeperError, Keepers, Number, Overdue, Store, TableId, VerifiedAncestry, WaitingProcess,
         agent::{
-            message::{End, Obstacle, Reason, Refused, Table},
+            message::{End, Table},
             path_of_opened,
         },
         memory,
@@ -687,9 +685,6 @@ impl Ledger {
 
 // One check of the tables for a launch, and its result.
 
-/// How many holders a refusal describes.
-const DESCRIBED: usize = 16;
-
 /// The result of a check of the tables.
 pub(in crate::agent) enum CheckOutcome {
     Granted(Box<Holding>),
@@ -888,33 +883,4 @@ fn holding(
     }
     let (process, has_spared) = (Some(process), Cell::default());
     Holding { saved, process, fifo: None, held, without, launch: 0, has_spared }
-}
-
-/// A refusal, for the launch.
-fn refused(refusal: &Refusal<'_>, has_waited: bool, user: u32) -> Refused {
-    let mut obstacles: Vec<Obstacle> = Vec::new();
-    let mut tables: Vec<Table> = Vec::new();
-    for refused in refusal.claims() {
-        let Some(name) = refused.claim.location.in_memory() else { continue };
-        let unwaited = refused.unwaited.map(Into::into);
-        let reason = match &refused.reason {
-            refusal::Reason::Full(full) if full.only_ancestors => Reason::Ancestors,
-            refusal::Reason::Full(full) if full.is_behind => Reason::Behind,
-            refusal::Reason::Full(_) => Reason::Full,
-            refusal::Reason::Never => Reason::Never,
-            refusal::Reason::TooSoon { last, uid } => Reason::TooSoon((*last, *uid)),
-        };
-        if let refusal::Reason::Full(full) = &refused.reason
-            && let Some(table) = full.table().in_memory()
-            && tables.iter().all(|known| known.name != *name)
-        {
-            tables.push(Table::of(name, table, DESCRIBED, DESCRIBED, user));
-        }
-        let outside = match &refused.reason {
-            refusal::Reason::Full(full) => Some(full.outside.slots()).filter(|slots| *slots > 0),
-            _ => None,
-        };
-        obstacles.push(Obstacle { table: name.to_owned(), reason, unwaited, outside });
-    }
-    Refused { obstacles, tables, has_waited }
 }
