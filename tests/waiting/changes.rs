@@ -22,6 +22,7 @@ fn whoever_was_stopped_acts_by_the_policy_that_is_in_force() {
     };
     // It sleeps, and then its last look is older than a second.
     passes();
+    eventually("it sleeps", || (waiter.state() == 'S').then_some(()));
     waiter.signal(Signal::SIGSTOP);
     change(&site, "forever", "process", 1, "");
     passes();
@@ -42,6 +43,11 @@ fn whoever_was_stopped_ends_nobody_who_is_no_longer_overdue() {
     let began = Instant::now();
     let holder = run(&site, "matlab", &[]).spawn();
     let waiter = waits(&site, &matlab(&site));
+    let waits = Instant::now();
+    // It sleeps between two looks.
+    eventually("it sleeps", || {
+        (waits.elapsed() > Duration::from_millis(1500) && waiter.state() == 'S').then_some(())
+    });
     waiter.signal(Signal::SIGSTOP);
     let is_in_time = began.elapsed() < Duration::from_secs(8);
     site.policy(&policy("10h"));
