@@ -116,12 +116,19 @@ pub(crate) fn forward(signal: Signal, child: i32) {
 
 /// Stops this process, until it is continued, when a signal of job control has stopped its child: so its
 /// parent sees the same. SIGSTOP stops the child alone, because its sender will send SIGCONT to the child
-/// alone. But in the foreground of a terminal a shell waits for this process, and has to see the stop.
+/// alone. But in the foreground of a terminal a shell waits for this process, and has to see the stop. The
+/// shell is in another group; a script, or `make`, would not continue this process.
 pub(crate) fn stop_with(child: i32, signal: i32) {
     let is_in_foreground = |process: Process| process.group == process.foreground;
+    let is_of_shell = || {
+        let own = Process::find(own_pid());
+        own.is_some_and(|own| Process::find(own.parent).is_none_or(|parent| parent.group != own.group))
+    };
     let signal = match Signal::try_from(signal) {
         Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => signal,
-        _ if [own_pid(), child].into_iter().filter_map(Process::find).any(is_in_foreground) => {
+        _ if is_of_shell()
+            && [own_pid(), child].into_iter().filter_map(Process::find).any(is_in_foreground) =>
+        {
             Signal::SIGTSTP
         }
         _ => return,

@@ -93,14 +93,14 @@ impl Lingering {
 impl Holding {
     /// Whether anything keeps its slots.
     pub(in crate::agent) fn is_kept(&self) -> bool {
+        if self.saved.lingers_until.is_some() {
+            return process::since_boot() < self.saved.lingers_until;
+        }
         if self.is_used_below() || self.saved.is_given_back {
             return self.is_used_below();
         }
         let has_fifo = || self.fifo.as_ref().is_some_and(Fifo::is_held);
         let lives = || self.process.as_ref().is_some_and(|process| !process.has_ended());
-        if self.saved.lingers_until.is_some() {
-            return process::since_boot() < self.saved.lingers_until;
-        }
         match self.saved.hold {
             Hold::Process => lives(),
             // A launch that drops the descriptor, or does not get it, may ask for its slots again. A script

@@ -95,11 +95,15 @@ impl Ledger {
         // A slot that a running program and an ended one claim is that of the former.
         let (ended, running): (Vec<_>, Vec<_>) =
             found.holdings.into_iter().partition(|(_, saved)| saved.lingers_until.is_some());
-        let used_below: BTreeSet<(u32, String, u64)> = running
-            .iter()
-            .filter(|(_, saved)| saved.runs())
-            .flat_map(|(_, saved)| saved.slots(true))
-            .collect();
+        // A launch that uses an ancestor's slots, and is kept by its process or by what has its FIFO.
+        let is_below = |number: u64, saved: &SavedHolding| {
+            let shares = saved.tables.iter().any(|of| of.is_shared);
+            let fifo = || ledger.state.fifo_of(number, saved).ok().flatten();
+            shares && (saved.runs() || fifo().as_ref().is_some_and(Fifo::is_held))
+        };
+        let below = running.iter().filter(|(number, saved)| is_below(*number, saved));
+        let used_below: BTreeSet<(u32, String, u64)> =
+            below.flat_map(|(_, saved)| saved.slots(true)).collect();
         for (number, saved) in running.into_iter().chain(ended) {
             let fifo = ledger.state.fifo_of(number, &saved);
             let fifo = fifo.map_err(|(path, errno)| Fatal::State(path, Failure { call: "open", errno }))?;

@@ -577,7 +577,8 @@ impl SavedHolding {
         let tables: Vec<SavedSlots> = self.tables.iter().filter(stays).cloned().collect();
         let longest = tables.iter().filter_map(|of| of.linger).max()?;
         let until = process::since_boot()?.checked_add(longest)?;
-        Some(Self { tables, hold: Hold::Process, lingers_until: Some(until), ..self.clone() })
+        let (hold, lingers_until) = (Hold::Process, Some(until));
+        Some(Self { tables, hold, lingers_until, is_given_back: false, ..self.clone() })
     }
 
     /// The same as a holder, for slots that a rule requires.
