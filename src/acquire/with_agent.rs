@@ -3,9 +3,11 @@
 //! before the launch waits in the queue of the file. So a launch never waits for one keeper while it holds
 //! slots of another. The agent decides; here its answers are converted to those of this process.
 
+use std::time::Instant;
+
 use super::{
-    AcquireContext, Acquisition, Conversation, Decided, Grant, Outcome, Patience, PlaceInLine, Question,
-    Watch,
+    AcquireContext, Acquisition, Conversation, Decided, Grant, HEARTBEAT_INTERVAL, Outcome, Patience,
+    PlaceInLine, Question, Watch,
     dry_run::outlook,
     waiting::{acquire, acquire_in_turn},
 };
@@ -23,6 +25,7 @@ pub fn acquire_with_agent<'c>(
 ) -> Result<Outcome<'c>, KeeperError> {
     let at_once = Patience { may_wait: false, may_end: false, ..patience };
     loop {
+        let begun = Instant::now();
         // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait
         // for the agent, it blocks no launch there. One that already waits for the agent stands in no queue.
         let mut taken = None;
@@ -38,7 +41,9 @@ pub fn acquire_with_agent<'c>(
         };
         let given = match taken {
             // The agent has judged it now. What was decided of the files may be as old as the wait.
-            Outcome::Granted(given) if !others.is_empty() && watch(None).is_break() => {
+            Outcome::Granted(given)
+                if !others.is_empty() && begun.elapsed() >= HEARTBEAT_INTERVAL && watch(None).is_break() =>
+            {
                 given.withdraw()?;
                 return Ok(Outcome::Interrupted);
             }

@@ -155,7 +155,7 @@ impl RunningEviction {
             process,
             fifo: holding.fifo.as_ref().filter(|_| keeps_more).map(Fifo::id),
             hold: if self.is_childless { Hold::Process } else { holding.saved.hold },
-            taken: holding.saved.taken.map(Duration::from_millis).and_then(process::on_host),
+            taken: holding.taken_on_host(),
             kill: self.expiry.kill,
             own_group: self.own_group,
             user: holding.saved.uid,

@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use crate::{judge::terms::TooSoon, keeper::Store};
 
-    /// The clock of the host that started last may be ahead. A clock that was set back locks nobody out.
+    /// The clock of the host that started last may be ahead. A clock that was set back refuses no launch.
     #[test]
     fn a_start_of_another_host_that_lies_ahead_counts_as_now() {
         let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));

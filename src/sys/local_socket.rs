@@ -222,7 +222,7 @@ impl Connection {
     }
 
     /// Reads what has come, if no descriptor came with it. Otherwise it stays in the socket (`EPERM`):
-    /// whoever closes a descriptor last can have to wait for as long as its owner wants (`SO_LINGER`).
+    /// the process that closes a descriptor last may have to wait as long as its owner wants (`SO_LINGER`).
     pub fn read(&self, bytes: &mut [u8]) -> Result<usize, Errno> {
         let mut nothing = RecvAncillaryBuffer::default();
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::PEEK;
@@ -247,7 +247,7 @@ impl Connection {
         loop {
             match self.read(&mut bytes) {
                 Ok(0) => return true,
-                // The other end closed the connection, and had not read everything: this is said once.
+                // The other end closed the connection, and had not read everything. It is reported once.
                 Ok(_) | Err(Errno::EINTR | Errno::ECONNRESET) => {}
                 Err(_) => return false,
             }

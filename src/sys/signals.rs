@@ -21,7 +21,7 @@ use super::{
     unsafe_calls,
 };
 
-/// The signals that a supervisor passes on to the program, whoever sends them. An alarm(2) of the caller
+/// The signals that a supervisor passes on to the program, from every sender. An alarm(2) of the caller
 /// survives exec and no fork: the program has none.
 const FORWARDED: [Signal; 7] = [
     Signal::SIGTERM,

@@ -17,9 +17,6 @@ use crate::{
     text::visible,
 };
 
-/// The times when processes started are exact to this.
-const TICK: Duration = Duration::from_millis(10);
-
 /// A process with slots.
 #[derive(Debug)]
 pub(in crate::agent) struct Holding {
@@ -240,12 +237,15 @@ impl Holding {
         below
     }
 
+    /// When it got the slots, as [`Process::started_on_host`] counts.
+    pub(in crate::agent) fn taken_on_host(&self) -> Option<Duration> {
+        self.saved.taken.map(Duration::from_millis).and_then(process::on_host)
+    }
+
     /// Whether its process has started another one since it has the slots, and not before it became a
     /// supervisor.
     fn has_started(&self, child: &Process) -> bool {
-        let taken = self.saved.taken.map(Duration::from_millis);
-        let started = process::since_boot().zip(child.age()).map(|(now, age)| now.saturating_sub(age));
-        started.zip(taken).is_none_or(|(started, taken)| started.saturating_add(TICK) >= taken)
+        child.started_on_host().zip(self.taken_on_host()).is_none_or(|(started, taken)| started > taken)
     }
 
     /// Whether a process gets its signals: one of its user does, and so does every process that a launch of

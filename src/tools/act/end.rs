@@ -243,7 +243,7 @@ impl End<'_> {
         // Of those who share the slot, one who is not the caller: the end of the others would free nothing.
         let stranger = |row: &Row<'_>| -> Option<Holder> {
             let is_other = |holder: &&Holder| holder.uid.is_some_and(|uid| uid != own);
-            // Where users share no slots, somebody else in the group has only locked the same bytes.
+            // Where users share no slots, another member of the group has only locked the same bytes.
             let shares = row.file.table().is_some() || !is_by_user(policy, row.file);
             let all = row.holder.all().take(if shares { usize::MAX } else { 1 });
             let stranger = all.into_iter().find(is_other);
@@ -356,8 +356,8 @@ impl End<'_> {
         Ok(EvictionPlan::of(file, open, chosen))
     }
 
-    /// Those of a proved holder and of its group who are meant. Where users do not share slots, somebody
-    /// else's process in the group has only locked the same bytes.
+    /// Those of a proved holder and of its group who are meant. Where users do not share slots,
+    /// another user's process in the group has only locked the same bytes.
     fn meant(
         &mut self,
         file: &ListedFile,

@@ -184,7 +184,7 @@ pub(super) struct Order {
 /// The order; `None` if there is none.
 pub(super) fn find(sources: &Sources, proposals: &[Proposal]) -> Option<Order> {
     let Ok(present) = Policy::propose_sound(sources, &[], Purpose::Launches(None)) else {
-        // If nobody can start anything, no step can make it worse.
+        // If no launch can start, no step can make it worse.
         return Some(Order { steps: (0..proposals.len()).collect(), is_free_of_faults: false });
     };
     let sets = Sets { sources, proposals, present: &present };
