@@ -8,6 +8,9 @@
 //!   library understands that from 2.36 on.
 //! - The functions that a launch uses lie together, in the order of a file that `RUNGATE_TEXT_ORDER` names;
 //!   `packaging/order-text` makes it, for packages. Without it they lie where the compiler put them.
+//!
+//! A program that is not optimised has so many relocations that they are half of its start. It lies at a fixed
+//! address, so that there are none: the tests start it some ten thousand times.
 #![allow(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 
 use std::{env, fs, io, path::Path, process::Command};
@@ -26,6 +29,9 @@ fn main() -> io::Result<()> {
         let directory = variable("OUT_DIR");
         fs::write(Path::new(&directory).join("libgcc_s.so"), "INPUT(-lgcc_eh)\n")?;
         println!("cargo::rustc-link-arg-bins=-L{directory}");
+    }
+    if variable("PROFILE") == "debug" {
+        println!("cargo::rustc-link-arg-bins=-no-pie");
     }
     let order = variable("RUNGATE_TEXT_ORDER");
     if !order.is_empty() {

@@ -41,7 +41,9 @@ impl Site {
         let options = |option, names: &[&'static str]| -> Vec<&str> {
             names.iter().flat_map(|name| [option, *name]).collect()
         };
-        build(&options("--example", programs));
+        if !programs.is_empty() {
+            build(&options("--example", programs));
+        }
         build(&options("--bin", bins));
         // Not where the environment says: each directory on the way to a policy is checked, and has its
         // price.
@@ -114,9 +116,10 @@ pub(crate) fn others(rules: usize) -> String {
     text
 }
 
-/// Where something of this name is built.
+/// Where something of this name is built as it is released, whatever the benchmark itself was built as.
 fn built(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_BIN_EXE_rungate")).with_file_name(name)
+    let beside = Path::new(env!("CARGO_BIN_EXE_rungate")).parent().expect("a directory");
+    beside.with_file_name("release").join(name)
 }
 
 fn build(what: &[&str]) {
@@ -124,6 +127,17 @@ fn build(what: &[&str]) {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--release", "--manifest-path"]).arg(manifest).args(what);
     assert!(build.status().expect("cargo runs").success(), "{what:?} can be built");
+}
+
+/// A small program that needs nothing but the standard library, and that the compiler alone builds: cargo
+/// would build the library before it, and once more without what the tests add.
+#[allow(dead_code, reason = "not every benchmark needs it")]
+pub(crate) fn build_alone(site: &Site, name: &str) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/programs").join(format!("{name}.rs"));
+    let mut build = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
+    build.args(["--edition=2024", "-Copt-level=3", "-Clto=fat", "-Ccodegen-units=1", "-Cpanic=abort"]);
+    build.arg("-Cstrip=debuginfo").arg("-o").arg(site.path(name)).arg(source);
+    assert!(build.status().expect("rustc runs").success(), "{name} can be built");
 }
 
 /// The program that all of this is about, once there is a site.

@@ -151,7 +151,7 @@ fn a_state_of_another_boot_is_forgotten_and_a_damaged_one_is_refused() {
     agent.kill();
     let damaged = site.agent_state().join("holdings/99.json");
     fs::write(&damaged, "{").expect("a damaged file");
-    let refused = site.test().program(env!("CARGO_BIN_EXE_rungate-agent"));
+    let refused = site.test().rungate_agent();
     refused
         .stderr(
             "rungate: the agent does not run: cannot use the state directory [..]/holdings/99.json: read: Structure needs cleaning\n",
@@ -161,7 +161,7 @@ fn a_state_of_another_boot_is_forgotten_and_a_damaged_one_is_refused() {
     let boot = site.agent_state().join("boot");
     for text in ["", "another"] {
         fs::write(&boot, text).expect("the boot id");
-        let refused = site.test().program(env!("CARGO_BIN_EXE_rungate-agent"));
+        let refused = site.test().rungate_agent();
         let damaged = "rungate: the agent does not run: cannot use the state directory [..]/boot: read: Structure needs cleaning\n";
         refused.stderr(damaged).status(71);
     }
@@ -233,7 +233,7 @@ fn without_its_fifo_nothing_is_taken_for_free() {
     let fifo = paths.find(|path| path.extension().is_some_and(|end| end == "fifo")).expect("a FIFO");
     fs::remove_file(fifo).expect("the FIFO");
     let refused = "rungate: the agent does not run: cannot use the state directory [..].fifo: open: No such file or directory\n";
-    site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).stderr(refused).status(71);
+    site.test().rungate_agent().stderr(refused).status(71);
 }
 
 /// Waiting launchers keep their place: in the order in which they came, whoever calls first.

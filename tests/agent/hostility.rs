@@ -153,7 +153,7 @@ fn who_writes_into_what_keeps_a_slot_delays_nobody() {
     let (site, agent) = seats(1, "hold = \"descriptor\"");
     site.script("matlab", WRITES);
     agent.kill();
-    let (agent, trace) = Trace::begin(&site.test().program(env!("CARGO_BIN_EXE_rungate-agent")), "read", &[]);
+    let (agent, trace) = Trace::begin(&site.test().rungate_agent(), "read", &[]);
     eventually("the agent answers", || site.asks_the_agent().ok());
     let matlab = |user: &str| site.test().user(user).args(["run", "--", "matlab"]);
     let mut writes = matlab("games").background();
@@ -189,8 +189,7 @@ fn who_stacks_processes_delays_nobody() {
         let (site, agent) = seats(2, "");
         site.rungate_in_bin();
         agent.kill();
-        let (_agent, trace) =
-            Trace::begin(&site.test().program(env!("CARGO_BIN_EXE_rungate-agent")), "open,openat", &[]);
+        let (_agent, trace) = Trace::begin(&site.test().rungate_agent(), "open,openat", &[]);
         eventually("the agent answers", || site.asks_the_agent().ok());
         site.script("matlab", "#!/bin/sh\nrungate run -- other\n");
         site.script("other", &DEEP.replace("DEPTH", &depth.to_string()));

@@ -108,7 +108,7 @@ fn play_launch(site: &Site, waits: bool, fault: Fault) -> crate::support::Report
 }
 
 fn agent_of(site: &Site) -> Test {
-    site.test().program(env!("CARGO_BIN_EXE_rungate-agent"))
+    site.test().rungate_agent()
 }
 
 fn agents(most: usize) {

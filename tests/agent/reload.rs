@@ -84,7 +84,7 @@ fn a_reload_says_what_has_changed() {
     assert!(log.starts_with("rungate-agent: the policy has faults, and launches are refused until"), "{log}");
     assert_eq!(held(&site), before, "holders keep their slots");
     // What the unit runs before it sends the signal.
-    let check = site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).args(["--check"]);
+    let check = site.test().rungate_agent().args(["--check"]);
     let said = check.clone().outcome();
     assert!(said.stderr.starts_with("rungate: the policy has faults\n"), "{}", said.stderr);
     check.clone().stderr(&said.stderr).status(78);

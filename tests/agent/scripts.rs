@@ -194,7 +194,7 @@ fn an_agent_killed_while_it_forgets_a_script_starts_again() {
             }
             let inject = format!("inject=/^unlink:signal=SIGKILL:when={nth}");
             let strace = ["strace", "-D", "-qq", "-o", "/dev/null", "-e", &inject];
-            let next = site.test().program(env!("CARGO_BIN_EXE_rungate-agent"));
+            let next = site.test().rungate_agent();
             let next = next.through(strace).background();
             if is_seen {
                 let answers = || site.asks_the_agent().is_ok();

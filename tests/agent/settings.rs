@@ -4,7 +4,7 @@ use super::{held, seats, waiting};
 use crate::support::{Running, Site, Test, eventually, needs_root, set_mode};
 
 fn check(site: &Site) -> Test {
-    site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).args(["--check"])
+    site.test().rungate_agent().args(["--check"])
 }
 
 /// Writes the settings as only root may have them.
@@ -99,7 +99,7 @@ fn only_roots_file_that_nobody_else_can_read_is_believed() {
     std::os::unix::fs::chown(&file, Some(site.user("games").uid), None).expect("chown");
     let of_games = "rungate: the agent does not run: /etc/rungate/agent.toml: belongs to games [..], neither to root nor to you\n";
     check(&site).stderr(of_games).status(78);
-    site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).stderr(of_games).status(78);
+    site.test().rungate_agent().stderr(of_games).status(78);
 }
 
 /// `message`

@@ -143,7 +143,7 @@ fn a_state_that_is_much_newer_is_refused() {
     agent.kill();
     fs::write(site.agent_state().join("format"), "3\n").expect("a format");
     site.test()
-        .program(env!("CARGO_BIN_EXE_rungate-agent"))
+        .rungate_agent()
         .stderr(
             "rungate: the agent does not run: the state directory [..]/state was written by a newer agent (format 3; this one reads up to 2): launches that it knows hold slots. Start that agent again, or reboot this host\n",
         )

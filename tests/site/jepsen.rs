@@ -3,10 +3,9 @@
 //! wrong.
 
 use std::fmt::Write as _;
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::support::{needs_etcd, storm_size, tell};
+use crate::support::{built, needs_etcd, storm_size, tell};
 
 /// Where the campaign is.
 const CAMPAIGN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/jepsen");
@@ -19,11 +18,10 @@ fn said(output: &Output) -> String {
 #[test]
 fn a_short_campaign_breaks_no_promise() {
     needs_etcd!();
-    let programs = Path::new(env!("CARGO_BIN_EXE_rungate")).parent().expect("a directory");
     let seconds = storm_size(10).to_string();
     let run = |more: &[&str]| {
         let mut run = Command::new(format!("{CAMPAIGN}/run"));
-        run.args(["--seed", "3", "--seconds", &seconds]).args(more).arg("--programs").arg(programs);
+        run.args(["--seed", "3", "--seconds", &seconds]).args(more).arg("--programs").arg(built::directory());
         run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the campaign starts")
     };
     for campaign in [run(&[]), run(&["--shared"])] {

@@ -62,10 +62,10 @@ const STUBBORN: &str = "
 #[test]
 fn a_program_gets_term_and_then_kill_before_others_can_get_its_slot() {
     needs_etcd!();
-    // An agent that does not run for some time is late, and that it is once; one that is wrong is late each
-    // time.
+    // An agent that does not run for some time is late, and one that hears nothing of etcd for most of the ttl
+    // has sent TERM before etcd is stopped: that they do once. One that is wrong is so each time.
     let is_in_time = |ttl: f64| (0..3).any(|_| is_ended_in_time(ttl));
-    assert!([6.0, 30.0].into_iter().any(is_in_time), "late each time");
+    assert!([6.0, 30.0].into_iter().any(is_in_time), "too late or too soon each time");
 }
 
 /// Whether that is so on a machine that is as busy as this one is now, where the ttl is so many seconds.
@@ -94,9 +94,8 @@ fn is_ended_in_time(ttl: f64) -> bool {
     // Of the deadline only this is known: that it is between these two.
     let (soonest, latest) = (before + left, after + left);
     tell(&format!("TERM {:.2} s and the end {:.2} s before the deadline", latest - told, latest - ended));
-    assert!(told >= soonest - ttl / 4.0 - 0.05, "TERM comes too soon");
-    assert!(ended >= soonest - ttl / 10.0 - 0.05, "KILL comes too soon");
-    told < soonest - ttl / 10.0 && ended < soonest
+    let is_not_too_soon = told >= soonest - ttl / 4.0 - 0.05 && ended >= soonest - ttl / 10.0 - 0.05;
+    is_not_too_soon && told < soonest - ttl / 10.0 && ended < soonest
 }
 
 /// Which process has the first slot.

@@ -160,7 +160,7 @@ fn from_three_empty_hosts_to_a_limit_that_holds() {
     let (settings, policy) = (block(&page, "[site]"), block(&page, "keeper = \"site\""));
     let names = ["lab1", "lab2", "lab3"];
     let hosts = names.map(|name| network.host(name, policy, settings, "of-rungate"));
-    let check = hosts[0].test().program(env!("CARGO_BIN_EXE_rungate-agent")).args(["--check"]);
+    let check = hosts[0].test().rungate_agent().args(["--check"]);
     assert!(block(&page, "rungate-agent-site.conf").contains("rungate-agent --check"));
     check.status(0);
     eventually("the site is there", || {

@@ -22,7 +22,7 @@ fn every_fault_of_the_sites_settings_is_told() {
         ",
     );
     set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
-    let outcome = site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).args(["--check"]).outcome();
+    let outcome = site.test().rungate_agent().args(["--check"]).outcome();
     for code in ["bad-endpoint", "relative-path", "too-short", "too-long", "needs-key"] {
         assert!(outcome.stderr.contains(&format!("[{code}]")), "{code}: {}", outcome.stderr);
     }
@@ -36,7 +36,7 @@ fn a_site_has_a_member() {
     site.system_policy("");
     site.system_file("agent.toml", "version = 1\n[site]\nendpoints = []\n");
     set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
-    let outcome = site.test().program(env!("CARGO_BIN_EXE_rungate-agent")).args(["--check"]).outcome();
+    let outcome = site.test().rungate_agent().args(["--check"]).outcome();
     assert!(
         outcome.stderr.contains("\"endpoints\" is empty; name a member of etcd [empty-list]\n"),
         "{outcome:?}"
@@ -55,7 +55,7 @@ fn a_file_that_is_missing_is_found_before_the_agent_is_started() {
     );
     set_mode(&site.path("etc/rungate/agent.toml"), 0o600);
     site.test()
-        .program(env!("CARGO_BIN_EXE_rungate-agent"))
+        .rungate_agent()
         .args(["--check"])
         .stderr("rungate: the agent does not run: [site] of its settings: cannot read /etc/rungate/no-ca.pem: No such file or directory (os error 2)\n")
         .status(71);

@@ -66,7 +66,7 @@ impl Site {
     /// The same, started by others that become it.
     #[track_caller]
     pub(crate) fn agent_through<A: AsRef<OsStr>>(&self, prefix: impl IntoIterator<Item = A>) -> Running {
-        let agent = self.test().program(env!("CARGO_BIN_EXE_rungate-agent")).through(prefix).background();
+        let agent = self.test().rungate_agent().through(prefix).background();
         eventually("the agent answers", || self.asks_the_agent().ok());
         agent
     }

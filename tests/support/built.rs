@@ -1,10 +1,69 @@
-//! Whether a program that tests start is made of the sources that are here: `cargo test --test tests` makes
-//! rungate again, and leaves the examples as they were. An old referee beside a new rungate sees what is not
-//! there.
+//! The programs that tests start: copies of what was built. A file that a linker wrote lies in the page cache
+//! in small pages, and its start costs three times as much as that of its copy.
+//!
+//! And whether they are made of the sources that are here: `cargo test --test tests` makes rungate again, and
+//! leaves the examples as they were. An old referee beside a new rungate sees what is not there.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{self, Command},
+    sync::LazyLock,
+    time::SystemTime,
+};
+
+/// What is built without being a program of the tests.
+const PRODUCT: [&str; 3] = ["rungate", "rungate-tools", "rungate-agent"];
+
+/// The programs in `tests/programs` and `benches/programs`.
+pub(super) const PROGRAMS: [&str; 12] = [
+    "peer",
+    "observer",
+    "holder",
+    "forger",
+    "older_kernel",
+    "null_launcher",
+    "witness",
+    "slot_witness",
+    "saboteur",
+    "referee",
+    "actor",
+    "synthetic_site",
+];
+
+/// The directory with rungate's programs, and with those of the tests in its `examples`.
+static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
+    let built = Path::new(env!("CARGO_BIN_EXE_rungate")).parent().expect("a directory");
+    let copies = built.join("copies");
+    let examples = PROGRAMS.map(|name| format!("examples/{name}"));
+    let names = PRODUCT.into_iter().chain(examples.iter().map(String::as_str));
+    // Who may not write there takes what another made, and else what was built.
+    let is_made = fs::create_dir_all(copies.join("examples")).is_ok()
+        && names.into_iter().all(|name| copy(&built.join(name), &copies.join(name)));
+    if is_made { copies } else { built.to_owned() }
+});
+
+/// Makes a copy, if there is none of what was built last: by another process, because what this one has open
+/// for writing is inherited by the programs that a neighbouring test starts, and a file that is open for
+/// writing cannot be executed. Another test program may do the same. A program that was not built needs none.
+fn copy(built: &Path, copy: &Path) -> bool {
+    if !built.exists() || modified(copy) == modified(built) {
+        return true;
+    }
+    let own = copy.with_extension(process::id().to_string());
+    let copied = Command::new("cp").arg("--preserve=mode,timestamps").arg(built).arg(&own).output();
+    copied.is_ok_and(|output| output.status.success()) && fs::rename(own, copy).is_ok()
+}
+
+/// The directory with rungate's programs, and with those of the tests in its `examples`.
+pub(crate) fn directory() -> &'static Path {
+    &DIRECTORY
+}
+
+/// The agent, or another of rungate's programs.
+pub(crate) fn program(name: &str) -> PathBuf {
+    DIRECTORY.join(name)
+}
 
 /// Complains where the program in the directory of examples is missing, or older than one of its sources.
 pub(super) fn assert_current(name: &str) {

@@ -44,12 +44,19 @@ fn overload() -> f64 {
 pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
+        let asked = Instant::now();
         if let Some(answer) = ask() {
             return answer;
         }
         assert!(!is_over(start, DEADLINE), "{what}: not within {:?}", start.elapsed());
-        sleep(Duration::from_millis(1));
+        sleep(pause_after(asked.elapsed()));
     }
+}
+
+/// How long to wait before the next question, when the last one took so long: who asks another program takes
+/// the processor from those that it waits for.
+fn pause_after(question: Duration) -> Duration {
+    (question * 2).clamp(Duration::from_millis(1), Duration::from_millis(50))
 }
 
 /// Plays a scene that needs a time of the policy's to be long enough for this machine, with one time after

@@ -5,7 +5,7 @@
 mod accounts;
 mod agent;
 mod authority;
-mod built;
+pub(crate) mod built;
 mod deadline;
 mod dice;
 mod errors_of_calls;

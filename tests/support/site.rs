@@ -33,22 +33,6 @@ use super::running::Running;
 use super::test::Test;
 use super::unindent::unindent;
 
-/// The programs that tests start besides rungate itself: the examples in `tests/programs`.
-const PROGRAMS: [&str; 12] = [
-    "peer",
-    "observer",
-    "holder",
-    "forger",
-    "older_kernel",
-    "null_launcher",
-    "witness",
-    "slot_witness",
-    "saboteur",
-    "referee",
-    "actor",
-    "synthetic_site",
-];
-
 /// A policy of one repository, `seats`, with this limit and these other keys, and of a rule with the same name
 /// that takes a slot of it for these commands.
 pub(crate) fn seats(limit: u32, keys: &str, commands: &[&str]) -> String {
@@ -342,7 +326,7 @@ impl Site {
     /// One of the programs in `tests/programs`, where every user can start it.
     #[track_caller]
     pub(crate) fn helper(&self, name: &str) -> PathBuf {
-        assert!(PROGRAMS.contains(&name), "{name} is not one of the tests' programs");
+        assert!(built::PROGRAMS.contains(&name), "{name} is not one of the tests' programs");
         built::assert_current(name);
         self.0.programs.join(name)
     }
@@ -395,14 +379,14 @@ fn base() -> PathBuf {
 /// Where rungate and the tests' programs are, as seen by every user: beside this test program, or copied into
 /// the site when that is in a directory that only root can enter.
 fn programs_for_everyone(site: &Path) -> (PathBuf, PathBuf) {
-    let rungate = PathBuf::from(env!("CARGO_BIN_EXE_rungate"));
+    let rungate = built::program("rungate");
     let programs = rungate.with_file_name("examples");
     if !is_root() || open_to_everyone(&programs) {
         return (rungate, programs);
     }
     let copies = site.join("programs");
     create_dir(&copies).expect("a new directory has room for more");
-    for name in PROGRAMS {
+    for name in built::PROGRAMS {
         install(&programs.join(name), &copies.join(name));
     }
     for program in ["rungate", "rungate-tools"] {

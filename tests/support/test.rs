@@ -24,6 +24,7 @@ use std::time::Instant;
 use nix::sys::signal::Signal;
 
 use super::accounts::{Account, is_root};
+use super::built;
 use super::deadline::{DEADLINE, DEADLINE_OF_OTHERS, ends_within, is_over};
 use super::outcome::{Ending, Outcome};
 use super::over_agent;
@@ -76,6 +77,11 @@ impl Test {
     /// Where it runs.
     pub(super) fn site(&self) -> &Site {
         &self.site
+    }
+
+    /// The agent, in the place of a launcher.
+    pub(crate) fn rungate_agent(self) -> Self {
+        self.program(built::program("rungate-agent"))
     }
 
     /// Another program than rungate.

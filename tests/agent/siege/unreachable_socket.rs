@@ -19,7 +19,7 @@ fn a_socket_in_the_state_directory_is_refused() {
         agent.kill();
         fs::remove_file(site.agent_socket()).expect("the socket");
         fs::create_dir(site.path("system-run/rungate-agent/sockets")).expect("a directory");
-        let test = site.test().program(env!("CARGO_BIN_EXE_rungate-agent"));
+        let test = site.test().rungate_agent();
         let mut agent = test.args(["--socket", socket, "--state", state]).background();
         let mode = || {
             let metadata = fs::metadata(site.path("system-run/rungate-agent"));
