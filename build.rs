@@ -9,8 +9,8 @@
 //! - The functions that a launch uses lie together, in the order of a file that `RUNGATE_TEXT_ORDER` names;
 //!   `packaging/order-text` makes it, for packages. Without it they lie where the compiler put them.
 //!
-//! A program that is not optimised has so many relocations that they are half of its start. It lies at a fixed
-//! address, so that there are none: the tests start it some ten thousand times.
+//! A program that is not optimised has so many relocations that they are half of its start. It lies at a
+//! fixed address, so that there are none: the tests start it some ten thousand times.
 #![allow(clippy::print_stdout, reason = "this is how a build script speaks to cargo")]
 
 use std::{env, fs, io, path::Path, process::Command};

@@ -3,8 +3,8 @@
 
 use std::{
     env,
-    fs::{self, Permissions},
-    io::{IoSlice, IoSliceMut, Read},
+    fs::{self, File, Permissions},
+    io::{self, IoSlice, IoSliceMut, Read},
     mem::MaybeUninit,
     net::Shutdown,
     os::{
@@ -332,7 +332,7 @@ impl Peer {
             Err(Errno::ENOPROTOOPT) => (PidFd::open(pid)?, Some(unsafe_calls::random()?)),
             Err(errno) => return Err(errno),
         };
-        let started = Process::find(pid).ok_or(Errno::ESRCH)?.started;
+        let started = Process::find(pid).ok_or_else(|| why_unseen(pid))?.started;
         let owner = process::owner_of_foreign(pid)?;
         // The data of /proc are about this process if it still exists, unreaped.
         if process.has_ended() {
@@ -351,6 +351,14 @@ impl Peer {
     /// The user alone.
     pub(super) fn uid_of(socket: BorrowedFd<'_>) -> Result<u32, Errno> {
         credentials(socket).map(|(_, uid, _)| uid)
+    }
+}
+
+/// Why there is nothing about a process in `/proc`: `ESRCH` if it has ended, or is out of sight.
+fn why_unseen(pid: i32) -> Errno {
+    match File::open(format!("/proc/{pid}/stat")) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => errno_of(&error),
+        _ => Errno::ESRCH,
     }
 }
 

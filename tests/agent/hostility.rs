@@ -2,7 +2,7 @@
 //! slot, and none of them delays anybody else.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -446,14 +446,22 @@ fn who_has_something_and_wants_something_else_comes_last() {
     comes_last_for_something_else(true, true);
 }
 
-/// Out of descriptors, it answers those who call later, and uses no processor meanwhile.
+/// Out of descriptors, it refuses nobody, and answers those who call later once others have gone.
 #[test]
 fn an_agent_without_descriptors_goes_on_once_others_have_gone() {
     needs_root!();
     let (site, agent) = seats(1, "");
     agent.kill();
-    let _agent = site.agent_through(["prlimit", "--nofile=48:48"]);
-    let others = connections(&site, 100);
+    let agent = site.agent_through(["prlimit", "--nofile=48:48"]);
+    let mut others = connections(&site, 100);
+    let descriptors = format!("/proc/{}/fd", agent.pid());
+    let is_full = || fs::read_dir(&descriptors).is_ok_and(|open| open.count() >= 45);
+    eventually("no descriptor is free", || is_full().then_some(()));
+    for other in &mut others {
+        other.set_nonblocking(true).expect("a socket");
+        let answered = other.read(&mut [0; 256]).map_err(|error| error.kind());
+        assert_eq!(answered, Err(ErrorKind::WouldBlock));
+    }
     let mut waits = site.test().args(["run", "--", "matlab"]).background();
     waits.write_line("it runs");
     drop(others);

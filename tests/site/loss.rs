@@ -62,8 +62,8 @@ const STUBBORN: &str = "
 #[test]
 fn a_program_gets_term_and_then_kill_before_others_can_get_its_slot() {
     needs_etcd!();
-    // An agent that does not run for some time is late, and one that hears nothing of etcd for most of the ttl
-    // has sent TERM before etcd is stopped: that they do once. One that is wrong is so each time.
+    // An agent that does not run for some time is late, and one that hears nothing of etcd for most of the
+    // ttl has sent TERM before etcd is stopped: that they do once. One that is wrong is so each time.
     let is_in_time = |ttl: f64| (0..3).any(|_| is_ended_in_time(ttl));
     assert!([6.0, 30.0].into_iter().any(is_in_time), "too late or too soon each time");
 }

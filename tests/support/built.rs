@@ -5,10 +5,11 @@
 //! leaves the examples as they were. An old referee beside a new rungate sees what is not there.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
     process::{self, Command},
-    sync::LazyLock,
+    sync::{LazyLock, Mutex, PoisonError},
     time::SystemTime,
 };
 
@@ -16,7 +17,8 @@ use std::{
 const PRODUCT: [&str; 3] = ["rungate", "rungate-tools", "rungate-agent"];
 
 /// The programs in `tests/programs` and `benches/programs`.
-pub(super) const PROGRAMS: [&str; 12] = [
+pub(super) const PROGRAMS: [&str; 13] = [
+    "stage",
     "peer",
     "observer",
     "holder",
@@ -31,16 +33,22 @@ pub(super) const PROGRAMS: [&str; 12] = [
     "synthetic_site",
 ];
 
-/// The directory with rungate's programs, and with those of the tests in its `examples`.
+/// The directory with rungate's programs, and with those of the tests in its `examples`. `tests/wrong/run`
+/// says where other programs of rungate's were built.
 static DIRECTORY: LazyLock<PathBuf> = LazyLock::new(|| {
     let built = Path::new(env!("CARGO_BIN_EXE_rungate")).parent().expect("a directory");
-    let copies = built.join("copies");
-    let examples = PROGRAMS.map(|name| format!("examples/{name}"));
-    let names = PRODUCT.into_iter().chain(examples.iter().map(String::as_str));
+    let others = std::env::var_os("RUNGATE_TEST_PROGRAMS").map(PathBuf::from);
+    let product = others.as_deref().unwrap_or(built);
+    let copies = product.join("copies");
+    let are_made = fs::create_dir_all(copies.join("examples")).is_ok()
+        && PRODUCT.iter().all(|name| copy(&product.join(name), &copies.join(name)))
+        && PROGRAMS
+            .map(|name| Path::new("examples").join(name))
+            .iter()
+            .all(|name| copy(&built.join(name), &copies.join(name)));
     // Who may not write there takes what another made, and else what was built.
-    let is_made = fs::create_dir_all(copies.join("examples")).is_ok()
-        && names.into_iter().all(|name| copy(&built.join(name), &copies.join(name)));
-    if is_made { copies } else { built.to_owned() }
+    assert!(are_made || others.is_none(), "{} can be written", copies.display());
+    if are_made { copies } else { built.to_owned() }
 });
 
 /// Makes a copy, if there is none of what was built last: by another process, because what this one has open
@@ -66,13 +74,19 @@ pub(crate) fn program(name: &str) -> PathBuf {
 }
 
 /// Complains where the program in the directory of examples is missing, or older than one of its sources.
-pub(super) fn assert_current(name: &str) {
+pub(super) fn assert_current(name: &'static str) {
+    static CURRENT: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if current.contains(name) {
+        return;
+    }
     let program = PathBuf::from(env!("CARGO_BIN_EXE_rungate")).with_file_name("examples").join(name);
     if let Some(why) = outdated(&program, &program.with_extension("d")) {
         panic!(
             "{name}, which the tests start, {why}: run `cargo build --examples` with the same options first"
         );
     }
+    current.insert(name);
 }
 
 /// Why it is not what its sources say.

@@ -325,7 +325,7 @@ impl Site {
 
     /// One of the programs in `tests/programs`, where every user can start it.
     #[track_caller]
-    pub(crate) fn helper(&self, name: &str) -> PathBuf {
+    pub(crate) fn helper(&self, name: &'static str) -> PathBuf {
         assert!(built::PROGRAMS.contains(&name), "{name} is not one of the tests' programs");
         built::assert_current(name);
         self.0.programs.join(name)

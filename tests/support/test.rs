@@ -257,32 +257,12 @@ impl Test {
         command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
-    /// Each of the words in front becomes the next by exec, so that the child's process id is the command's.
+    /// What is in front becomes the command by exec, so that the child's process id is the command's.
     fn command(&self) -> Command {
-        let mut words: Vec<OsString> = Vec::new();
-        if signals_are_ignored() {
-            words.extend(["/usr/bin/env", "--default-signal"].map(OsString::from));
-        }
-        for (directory, over) in self.site.own_directories() {
-            let mount = format!("mount --bind \"$0\" {over} && exec \"$@\"");
-            words.extend(
-                ["unshare", "--mount", "--propagation", "private", "sh", "-c", &mount].map(OsString::from),
-            );
-            words.push(directory.into());
-        }
-        if let Some(host) = &self.host {
-            let rename = "hostname \"$0\" && exec \"$@\"";
-            words.extend(["unshare", "--uts", "sh", "-c", rename, host].map(OsString::from));
-        }
-        // Nothing has to change for the account that runs the tests.
-        if self.user != Account::own() || self.groups.is_some() {
-            words.extend(["setpriv".into(), format!("--reuid={}", self.user.uid).into()]);
-            words.push(format!("--regid={}", self.user.gid).into());
-            words.push(match self.groups.as_deref() {
-                None => "--init-groups".into(),
-                Some([]) => "--clear-groups".into(),
-                Some(names) => format!("--groups={}", names.join(",")).into(),
-            });
+        let mut words = self.stage();
+        if !words.is_empty() || signals_are_ignored() {
+            words.insert(0, self.site.helper("stage").into());
+            words.push("--".into());
         }
         words.extend(self.through.iter().cloned());
         words.push(self.program.clone().into());
@@ -296,6 +276,22 @@ impl Test {
             };
         }
         command
+    }
+
+    /// Where it runs, and as whom, in the words of `stage`.
+    fn stage(&self) -> Vec<OsString> {
+        let mut words: Vec<OsString> = Vec::new();
+        for (directory, over) in self.site.own_directories() {
+            words.extend(["--mount".into(), directory.into(), over.into()]);
+        }
+        words.extend(self.host.iter().flat_map(|host| ["--host".into(), host.into()]));
+        // Nothing has to change for the account that runs the tests.
+        if self.user != Account::own() || self.groups.is_some() {
+            words.push("--user".into());
+            words.extend([self.user.uid, self.user.gid].map(|number| number.to_string().into()));
+        }
+        words.extend(self.groups.iter().flat_map(|names| ["--groups".into(), names.join(",").into()]));
+        words
     }
 
     fn usual_environment(&self) -> Vec<(&'static str, OsString)> {

@@ -6,7 +6,7 @@ pub(super) mod quota;
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
-    mem,
+    io, mem,
     ops::Bound,
     os::fd::{AsFd, OwnedFd},
     rc::Rc,
@@ -22,7 +22,7 @@ use crate::{
         Garbage, Inbox,
         agent::message::{AboutWork, Answer, Latency, Request},
     },
-    sys::{Errno, Failure, Interest, Listener, Peer, PidFd, Poller, local_socket},
+    sys::{Errno, Failure, Interest, Listener, Peer, PidFd, Poller, errno_of, local_socket},
 };
 
 /// For callers in a user namespace of root: its users have no quota of their own, and root has no limit.
@@ -31,6 +31,14 @@ const OF_ROOT: &str = "in a user namespace of root, the user of a launch cannot 
 /// For a process that is not visible: without it the agent cannot tell when its slots are free.
 const OUT_OF_SIGHT: &str =
     "it cannot see the calling process: the agent has to run in the PID namespace of the host";
+
+/// How many descriptors it takes to see who calls: the process, and two namespaces of users.
+const TO_IDENTIFY: usize = 3;
+
+/// So many descriptors that can be given up.
+fn spare() -> io::Result<Vec<OwnedFd>> {
+    (0..TO_IDENTIFY).map(|_| io::stderr().as_fd().try_clone_to_owned()).collect()
+}
 
 /// The owner of all that belongs to sockets.
 pub(super) struct Connections {
@@ -46,6 +54,8 @@ pub(super) struct Connections {
     changed: BTreeSet<u64>,
     /// Since when no client is accepted, because no descriptor is free.
     full: Option<Instant>,
+    /// For the client that takes the last descriptor: who calls is found by means of others.
+    spare: Vec<OwnedFd>,
     decisions: Latency,
     closer: Closer,
 }
@@ -100,22 +110,41 @@ impl Connections {
         let (all, speakers) = (BTreeMap::new(), FairQueue::default());
         let (pauses, changed) = (BTreeSet::new(), BTreeSet::new());
         let (decisions, closer, full) = (Latency::default(), Closer::start()?, None);
-        Ok(Self { poller, listener, all, speakers, quotas, pauses, changed, full, decisions, closer })
+        let spare = spare().map_err(|error| Failure::of("dup")(errno_of(&error)))?;
+        Ok(Self { poller, listener, all, speakers, quotas, pauses, changed, full, spare, decisions, closer })
     }
 
     /// Accepts a waiting client, with this number.
     pub(super) fn on_accept(&mut self, number: u64) -> Accepted {
+        if self.full.is_some() {
+            return Accepted::Nobody;
+        }
         match self.listener.accept() {
             Ok(Some(socket)) => match self.connect(number, socket) {
                 Some(caller) => Accepted::Caller(caller),
                 None => Accepted::Refused,
             },
             Ok(None) => Accepted::Nobody,
-            // Out of descriptors: new clients have to wait.
             Err(_) => {
-                self.full = self.poller.remove(&self.listener).is_ok().then(Instant::now);
+                self.let_wait();
                 Accepted::Nobody
             }
+        }
+    }
+
+    /// Out of descriptors: new clients have to wait.
+    fn let_wait(&mut self) {
+        self.full = self.poller.remove(&self.listener).is_ok().then(Instant::now);
+    }
+
+    fn identify(&mut self, socket: &local_socket::Connection) -> Result<Peer, Errno> {
+        match socket.peer() {
+            Err(Errno::EMFILE | Errno::ENFILE) if !self.spare.is_empty() => {
+                self.spare.clear();
+                self.let_wait();
+                socket.peer()
+            }
+            found => found,
         }
     }
 
@@ -123,7 +152,7 @@ impl Connections {
         while let Some(uid) = self.closer.closed() {
             self.quotas.change(uid, IN_CLOSING, Share::default());
         }
-        let peer = match socket.peer() {
+        let peer = match self.identify(&socket) {
             Ok(peer) => peer,
             // If it has ended, there is no client to tell.
             Err(Errno::ESRCH) => return self.refuse(socket, OUT_OF_SIGHT),
@@ -173,7 +202,11 @@ impl Connections {
         if let Some(full) = self.full
             && (has_gone || full.elapsed() >= LONGEST_WAIT)
         {
-            let is_heard = self.poller.add(&self.listener, LISTENER, Interest::Read).is_ok();
+            if self.spare.is_empty() {
+                self.spare = spare().unwrap_or_default();
+            }
+            let is_heard =
+                !self.spare.is_empty() && self.poller.add(&self.listener, LISTENER, Interest::Read).is_ok();
             self.full = (!is_heard).then(Instant::now);
         }
     }

@@ -214,10 +214,10 @@ fn enough(
     // None if the policy cannot be read again, and empty if the log does not have enough data.
     let share = |limit: u32| -> Option<Option<f64>> {
         let policy = load().ok()?.with_limit(name, limit)?;
-        if !trial.undecided(&policy).is_empty() {
+        let (tally, undecided) = trial.play_in_doubt(&policy);
+        if !undecided.is_empty() {
             return Some(None);
         }
-        let tally = trial.play(&policy, 0, &mut |_, _| {});
         Some(Some(Row::of(limit, name, &tally, trial.traffic, true).at_once))
     };
     let highest = seats.saturating_mul(4).max(seats + 8);

@@ -91,8 +91,8 @@ impl Sweep {
             policy.ok_or_else(|| usage(format!("the policy has no repository \"{}\"", self.name.shown())))
         };
         let row = |limit: u32, policy: &Policy| {
-            let is_known = trial.undecided(policy).is_empty();
-            Row::of(limit, &self.name, &trial.play(policy, 0, &mut |_, _| {}), trial.traffic, is_known)
+            let (tally, undecided) = trial.play_in_doubt(policy);
+            Row::of(limit, &self.name, &tally, trial.traffic, undecided.is_empty())
         };
         let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
         if self.is_search {

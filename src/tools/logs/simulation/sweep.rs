@@ -59,18 +59,23 @@ impl Trial<'_> {
 
     /// Launches that start or not, depending on ends that the log does not have.
     pub fn undecided(&self, policy: &Policy) -> Vec<usize> {
-        if self.traffic.vague.is_empty() {
-            return Vec::new();
-        }
+        if self.traffic.vague.is_empty() { Vec::new() } else { self.play_in_doubt(policy).1 }
+    }
+
+    /// Runs the simulation once, and tells with its counts the launches that start or not, depending on ends
+    /// that the log does not have.
+    pub fn play_in_doubt(&self, policy: &Policy) -> (Tally, Vec<usize>) {
         let mut long = vec![false; self.traffic.launches.len()];
+        let tally = self.play(policy, 0, &mut |launch, outcome| long[launch] = outcome.fate.has_started());
         let mut undecided = Vec::new();
-        self.play(policy, 0, &mut |launch, outcome| long[launch] = outcome.fate.has_started());
-        self.play_short(policy, &mut |launch, outcome| {
-            if long[launch] != outcome.fate.has_started() {
-                undecided.push(launch);
-            }
-        });
-        undecided
+        if !self.traffic.vague.is_empty() {
+            self.play_short(policy, &mut |launch, outcome| {
+                if long[launch] != outcome.fate.has_started() {
+                    undecided.push(launch);
+                }
+            });
+        }
+        (tally, undecided)
     }
 
     /// Runs the simulation several times with different samples of unknown durations; once if all are known.

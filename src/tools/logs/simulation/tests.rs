@@ -80,7 +80,7 @@ fn erlang_c(load: f64, seats: u32) -> f64 {
     seats * blocked / (seats - load * (1.0 - blocked))
 }
 
-const LAUNCHES: usize = 40_000;
+const LAUNCHES: usize = 12_000;
 
 #[expect(clippy::cast_precision_loss, reason = "counts")]
 #[test]
