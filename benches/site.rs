@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use tempfile::TempDir;
 
 /// What the programs under `benches/programs` and `tests/programs` are built as.
-const PROGRAMS: [&str; 4] = ["null_launcher", "crowd", "peak", "peer"];
+const PROGRAMS: [&str; 3] = ["crowd", "peak", "peer"];
 
 /// And a library that is put before one of them.
 const CLOCK: [&str; 2] = ["mutex_clock", "libmutex_clock.so"];
@@ -30,6 +30,7 @@ impl Site {
         build(&["--example", CLOCK[0]]);
         let site = Self::with(&PROGRAMS, &["rungate", "rungate-tools"]);
         site.installed(&built("examples").join(CLOCK[1]));
+        build_alone(&site, "null_launcher");
         site
     }
 
@@ -131,7 +132,6 @@ fn build(what: &[&str]) {
 
 /// A small program that needs nothing but the standard library, and that the compiler alone builds: cargo
 /// would build the library before it, and once more without what the tests add.
-#[allow(dead_code, reason = "not every benchmark needs it")]
 pub(crate) fn build_alone(site: &Site, name: &str) {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/programs").join(format!("{name}.rs"));
     let mut build = Command::new(Path::new(env!("CARGO")).with_file_name("rustc"));
