@@ -8,16 +8,16 @@ use std::{
     fmt, mem,
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, PoisonError,
         mpsc::{Receiver, Sender, channel},
     },
     thread,
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use jiff::Timestamp;
 
-use super::{AcquireRequest, FairQueue, request::of_agent};
+use super::{AcquireRequest, FairQueue, PolicyReader, request::of_agent};
 use crate::{
     judge::{
         Request, Verdict, decide_within,
@@ -25,7 +25,7 @@ use crate::{
     },
     keeper::agent::message::{Answer, Take},
     launch::parse_held,
-    policy::{Policy, Repository, Sources},
+    policy::{Faults, Policy, Repository},
     sys::{Bell, Failure, LookupFailure, accounts},
 };
 
@@ -106,15 +106,15 @@ impl Judges {
         let (cases, to_judge) = channel::<Question>();
         let (answers, answered) = channel();
         let to_judge = Arc::new(Mutex::new(to_judge));
-        let one_more = Judge { last: Arc::default() };
+        let judge = Judge { policies: Arc::default() };
         for _ in 0..JUDGES {
             let (to_judge, answers, bell) = (Arc::clone(&to_judge), answers.clone(), Arc::clone(bell));
-            let judge = one_more.clone();
+            let one = judge.clone();
             let judge = move || {
                 loop {
                     let question = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
                     let Ok(question) = question else { return };
-                    if answers.send(judge.answer(names, question)).is_err() {
+                    if answers.send(one.answer(names, question)).is_err() {
                         return;
                     }
                     bell.ring();
@@ -122,12 +122,12 @@ impl Judges {
             };
             thread::Builder::new().name("judge".to_owned()).spawn(judge).map_err(Failure::of_io("clone"))?;
         }
-        Ok(Self { questions: Questions::default(), cases, answers: answered, judge: one_more })
+        Ok(Self { questions: Questions::default(), cases, answers: answered, judge })
     }
 
-    /// The judge for callers that must not wait.
-    pub(super) fn judge(&self) -> &Judge {
-        &self.judge
+    /// What reads the policy for them.
+    pub(super) fn policies(&self) -> &Arc<PolicyReader> {
+        &self.judge.policies
     }
 
     /// A session of this user has a request.
@@ -205,60 +205,13 @@ impl Questions {
     }
 }
 
-/// A policy that was read.
-#[derive(Clone, Debug)]
-struct Read {
-    policy: Arc<Policy>,
-    /// Whether the kernel alone can tell that it is unchanged.
-    is_local: bool,
-    when: Instant,
-}
-
-/// How long a policy counts from which a delegated file is left out. The cause may be outside of its files: a
-/// directory above that file, or an account.
-const WITHHELD_FOR: Duration = Duration::from_secs(1);
-
-impl Read {
-    /// Whether it counts while its files are unchanged.
-    fn counts(&self) -> bool {
-        self.policy.withheld().is_empty() || self.when.elapsed() < WITHHELD_FOR
-    }
-}
-
 /// One judge.
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
-    /// The policy that a judge read last.
-    last: Arc<Mutex<Option<Read>>>,
+struct Judge {
+    policies: Arc<PolicyReader>,
 }
 
 impl Judge {
-    fn last(&self) -> MutexGuard<'_, Option<Read>> {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The policy as it is now.
-    pub(super) fn policy(&self) -> Result<Arc<Policy>, String> {
-        let known = self.last().clone();
-        if let Some(known) = known.filter(|known| known.counts() && !known.policy.is_stale()) {
-            return Ok(known.policy);
-        }
-        self.read()
-    }
-
-    /// Reads the policy. A fault in a delegated file affects only the launches that the file applies to.
-    pub(super) fn read(&self) -> Result<Arc<Policy>, String> {
-        // Not under the lock, because the disk may be slow.
-        let loaded = Policy::load_sound(&Sources::system(0)).map(Arc::new);
-        let read = loaded.as_ref().ok().map(|policy| Read {
-            policy: Arc::clone(policy),
-            is_local: policy.is_local(),
-            when: Instant::now(),
-        });
-        *self.last() = read;
-        loaded.map_err(|faults| faults.to_string().trim_end().to_owned())
-    }
-
     fn answer(&self, names: &dyn Names, question: Question) -> Answered {
         match question {
             Question::Launch(case) => {
@@ -280,7 +233,7 @@ impl Judge {
     /// When holders of a table of the site are overdue. If its name fits several repositories, the longest
     /// time counts.
     fn expiry(&self, table: &str) -> Option<Expiry> {
-        let policy = self.policy().ok()?;
+        let policy = self.policies.current().ok()?;
         let file = format!("{table}.lock");
         let is_theirs = |known: &&Repository| {
             let fixed = known.fixed_path(Path::new(RUNTIME));
@@ -295,7 +248,9 @@ impl Judge {
     fn judge(&self, names: &dyn Names, case: &Case) -> Outcome {
         let groups = case.groups.clone().map_or_else(|| groups_of_user(case.uid), Ok);
         let groups = groups.map_err(look_up_failed)?;
-        let policy = self.policy().map_err(|faults| Box::new(Answer::Faulty((faults, true))))?;
+        let faulty =
+            |faults: Faults| Box::new(Answer::Faulty((faults.to_string().trim_end().to_owned(), true)));
+        let policy = self.policies.current().map_err(faulty)?;
         judge_by(&policy, names, &case.take, (case.uid, &groups), MOST_EFFORT).unwrap_or_else(|rule| {
             Err(Box::new(Answer::Failed(format!(
                 "{rule} has too many patterns for this number of arguments: use fewer arguments, or ask the \
@@ -308,12 +263,10 @@ impl Judge {
     /// long.
     fn judge_at_once(&self, case: &Case) -> Option<Outcome> {
         let groups = case.groups.as_ref().filter(|_| case.take.size() <= SMALL)?;
-        let read = self.last.try_lock().ok()?.clone()?;
+        let policy = self.policies.at_once()?;
         let unasked = NoLookups::default();
-        let is_fresh = read.is_local && read.counts() && read.policy.is_surely_fresh();
-        let judge =
-            || judge_by(&read.policy, &unasked, &case.take, (case.uid, groups), MOST_EFFORT_AT_ONCE).ok();
-        is_fresh.then(judge).flatten().filter(|_| !unasked.was_asked())
+        let outcome = judge_by(&policy, &unasked, &case.take, (case.uid, groups), MOST_EFFORT_AT_ONCE).ok();
+        outcome.filter(|_| !unasked.was_asked())
     }
 }
 

@@ -11,6 +11,7 @@ mod eviction;
 mod judge;
 mod ledger;
 mod log;
+mod policy_reader;
 mod reload;
 mod request;
 mod server;
@@ -20,9 +21,10 @@ mod site;
 
 use self::{
     eviction::{Eviction, Evictor, RunningEviction},
-    judge::{Answered, Case, Judge, Judgement, Judges, Outcome, Question},
+    judge::{Answered, Case, Judgement, Judges, Outcome, Question},
     ledger::{CheckOutcome, Ledger, RecoveredWaiter},
     log::{Level, Topic},
+    policy_reader::PolicyReader,
     request::AcquireRequest,
     server::{Accepted, Caller, Connections, FairQueue, Load, Over},
     session::{Begins, Blocked, Change, Effect, Event, Session, Sessions},
@@ -40,7 +42,7 @@ use crate::{
     acquire::{HEARTBEAT_INTERVAL, MISSED_HEARTBEATS},
     judge::terms::Names,
     keeper::LONGEST_REQUEST,
-    policy::{AgentFile, Faults, LONGEST_MESSAGE, Policy, Sources},
+    policy::{AgentFile, Faults, LONGEST_MESSAGE},
     sys::{
         Errno, Failure, HangUps, InsecurePath, JudgedDirectories, Listener, Reason, TrustedFile, accounts,
     },
@@ -143,7 +145,7 @@ fn is_below(file: &Path, directory: &Path) -> bool {
 pub fn check(options: &Options) -> Result<(), Fatal> {
     let settings = load(options.settings.as_deref())?;
     settings.site.as_ref().map_or(Ok(()), site::check).map_err(Fatal::Site)?;
-    Policy::load_sound(&Sources::system(0)).map(drop).map_err(Fatal::Policy)
+    PolicyReader::default().read().map(drop).map_err(Fatal::Policy)
 }
 
 /// Serves, until it is ended.
@@ -164,7 +166,7 @@ pub fn serve(options: &Options, names: &'static (dyn Names + Sync)) -> Result<()
     let hang_ups = HangUps::block().map_err(Failure::of("sigprocmask")).map_err(Fatal::Call)?;
     let service = service::Service::new(listener, &options.state, &settings, names)?;
     log::started(&settings, service.holding());
-    let reload = Reload { judge: service.judge(), settings, path: options.settings.clone() };
+    let reload = Reload { policies: service.policies(), settings, path: options.settings.clone() };
     reload.start(hang_ups).map_err(Fatal::Call)?;
     service.run().map_err(Fatal::Call)
 }

@@ -4,7 +4,7 @@
 
 use std::{path::PathBuf, sync::Arc, thread};
 
-use super::{Judge, Level, Topic, load, log::log};
+use super::{Level, PolicyReader, Topic, load, log::log};
 use crate::{
     judge::terms::Keeper,
     policy::{AgentFile, Difference, Policy},
@@ -13,7 +13,7 @@ use crate::{
 
 /// What the agent reads again.
 pub(super) struct Reload {
-    pub(super) judge: Judge,
+    pub(super) policies: Arc<PolicyReader>,
     /// The settings in force.
     pub(super) settings: AgentFile,
     /// Their path, if it is not the default.
@@ -39,7 +39,7 @@ impl Reload {
 
     /// Reads the policy, and logs how it differs from the last one without faults.
     fn read(&self, last: &mut Option<Arc<Policy>>) {
-        match self.judge.read() {
+        match self.policies.read() {
             Ok(policy) => {
                 match &last {
                     None => log(Level::Info, Topic::Policy, &summary(&policy)),

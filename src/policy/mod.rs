@@ -92,7 +92,7 @@ pub(crate) use self::{
     rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom},
     scenario::{ExpectedClaim, Held, Holder, Holders, Person, Waiting},
     selector::{CommandEntry, GroupEntry, Principal, Selectors},
-    source::{files_of, is_drop_in},
+    source::{Watch, files_of, is_drop_in},
     spelling::nearest,
     template::{Name, PathTemplate, Piece, Placeholder, Start},
 };
@@ -158,13 +158,35 @@ impl Policy {
         proposals: &[Proposal],
         purpose: Purpose<'_>,
     ) -> Result<Policy, Faults> {
+        Self::sound(sources, purpose, None, &|is_wanted| sources.read_with(proposals, is_wanted))
+    }
+
+    /// The same as [`load_sound`](Self::load_sound), also without delegated files whose file system does not
+    /// answer.
+    pub(crate) fn load_watched(sources: &Sources, watch: &dyn Watch) -> Result<Policy, Faults> {
+        let found = |is_wanted: &dyn Fn(&Delegation) -> bool| sources.read_watched(watch, is_wanted);
+        Self::sound(sources, Purpose::Launches(None), Some(watch), &found)
+    }
+
+    fn sound(
+        sources: &Sources,
+        purpose: Purpose<'_>,
+        watch: Option<&dyn Watch>,
+        found: &dyn Fn(&dyn Fn(&Delegation) -> bool) -> Found,
+    ) -> Result<Policy, Faults> {
         let read = |is_wanted: &dyn Fn(&Delegation) -> bool| {
-            Self::of_found(sources.read_with(proposals, is_wanted), sources.caller == 0, purpose)
+            Self::of_found(found(is_wanted), sources.caller == 0, purpose)
+        };
+        let answers = |path: &PathBuf| {
+            watch.zip(path.file_name()).is_none_or(|(watch, name)| watch.begin(&name.to_string_lossy()))
         };
         let seen = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
-            Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone())),
+            Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone()).filter(answers)),
         };
+        if let Some(watch) = watch {
+            watch.end();
+        }
         // Read again: the stamps detect later changes.
         let faults = match read(&|_| true) {
             Ok(policy) => return Ok(policy),

@@ -96,6 +96,11 @@ impl Sources {
         self.delegation_of(&self.delegations_with(proposals), file).map(owner_of).transpose()
     }
 
+    /// Reads every file like [`read`](Self::read), where others watch.
+    pub(super) fn read_watched(&self, watch: &dyn Watch, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+        self.read_by(Reading { watch: Some(watch), ..Reading::for_caller(self.caller) }, is_wanted)
+    }
+
     fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
         let mut system = reading.file(&self.system, Need::May);
         let lacks_main = system.is_empty();
@@ -242,12 +247,23 @@ struct Reading<'p> {
     judged: JudgedDirectories,
     /// The text to read instead of the existing file.
     proposals: &'p [Proposal],
+    watch: Option<&'p dyn Watch>,
     found: Found,
+}
+
+/// Watches the reading of delegated files, which may be on a server that does not answer.
+pub(crate) trait Watch {
+    /// A delegated file would be read now. False if it is left out, because its file system does not answer.
+    fn begin(&self, file: &str) -> bool;
+
+    /// It was read.
+    fn end(&self);
 }
 
 impl<'p> Reading<'p> {
     fn for_caller(caller: u32) -> Self {
-        Reading { judged: JudgedDirectories::for_caller(caller), proposals: &[], found: Found::default() }
+        let judged = JudgedDirectories::for_caller(caller);
+        Reading { judged, proposals: &[], watch: None, found: Found::default() }
     }
 
     /// The same, with these texts at their paths.
@@ -379,6 +395,23 @@ impl<'p> Reading<'p> {
 
     /// A file that may belong to the owner of its delegation.
     fn delegated(
+        &mut self,
+        path: &Path,
+        delegation: &Delegation,
+        open: impl FnOnce(u32) -> Result<Option<TrustedFile>, InsecurePath>,
+    ) -> Option<SourceText> {
+        let Some(watch) = self.watch else { return self.read_delegated(path, delegation, open) };
+        if !watch.begin(delegation.file()) {
+            let reason = "its file system does not answer".to_owned();
+            self.found.faults.push((path.to_owned(), Fault::Unreadable { reason }));
+            return None;
+        }
+        let text = self.read_delegated(path, delegation, open);
+        watch.end();
+        text
+    }
+
+    fn read_delegated(
         &mut self,
         path: &Path,
         delegation: &Delegation,

@@ -19,8 +19,8 @@ use std::{
 use self::local::{LONGEST_ROUND, Local, Next, Worklist};
 use super::{
     AWAY, Accepted, AcquireRequest, Answered, BELL, Change, CheckOutcome, Connections, Effect, Event,
-    Eviction, Evictor, FIFO, Fatal, Judge, Judgement, Judges, KINDS, LISTENER, LONGEST_WAIT, Ledger, Over,
-    RECOVERED, RunningEviction, SESSION, Session, Sessions, Site,
+    Eviction, Evictor, FIFO, Fatal, Judgement, Judges, KINDS, LISTENER, LONGEST_WAIT, Ledger, Over,
+    PolicyReader, RECOVERED, RunningEviction, SESSION, Session, Sessions, Site,
     ledger::{holding::Holding, is_above, state::SavedHolding},
     server::quota::{Quotas, Share},
     site,
@@ -84,7 +84,7 @@ impl Service {
         let judges = Judges::start(names, &bell).map_err(Fatal::Call)?;
         let evictor = Evictor::start(&bell).map_err(Fatal::Call)?;
         let site = settings.site.as_ref();
-        let site = site.map(|site| Site::start(site, ledger.state(), &bell, judges.judge().clone()));
+        let site = site.map(|site| Site::start(site, ledger.state(), &bell, Arc::clone(judges.policies())));
         let mut site = site.transpose().map_err(Fatal::Site)?;
         if site.is_none() {
             ledger.state().forget_confirmation();
@@ -109,9 +109,9 @@ impl Service {
         self.local.ledger.holdings().len()
     }
 
-    /// The judge of callers that must not wait, which knows the policy that all others have read.
-    pub(super) fn judge(&self) -> Judge {
-        self.local.judges.judge().clone()
+    /// What reads the policy.
+    pub(super) fn policies(&self) -> Arc<PolicyReader> {
+        Arc::clone(self.local.judges.policies())
     }
 
     /// Serves for ever.

@@ -7,7 +7,10 @@
 
 use std::{
     collections::BTreeMap,
-    sync::mpsc::{Receiver, RecvTimeoutError, Sender},
+    sync::{
+        Arc,
+        mpsc::{Receiver, RecvTimeoutError, Sender},
+    },
     thread,
     time::{Duration, Instant},
 };
@@ -17,7 +20,7 @@ use super::{
     etcd::{Client, EtcdError},
     record::{bytes, read},
 };
-use crate::{agent::Judge, judge::terms::Keeper, policy::Policy, sys::process};
+use crate::{agent::PolicyReader, judge::terms::Keeper, policy::Policy, sys::process};
 
 /// Its commands.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -262,12 +265,12 @@ const INTERVAL: Duration = Duration::from_secs(5);
 const MOST: usize = 100;
 
 /// Runs while its reports are received.
-pub(super) fn start(commands: Sender<Command>, ttl: Duration, judge: Judge) {
+pub(super) fn start(commands: Sender<Command>, ttl: Duration, policies: Arc<PolicyReader>) {
     thread::spawn(move || {
         let mut told = BTreeMap::new();
         loop {
             // Launches report its faults.
-            let known = judge.policy().ok().map(|policy| repositories(&policy));
+            let known = policies.current().ok().map(|policy| repositories(&policy));
             if let Some(known) = known.filter(|known| *known != told) {
                 told.clone_from(&known);
                 if commands.send(Command::Publish(known)).is_err() {

@@ -49,7 +49,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Judge, Level, Topic, ledger::state::State};
+use super::{Level, PolicyReader, Topic, ledger::state::State};
 use crate::{
     policy::SiteSettings,
     sys::{Bell, accounts, process},
@@ -105,7 +105,7 @@ impl Site {
         settings: &SiteSettings,
         state: &State,
         bell: &Arc<Bell>,
-        judge: Judge,
+        policies: Arc<PolicyReader>,
     ) -> Result<Self, String> {
         let host = accounts::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
         let host = host.to_string_lossy().into_owned();
@@ -144,7 +144,7 @@ impl Site {
             is_doubted: Arc::clone(&is_doubted),
         }
         .start();
-        self::lease_keeper::start(commands.clone(), *ttl, judge);
+        self::lease_keeper::start(commands.clone(), *ttl, policies);
         let pending = Pending::start(&client, &reporter);
         start(client.clone(), keys.clone(), *ttl, reporter.clone());
         tick(reporter);

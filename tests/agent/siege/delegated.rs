@@ -5,14 +5,18 @@ use std::{
     collections::BTreeMap,
     fs,
     os::unix::fs::{chown, symlink},
+    path::Path,
     thread::sleep,
     time::{Duration, Instant},
 };
 
 use rungate::keeper::agent::message::{Answer, Request, Take};
 
-use super::{Call, FAULTY, GRANTED, Mob, question, used_by};
-use crate::support::{Ending, Running, Site, Test, eventually, listing, needs_root, set_mode, unindent};
+use super::{ANEW, Call, FAULTY, GRANTED, Mob, question, used_by};
+use crate::agent::remote::REMOTE;
+use crate::support::{
+    Ending, Running, Site, Test, eventually, listing, needs_root, set_mode, skip, unindent,
+};
 
 const SITE: &str = r#"
     [delegate."20-cad.toml"]
@@ -103,6 +107,61 @@ fn a_directory_that_is_mended_lets_its_people_start_again() {
     stops_cad_alone(&site);
     set_mode(&home, 0o755);
     eventually("ann starts", || (matlab(&site, "ann").outcome().ending == Ending::Status(0)).then_some(()));
+}
+
+fn threads(agent: &Running) -> usize {
+    fs::read_dir(format!("/proc/{}/task", agent.pid())).expect("its threads").count()
+}
+
+/// A file server that does not answer stops the launches that its file is for, and no other: neither when it falls
+/// silent under an agent that has read the file, nor when the agent starts. No thread more waits for it with each
+/// question.
+#[test]
+fn a_silent_file_server_stops_its_own_people_alone() {
+    needs_root!();
+    if !Path::new("/dev/fuse").exists() {
+        return skip("there is no /dev/fuse");
+    }
+    let (site, agent) = site("version = 1\n");
+    agent.kill();
+    let (home, link) = (site.path("cadadm"), site.path(DROP_IN));
+    fs::create_dir(&home).expect("a home");
+    fs::rename(&link, home.join("rungate.toml")).expect("cadadm's file");
+    symlink(home.join("rungate.toml"), link).expect("a link");
+    let [silence, source, home] =
+        ["silence", "cadadm/rungate.toml", "cadadm"].map(|name| site.path(name).display().to_string());
+    let remote = ["python3", "-c", REMOTE, &silence, &home, "rungate.toml", &source];
+    let stops_cad_alone = |agent: &Running| {
+        let mut ann = Mob::of(&site, "ann");
+        ann.calls(6);
+        ann.says(&Request::Take(question("matlab")));
+        for (user, command) in [("dan", "matlab"), ("cadadm", "matlab"), ("root", "matlab"), ("ann", "less")]
+        {
+            site.test().user(user).args(["run", "--", command]).status(0);
+        }
+        assert_eq!(ann.hears(), BTreeMap::from([(FAULTY, 6)]));
+        let before = threads(agent);
+        for _ in 0..3 {
+            let asked = Instant::now();
+            eventually("it is read again", || (asked.elapsed() > Duration::from_millis(1100)).then_some(()));
+            ann.says(&Request::Take(question("matlab")));
+            assert_eq!(ann.hears(), BTreeMap::from([(ANEW, 6)]));
+            assert_eq!(ann.hears(), BTreeMap::from([(FAULTY, 6)]));
+            matlab(&site, "dan").status(0);
+        }
+        assert!(threads(agent) <= before, "{before}, and now {}", threads(agent));
+    };
+    let agent = site.agent_through(remote);
+    matlab(&site, "ann").status(0);
+    fs::write(&silence, "").expect("a file");
+    stops_cad_alone(&agent);
+    agent.kill();
+    let agent = site.agent_through(remote);
+    stops_cad_alone(&agent);
+    site.test().through(remote).rungate_agent().args(["--check"]).status(0);
+    fs::remove_file(&silence).expect("the file");
+    eventually("ann starts", || (matlab(&site, "ann").outcome().ending == Ending::Status(0)).then_some(()));
+    matlab(&site, "dan").status(0);
 }
 
 /// The agent sees such a fault itself: a program that speaks its language and asks no policy gets nothing.

@@ -34,6 +34,7 @@ const DONE: u8 = 5;
 const TABLES: u8 = 6;
 const FAILED: u8 = 7;
 const ABOUT: u8 = 10;
+const ANEW: u8 = 12;
 const FAULTY: u8 = 14;
 
 /// Obeys orders from its standard input, one in a line, and answers each with a line. `call N`: connects N

@@ -1,0 +1,172 @@
+//! The policy as the agent reads it. A delegated file may be on a file server that does not answer, and
+//! nothing wakes a thread that waits for it. So each reading has its own thread. If it takes long, another
+//! one is started. That one leaves out the delegated file that the first is at, as if it had faults: only the
+//! launches that the file applies to are refused.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        mpsc::{RecvTimeoutError, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::policy::{Faults, Policy, Sources, Watch};
+
+/// How long a reading may take until another one is started.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// For how long a reading is at a delegated file until others leave that file out.
+const SILENT_AFTER: Duration = Duration::from_millis(500);
+
+/// How many readings there are, without those that are at such a file: a disk may be slow as well.
+const MOST: usize = 16;
+
+/// How long a policy counts from which a delegated file is left out. The cause may be outside of its files: a
+/// directory above that file, a server, or an account.
+const WITHHELD_FOR: Duration = Duration::from_secs(1);
+
+/// A policy that was read.
+#[derive(Clone, Debug)]
+struct Read {
+    policy: Arc<Policy>,
+    /// Whether the kernel alone can tell that it is unchanged.
+    is_local: bool,
+    when: Instant,
+}
+
+impl Read {
+    /// Whether it counts while its files are unchanged.
+    fn counts(&self) -> bool {
+        self.policy.withheld().is_empty() || self.when.elapsed() < WITHHELD_FOR
+    }
+}
+
+/// Reads the system's policy for all judges.
+#[derive(Debug, Default)]
+pub(super) struct PolicyReader {
+    /// The policy that was read last.
+    last: Mutex<Option<Read>>,
+    /// One caller at a time reads.
+    turn: Mutex<()>,
+    readings: Arc<Readings>,
+}
+
+impl PolicyReader {
+    /// The policy that was read last, if it certainly is the current one. This never waits.
+    pub(super) fn at_once(&self) -> Option<Arc<Policy>> {
+        let last = self.last.try_lock().ok()?.clone()?;
+        (last.is_local && last.counts() && last.policy.is_surely_fresh()).then_some(last.policy)
+    }
+
+    /// The policy as it is now. A fault in a delegated file affects only the launches that the file applies
+    /// to.
+    pub(super) fn current(&self) -> Result<Arc<Policy>, Faults> {
+        self.at_once().map_or_else(|| self.read_unless_unchanged(true), Ok)
+    }
+
+    /// The same, read in any case.
+    pub(super) fn read(&self) -> Result<Arc<Policy>, Faults> {
+        self.read_unless_unchanged(false)
+    }
+
+    fn read_unless_unchanged(&self, may_be_last: bool) -> Result<Arc<Policy>, Faults> {
+        let _turn = lock(&self.turn);
+        let mut known = lock(&self.last).clone().filter(|last| may_be_last && last.counts());
+        let (done, results) = channel();
+        loop {
+            if self.readings.may_begin() {
+                let reading = Readings::begin(&self.readings);
+                let (done, known) = (done.clone(), known.take());
+                // If no thread can be started, it is tried again.
+                let _ = thread::Builder::new().name("policy".to_owned()).spawn(move || {
+                    // If another reading was faster, nobody waits for this one.
+                    let _ = done.send(reading.read(known));
+                });
+            }
+            match results.recv_timeout(PATIENCE) {
+                Ok(read) => {
+                    *lock(&self.last) = read.as_ref().ok().cloned();
+                    return read.map(|read| read.policy);
+                }
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
+        }
+    }
+}
+
+/// The readings that have not ended, each with the delegated file that it is at, and since when.
+#[derive(Debug, Default)]
+struct Readings(Mutex<Vec<(u64, Option<(String, Instant)>)>>);
+
+impl Readings {
+    fn begin(this: &Arc<Self>) -> Reading {
+        let mut readings = lock(&this.0);
+        let number = readings.last().map_or(0, |(last, _)| last + 1);
+        readings.push((number, None));
+        Reading { readings: Arc::clone(this), number }
+    }
+
+    fn may_begin(&self) -> bool {
+        lock(&self.0)
+            .iter()
+            .filter(|(_, at)| !at.as_ref().is_some_and(|(_, since)| is_silent(*since)))
+            .count()
+            < MOST
+    }
+}
+
+fn is_silent(since: Instant) -> bool {
+    since.elapsed() > SILENT_AFTER
+}
+
+/// One of them, in its thread.
+struct Reading {
+    readings: Arc<Readings>,
+    number: u64,
+}
+
+impl Reading {
+    fn read(&self, known: Option<Read>) -> Result<Read, Faults> {
+        if let Some(known) = known.filter(|known| !known.policy.is_stale()) {
+            return Ok(known);
+        }
+        let policy = Arc::new(Policy::load_watched(&Sources::system(0), self)?);
+        Ok(Read { is_local: policy.is_local(), policy, when: Instant::now() })
+    }
+
+    fn is_at(&self, file: Option<&str>) {
+        let mut readings = lock(&self.readings.0);
+        if let Some((_, at)) = readings.iter_mut().find(|(number, _)| *number == self.number) {
+            *at = file.map(|file| (file.to_owned(), Instant::now()));
+        }
+    }
+}
+
+impl Watch for Reading {
+    fn begin(&self, file: &str) -> bool {
+        let is_silent = lock(&self.readings.0)
+            .iter()
+            .filter_map(|(_, at)| at.as_ref())
+            .any(|(known, since)| known == file && is_silent(*since));
+        if !is_silent {
+            self.is_at(Some(file));
+        }
+        !is_silent
+    }
+
+    fn end(&self) {
+        self.is_at(None);
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        lock(&self.readings.0).retain(|(number, _)| *number != self.number);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
