@@ -75,6 +75,33 @@ fn the_line_goes_over_hosts() {
     assert_eq!(second.read_line(), "second\n");
 }
 
+/// What one transaction of etcd cannot take is refused with the reason, and nothing is taken.
+#[test]
+fn a_launch_of_more_repositories_than_etcd_takes_at_once_is_refused() {
+    needs_etcd!();
+    let etcd = Etcd::shared();
+    let policy = |count: usize| {
+        let names: Vec<String> = (1..=count).map(|number| format!("seats{number}")).collect();
+        let each = names.iter().map(|name| format!("[repository.{name}]\nkeeper = \"site\"\nlimit = 1\n"));
+        let claims = names.iter().map(|name| format!("\"{name}\", ")).collect::<String>();
+        format!("{}[[rule]]\ncommands = [\"matlab\"]\nacquire = [{claims}]\n", each.collect::<String>())
+    };
+    let [one] = hosts(&etcd, &policy(60), ["lab1"]);
+    one.test().args(["run", "--", "matlab"]).status(0);
+    one.site.system_policy(&policy(70));
+    one.test()
+        .args(["run", "--", "matlab"])
+        .stderr(
+            "
+            rungate: matlab: not started: the agent refuses: 70 slots of 70 repositories of the site are more than \
+            etcd accepts in one transaction: claim fewer of them for one launch
+            ",
+        )
+        .status(74);
+    one.site.system_policy(&policy(60));
+    one.test().args(["run", "--", "matlab"]).status(0);
+}
+
 /// A host that cannot be reached for a third of the ttl keeps nobody on other hosts from a seat. Who waits on it is
 /// passed over, and is the first again when it is back.
 #[test]

@@ -13,7 +13,7 @@ use crate::{
         ledger::{holding::Holding, state::SavedStamps},
         service::local::Local,
     },
-    judge::terms::{MOST_AT_SITE, name_on_site, table_of_site},
+    judge::terms::{name_on_site, table_of_site},
     keeper::{
         Number, Occupancy, Span,
         agent::message::{Obstacle, Reason, Refused, Table, WaitState},
@@ -63,13 +63,6 @@ impl Site {
         let takings: Option<Vec<Taking>> =
             of_site.map(|(name, held)| self.taking(&order, name, held)).collect();
         let Some(takings) = takings else { return self.rest(local, session_number, order, holding) };
-        if takings.iter().map(|taking| taking.slots.len()).sum::<usize>() > MOST_AT_SITE as usize {
-            let tables = self.withdraw(local, holding);
-            local.serve(&tables);
-            let why =
-                format!("the site grants at most {MOST_AT_SITE} slots at once, of all repositories together");
-            return local.fail(session_number, why);
-        }
         let launch = process::since_boot().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0));
         let mut compares = proof::compares(&self.keys, &takings, number, self.mirror.revision());
         compares.extend(proof::of_absent(
@@ -93,7 +86,18 @@ impl Site {
             (name, Some(value)) => Operation::Put(name, value.bytes()),
             (name, None) => Operation::Delete(name),
         });
-        let operations = operations.collect();
+        let operations: Vec<Operation> = operations.collect();
+        if compares.len().max(operations.len()) > proof::MOST_IN_TRANSACTION {
+            let tables = self.withdraw(local, holding);
+            local.serve(&tables);
+            let (slots, repositories) =
+                (takings.iter().map(|of| of.slots.len()).sum::<usize>(), takings.len());
+            let why = format!(
+                "{slots} slots of {repositories} repositories of the site are more than etcd accepts in one \
+                    transaction: claim fewer of them for one launch"
+            );
+            return local.fail(session_number, why);
+        }
         session.on(Event::Proves);
         let since = *session.place.resting.get_or_insert_with(Instant::now);
         let (order, generation) = (Some(order), self.origin.generation());
