@@ -206,6 +206,41 @@ fn a_tree_that_goes_on_forking_ends_before_others_can_get_its_slot() {
     assert_eq!(running(&forks), 0, "what is below the first launch goes on");
 }
 
+/// A launch below that alone uses the slot of the launch above, which has ended, ends in time as well.
+#[test]
+fn a_launch_below_that_keeps_the_slot_ends_before_others_can_get_it() {
+    needs_etcd!();
+    let scene = Scene::new("on_lost = \"stop\"", None).with("12s");
+    let ((one, way), (two, _other_way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let script = format!(
+        "
+        #!/bin/bash
+        if [ \"$1\" = below ]; then
+            for n in /proc/self/fd/*; do n=${{n##*/}}; [ $n -gt 2 ] && eval \"exec $n>&-\"; done
+            echo $$ >\"$DIR/below\"
+            exec sleep 1000
+        fi
+        {} run -q -- matlab below </dev/null >/dev/null 2>&1 &
+        exec cat
+        ",
+        one.site.rungate().display()
+    );
+    one.site.script("matlab", &script);
+    let mut above = one.test().args(["run", "--hold", "descriptor", "--", "matlab"]).spawn();
+    let below: i32 = eventually("the launch below runs", || {
+        fs::read_to_string(one.site.path("below")).ok()?.trim().parse().ok()
+    });
+    above.close_stdin();
+    eventually("the launch above has ended", || above.is_zombie().then_some(()));
+    let mut second = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it stands in line", || (waiting(&one) == 1 && held(&two) == 1).then_some(()));
+    assert!(is_alive(below), "the slot is kept");
+    way.cut(true);
+    second.wait_for_echo();
+    assert!(!is_alive(below), "two programs run");
+}
+
 /// Only processes of the program's user are ended with it: another one may have been given its descriptor.
 #[test]
 fn who_was_given_the_descriptor_of_a_lost_program_goes_on() {

@@ -152,9 +152,10 @@ impl Holding {
         self.held.iter().any(|held| !held.is_shared() && name_on_site(held.table().name()).is_some())
     }
 
-    /// What happens to it when the site is lost; none if it has no slots of the site.
+    /// What happens to it when the site is lost; none if it has no slots of the site. An ancestor's slot is
+    /// kept by this launch, too.
     pub(in crate::agent) fn on_lost(&self) -> Option<OnLost> {
-        self.saved.tables.iter().filter(|of| !of.is_shared).filter_map(|of| of.on_lost).max()
+        self.saved.tables.iter().filter_map(|of| of.on_lost).max()
     }
 
     /// Whether it has this slot.

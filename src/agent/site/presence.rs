@@ -14,7 +14,7 @@ use crate::{
         Topic,
         ledger::{
             holding::{Alive, Holding},
-            state::{SavedSilence, SavedSlots, State},
+            state::{SavedSilence, State},
         },
         service::local::Local,
     },
@@ -250,8 +250,8 @@ const LOST: &str = "the site is lost";
 /// The signal was sent before, because writing to the log may take its time.
 fn log_signal(holding: &Holding, signal: Signal, why: &str) {
     let saved = &holding.saved;
-    let stops = |of: &&SavedSlots| !of.is_shared && of.on_lost == Some(OnLost::Stop);
-    let table = saved.tables.iter().find(stops).map_or("", |of| of.table.as_str());
+    let table =
+        saved.tables.iter().find(|of| of.on_lost == Some(OnLost::Stop)).map_or("", |of| of.table.as_str());
     let text = format!(
         "{}: sent {} to PID {} ({}) of user {}: {why}, and on_lost is \"stop\"",
         visible(name_on_site(table).unwrap_or(table)),
