@@ -4,6 +4,7 @@
 //! launches that the file applies to are refused.
 
 use std::{
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         mpsc::{RecvTimeoutError, channel},
@@ -12,10 +13,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::policy::{Faults, Policy, Sources, Watch};
+use crate::{
+    policy::{Faults, Policy, Sources, Watch},
+    sys::Stamp,
+};
 
-/// How long a reading may take until another one is started.
+/// How long a reading may take until another one is started, and how long that one may take.
 const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE_AGAIN: Duration = Duration::from_millis(600);
 
 /// For how long a reading is at a delegated file until others leave that file out.
 const SILENT_AFTER: Duration = Duration::from_millis(500);
@@ -75,30 +80,35 @@ impl PolicyReader {
         let _turn = lock(&self.turn);
         let mut known = lock(&self.last).clone().filter(|last| may_be_last && last.counts());
         let (done, results) = channel();
-        loop {
+        let mut patience = PATIENCE;
+        let read = loop {
             if self.readings.may_begin() {
-                let reading = Readings::begin(&self.readings);
-                let (done, known) = (done.clone(), known.take());
-                // If no thread can be started, it is tried again.
-                let _ = thread::Builder::new().name("policy".to_owned()).spawn(move || {
+                let (reading, known) = (Readings::begin(&self.readings), known.take());
+                let done = done.clone();
+                let thread = thread::Builder::new().name("policy".to_owned()).spawn(move || {
                     // If another reading was faster, nobody waits for this one.
                     let _ = done.send(reading.read(known));
                 });
-            }
-            match results.recv_timeout(PATIENCE) {
-                Ok(read) => {
-                    *lock(&self.last) = read.as_ref().ok().cloned();
-                    return read.map(|read| read.policy);
+                if thread.is_err() {
+                    break Readings::begin(&self.readings).read(None);
                 }
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
             }
-        }
+            match results.recv_timeout(patience) {
+                Ok(read) => break read,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => patience = PATIENCE_AGAIN,
+            }
+        };
+        *lock(&self.last) = read.as_ref().ok().cloned();
+        read.map(|read| read.policy)
     }
 }
 
-/// The readings that have not ended, each with the delegated file that it is at, and since when.
+/// Where a reading is: at a delegated file with this state of its name, which may be a link, and since when.
+type At = (PathBuf, Option<Stamp>, Instant);
+
+/// The readings that have not ended, each with the delegated file that it is at.
 #[derive(Debug, Default)]
-struct Readings(Mutex<Vec<(u64, Option<(String, Instant)>)>>);
+struct Readings(Mutex<Vec<(u64, Option<At>)>>);
 
 impl Readings {
     fn begin(this: &Arc<Self>) -> Reading {
@@ -109,11 +119,8 @@ impl Readings {
     }
 
     fn may_begin(&self) -> bool {
-        lock(&self.0)
-            .iter()
-            .filter(|(_, at)| !at.as_ref().is_some_and(|(_, since)| is_silent(*since)))
-            .count()
-            < MOST
+        let is_stuck = |at: &Option<At>| at.as_ref().is_some_and(|(_, _, since)| is_silent(*since));
+        lock(&self.0).iter().filter(|(_, at)| !is_stuck(at)).count() < MOST
     }
 }
 
@@ -129,29 +136,29 @@ struct Reading {
 
 impl Reading {
     fn read(&self, known: Option<Read>) -> Result<Read, Faults> {
-        if let Some(known) = known.filter(|known| !known.policy.is_stale()) {
+        if let Some(known) = known.filter(|known| !known.policy.is_stale_watched(self)) {
             return Ok(known);
         }
         let policy = Arc::new(Policy::load_watched(&Sources::system(0), self)?);
-        Ok(Read { is_local: policy.is_local(), policy, when: Instant::now() })
+        Ok(Read { is_local: policy.is_local(self), policy, when: Instant::now() })
     }
 
-    fn is_at(&self, file: Option<&str>) {
+    fn is_at(&self, file: Option<At>) {
         let mut readings = lock(&self.readings.0);
         if let Some((_, at)) = readings.iter_mut().find(|(number, _)| *number == self.number) {
-            *at = file.map(|file| (file.to_owned(), Instant::now()));
+            *at = file;
         }
     }
 }
 
 impl Watch for Reading {
-    fn begin(&self, file: &str) -> bool {
-        let is_silent = lock(&self.readings.0)
-            .iter()
-            .filter_map(|(_, at)| at.as_ref())
-            .any(|(known, since)| known == file && is_silent(*since));
+    fn begin(&self, file: &Path) -> bool {
+        // Another file may be there by now.
+        let link = Stamp::of_link(file);
+        let is_there = |(known, of, since): &At| known == file && *of == link && is_silent(*since);
+        let is_silent = lock(&self.readings.0).iter().filter_map(|(_, at)| at.as_ref()).any(is_there);
         if !is_silent {
-            self.is_at(Some(file));
+            self.is_at(Some((file.to_owned(), link, Instant::now())));
         }
         !is_silent
     }

@@ -75,7 +75,7 @@ use self::{
     reader::{Section, Value},
     repository::REPOSITORY,
     selector::WrittenSelectors,
-    source::{Found, Stamps},
+    source::{Found, IsWanted, Stamps},
     tape::{Item, Kind, Nodes, Tape},
     template::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, PartitionKey, Per},
     times::{Idle, zone_of},
@@ -164,7 +164,7 @@ impl Policy {
     /// The same as [`load_sound`](Self::load_sound), also without delegated files whose file system does not
     /// answer.
     pub(crate) fn load_watched(sources: &Sources, watch: &dyn Watch) -> Result<Policy, Faults> {
-        let found = |is_wanted: &dyn Fn(&Delegation) -> bool| sources.read_watched(watch, is_wanted);
+        let found = |is_wanted: IsWanted<'_>| sources.read_watched(watch, is_wanted);
         Self::sound(sources, Purpose::Launches(None), Some(watch), &found)
     }
 
@@ -172,21 +172,13 @@ impl Policy {
         sources: &Sources,
         purpose: Purpose<'_>,
         watch: Option<&dyn Watch>,
-        found: &dyn Fn(&dyn Fn(&Delegation) -> bool) -> Found,
+        found: &dyn Fn(IsWanted<'_>) -> Found,
     ) -> Result<Policy, Faults> {
-        let read = |is_wanted: &dyn Fn(&Delegation) -> bool| {
-            Self::of_found(found(is_wanted), sources.caller == 0, purpose)
-        };
-        let answers = |path: &PathBuf| {
-            watch.zip(path.file_name()).is_none_or(|(watch, name)| watch.begin(&name.to_string_lossy()))
-        };
+        let read = |is_wanted: IsWanted<'_>| Self::of_found(found(is_wanted), sources.caller == 0, purpose);
         let seen = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
-            Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone()).filter(answers)),
+            Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone()), watch),
         };
-        if let Some(watch) = watch {
-            watch.end();
-        }
         // Read again: the stamps detect later changes.
         let faults = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
@@ -331,13 +323,18 @@ impl Policy {
     /// Whether a file of the policy was added, removed or changed since it was read: one `stat` call for each
     /// file.
     pub fn is_stale(&self) -> bool {
-        self.stamps.are_stale()
+        self.stamps.are_stale(None)
+    }
+
+    /// The same where others watch. A delegated file that does not answer counts as changed.
+    pub(crate) fn is_stale_watched(&self, watch: &dyn Watch) -> bool {
+        self.stamps.are_stale(Some(watch))
     }
 
     /// Whether [`is_surely_fresh`](Self::is_surely_fresh) may be called: it only uses file systems of this
     /// host. This may have to wait for the disk or a server.
-    pub(crate) fn is_local(&self) -> bool {
-        self.stamps.are_local()
+    pub(crate) fn is_local(&self, watch: &dyn Watch) -> bool {
+        self.stamps.are_local(Some(watch))
     }
 
     /// Whether it is certainly unchanged, according to the kernel's cache: this never waits for a disk. If it

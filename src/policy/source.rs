@@ -17,6 +17,9 @@ use crate::{
     text::{Change, SourceText},
 };
 
+/// Which delegated files are read.
+pub(super) type IsWanted<'w> = &'w dyn Fn(&Delegation) -> bool;
+
 /// Where the policy comes from.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Sources {
@@ -64,12 +67,12 @@ impl Sources {
     }
 
     /// Reads every file, and the delegated files that `is_wanted` selects: no others are even opened.
-    pub(super) fn read(&self, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+    pub(super) fn read(&self, is_wanted: IsWanted<'_>) -> Found {
         self.read_with(&[], is_wanted)
     }
 
     /// The same as if these texts were at their paths.
-    pub(super) fn read_with(&self, proposals: &[Proposal], is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+    pub(super) fn read_with(&self, proposals: &[Proposal], is_wanted: IsWanted<'_>) -> Found {
         self.read_by(Reading::for_caller(self.caller).with(proposals), is_wanted)
     }
 
@@ -97,11 +100,11 @@ impl Sources {
     }
 
     /// Reads every file like [`read`](Self::read), where others watch.
-    pub(super) fn read_watched(&self, watch: &dyn Watch, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+    pub(super) fn read_watched(&self, watch: &dyn Watch, is_wanted: IsWanted<'_>) -> Found {
         self.read_by(Reading { watch: Some(watch), ..Reading::for_caller(self.caller) }, is_wanted)
     }
 
-    fn read_by(&self, mut reading: Reading<'_>, is_wanted: &dyn Fn(&Delegation) -> bool) -> Found {
+    fn read_by(&self, mut reading: Reading<'_>, is_wanted: IsWanted<'_>) -> Found {
         let mut system = reading.file(&self.system, Need::May);
         let lacks_main = system.is_empty();
         let delegations = system.first().map_or_else(Vec::new, |main| delegations_of(main.text()));
@@ -164,9 +167,12 @@ pub(super) struct Stamps {
 }
 
 impl Stamps {
-    /// Whether a file was added, removed or changed since.
-    pub(in crate::policy) fn are_stale(&self) -> bool {
-        self.all().any(|(path, stamp)| Stamp::of(path) != *stamp)
+    /// Whether a file was added, removed or changed since. A file that does not answer counts as changed.
+    pub(in crate::policy) fn are_stale(&self, watch: Option<&dyn Watch>) -> bool {
+        let is_same = |(path, stamp): &(PathBuf, Option<Stamp>)| Stamp::of(path) == *stamp;
+        let mut of_everybody = self.files.iter().chain(&self.zones);
+        !(of_everybody.all(is_same)
+            && self.delegated.iter().all(|file| watched(watch, &file.0, || is_same(file)) == Some(true)))
     }
 
     /// Whether they are certainly unchanged, without waiting for a disk.
@@ -176,8 +182,11 @@ impl Stamps {
 
     /// Whether that can be known, because all files are on this host. The absence of a file is known on any
     /// file system.
-    pub(in crate::policy) fn are_local(&self) -> bool {
-        self.all().all(|(path, stamp)| stamp.is_none() || Stamp::is_local(path))
+    pub(in crate::policy) fn are_local(&self, watch: Option<&dyn Watch>) -> bool {
+        let is_local = |(path, stamp): &(PathBuf, Option<Stamp>)| stamp.is_none() || Stamp::is_local(path);
+        let mut of_everybody = self.files.iter().chain(&self.zones);
+        of_everybody.all(is_local)
+            && self.delegated.iter().all(|file| watched(watch, &file.0, || is_local(file)) == Some(true))
     }
 
     /// The inputs that are the same for all users while the system's policy is unchanged, without delegated
@@ -202,10 +211,10 @@ impl Stamps {
         self.files.iter().chain(&self.delegated).chain(&self.zones)
     }
 
-    /// The current stamps of files.
-    pub(in crate::policy) fn of(paths: impl Iterator<Item = PathBuf>) -> Self {
-        let files = paths.map(|path| (Stamp::of(&path), path)).map(|(stamp, path)| (path, stamp));
-        Self { files: files.collect(), ..Self::default() }
+    /// The current stamps of files, without those that do not answer.
+    pub(in crate::policy) fn of(paths: impl Iterator<Item = PathBuf>, watch: Option<&dyn Watch>) -> Self {
+        let stamp = |path: PathBuf| watched(watch, &path, || Stamp::of(&path)).map(|stamp| (path, stamp));
+        Self { files: paths.filter_map(stamp).collect(), ..Self::default() }
     }
 
     /// Adds delegated files that were not read.
@@ -251,13 +260,24 @@ struct Reading<'p> {
     found: Found,
 }
 
-/// Watches the reading of delegated files, which may be on a server that does not answer.
+/// Watches whoever reads delegated files, or looks at their state: they may be on a server that does not
+/// answer.
 pub(crate) trait Watch {
-    /// A delegated file would be read now. False if it is left out, because its file system does not answer.
-    fn begin(&self, file: &str) -> bool;
+    /// This file comes now. False if it is left out, because its file system does not answer.
+    fn begin(&self, file: &Path) -> bool;
 
-    /// It was read.
+    /// It has answered.
     fn end(&self);
+}
+
+/// What is seen of a file that may not answer; none if it is left out.
+fn watched<T>(watch: Option<&dyn Watch>, file: &Path, look: impl FnOnce() -> T) -> Option<T> {
+    let Some(watch) = watch else { return Some(look()) };
+    watch.begin(file).then(|| {
+        let seen = look();
+        watch.end();
+        seen
+    })
 }
 
 impl<'p> Reading<'p> {
@@ -327,7 +347,7 @@ impl<'p> Reading<'p> {
         directory: &Path,
         files: &mut Vec<SourceText>,
         delegations: &[Delegation],
-        is_wanted: &dyn Fn(&Delegation) -> bool,
+        is_wanted: IsWanted<'_>,
     ) -> Vec<SourceText> {
         let opened = self.open_drop_ins(directory);
         let names = self.names_of_drop_ins(directory, opened.as_ref());
@@ -400,15 +420,12 @@ impl<'p> Reading<'p> {
         delegation: &Delegation,
         open: impl FnOnce(u32) -> Result<Option<TrustedFile>, InsecurePath>,
     ) -> Option<SourceText> {
-        let Some(watch) = self.watch else { return self.read_delegated(path, delegation, open) };
-        if !watch.begin(delegation.file()) {
-            let reason = "its file system does not answer".to_owned();
+        let text = watched(self.watch, path, || self.read_delegated(path, delegation, open));
+        text.unwrap_or_else(|| {
+            let reason = "its file system, or the look-up of its owner, does not answer".to_owned();
             self.found.faults.push((path.to_owned(), Fault::Unreadable { reason }));
-            return None;
-        }
-        let text = self.read_delegated(path, delegation, open);
-        watch.end();
-        text
+            None
+        })
     }
 
     fn read_delegated(
@@ -436,7 +453,8 @@ impl<'p> Reading<'p> {
                 text
             }
             Err(distrust) => {
-                self.distrust(path, &distrust.for_delegate(owner));
+                // Also if another delegated file has the same: each has its own people.
+                self.found.faults.push((path.to_owned(), fault_of(path, &distrust.for_delegate(owner))));
                 None
             }
         }
@@ -462,15 +480,7 @@ impl<'p> Reading<'p> {
     }
 
     fn distrust(&mut self, path: &Path, distrust: &InsecurePath) {
-        // The reason names the file only if it is a different one: a directory above, or a link.
-        let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
-        let chown = distrust.chown().map_or_else(String::new, |chown| format!("; {chown} fixes that"));
-        let reason = reason + &chown;
-        let fault = if distrust.is_about_trust() {
-            Fault::Untrusted { reason }
-        } else {
-            Fault::Unreadable { reason }
-        };
+        let fault = fault_of(path, distrust);
         // A directory above a file and its drop-ins is reported once.
         let elsewhere = distrust.path != path;
         if !elsewhere || !self.found.faults.iter().any(|(_, known)| *known == fault) {
@@ -483,6 +493,14 @@ impl<'p> Reading<'p> {
             self.found.layers.push(LayerText { kind, files });
         }
     }
+}
+
+fn fault_of(path: &Path, distrust: &InsecurePath) -> Fault {
+    // The reason names the file only if it is a different one: a directory above, or a link.
+    let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
+    let chown = distrust.chown().map_or_else(String::new, |chown| format!("; {chown} fixes that"));
+    let reason = reason + &chown;
+    if distrust.is_about_trust() { Fault::Untrusted { reason } } else { Fault::Unreadable { reason } }
 }
 
 /// The user who may own a delegated file besides root. If there is no such user, it can only belong to root.
@@ -577,16 +595,16 @@ mod tests {
         let here = directory.path().join("policy.toml");
         std::fs::write(&here, "").expect("a file");
         let made_up = PathBuf::from("/proc/self/status");
-        let of = |paths: &[&Path]| Stamps::of(paths.iter().map(|path| path.to_path_buf()));
-        assert!(of(&[&here, Path::new("/nowhere")]).are_local());
-        assert!(!of(&[&here, &made_up]).are_local());
+        let of = |paths: &[&Path]| Stamps::of(paths.iter().map(|path| path.to_path_buf()), None);
+        assert!(of(&[&here, Path::new("/nowhere")]).are_local(None));
+        assert!(!of(&[&here, &made_up]).are_local(None));
         for number in 0..2 {
             let mut stamps = of(&[&here]);
             match number {
                 0 => stamps.add_delegated(of(&[&made_up])),
                 _ => stamps.see_zone(made_up.clone()),
             }
-            assert!(!stamps.are_local());
+            assert!(!stamps.are_local(None));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use nix::sys::{
-    stat::{FileStat, makedev, stat},
+    stat::{FileStat, lstat, makedev, stat},
     statfs::{BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, FsType, TMPFS_MAGIC, XFS_SUPER_MAGIC, statfs},
 };
 use rustix::{
@@ -29,6 +29,11 @@ impl Stamp {
     /// The state of the file at a path now; `None` if nothing can be seen there.
     pub fn of(path: &Path) -> Option<Stamp> {
         stat(path).ok().as_ref().map(Stamp::from)
+    }
+
+    /// The same of a link itself.
+    pub fn of_link(path: &Path) -> Option<Stamp> {
+        lstat(path).ok().as_ref().map(Stamp::from)
     }
 
     /// Whether the file at a path surely still has this state, or is surely absent: by what the kernel has in

@@ -114,8 +114,8 @@ fn threads(agent: &Running) -> usize {
 }
 
 /// A file server that does not answer stops the launches that its file is for, and no other: neither when it falls
-/// silent under an agent that has read the file, nor when the agent starts. No thread more waits for it with each
-/// question.
+/// silent under an agent that has read the file, nor when the agent starts, and whatever it does not answer. No thread
+/// more waits for it with each question, and the file counts again as soon as it is elsewhere.
 #[test]
 fn a_silent_file_server_stops_its_own_people_alone() {
     needs_root!();
@@ -126,11 +126,15 @@ fn a_silent_file_server_stops_its_own_people_alone() {
     agent.kill();
     let (home, link) = (site.path("cadadm"), site.path(DROP_IN));
     fs::create_dir(&home).expect("a home");
-    fs::rename(&link, home.join("rungate.toml")).expect("cadadm's file");
-    symlink(home.join("rungate.toml"), link).expect("a link");
-    let [silence, source, home] =
-        ["silence", "cadadm/rungate.toml", "cadadm"].map(|name| site.path(name).display().to_string());
-    let remote = ["python3", "-c", REMOTE, &silence, &home, "rungate.toml", &source];
+    fs::copy(&link, home.join("rungate.toml")).expect("cadadm's file");
+    let link_to = |file: &Path| {
+        let new = site.path("etc/rungate/20-cad.new");
+        symlink(file, &new).expect("a link");
+        fs::rename(new, &link).expect("the drop-in");
+    };
+    let silence = site.path("silence");
+    let words = [&silence, &home, &home.join("rungate.toml")].map(|path| path.display().to_string());
+    let remote = ["python3", "-c", REMOTE, &words[0], &words[1], "rungate.toml", &words[2]];
     let stops_cad_alone = |agent: &Running| {
         let mut ann = Mob::of(&site, "ann");
         ann.calls(6);
@@ -149,19 +153,64 @@ fn a_silent_file_server_stops_its_own_people_alone() {
             assert_eq!(ann.hears(), BTreeMap::from([(FAULTY, 6)]));
             matlab(&site, "dan").status(0);
         }
-        assert!(threads(agent) <= before, "{before}, and now {}", threads(agent));
+        eventually("no more threads wait", || (threads(agent) <= before).then_some(()));
     };
-    let agent = site.agent_through(remote);
-    matlab(&site, "ann").status(0);
-    fs::write(&silence, "").expect("a file");
-    stops_cad_alone(&agent);
-    agent.kill();
-    let agent = site.agent_through(remote);
-    stops_cad_alone(&agent);
-    site.test().through(remote).rungate_agent().args(["--check"]).status(0);
-    fs::remove_file(&silence).expect("the file");
-    eventually("ann starts", || (matlab(&site, "ann").outcome().ending == Ending::Status(0)).then_some(()));
-    matlab(&site, "dan").status(0);
+    let ann_starts = || {
+        eventually("ann starts", || {
+            (matlab(&site, "ann").outcome().ending == Ending::Status(0)).then_some(())
+        });
+    };
+    // Attributes, names, the kind of the file system; the content.
+    let (attributes, name, statistics, content) = ("3", "1", "17", "15");
+    for silent in [attributes, statistics] {
+        link_to(&home.join("rungate.toml"));
+        let agent = site.agent_through(remote);
+        matlab(&site, "ann").status(0);
+        fs::write(&silence, silent).expect("a file");
+        // The state of the whole policy is looked at again.
+        link_to(&home.join("rungate.toml"));
+        stops_cad_alone(&agent);
+        let elsewhere = site.path("20-cad.toml");
+        fs::copy(home.join("rungate.toml"), &elsewhere).expect("a copy");
+        link_to(&elsewhere);
+        ann_starts();
+        fs::remove_file(&silence).expect("the file");
+    }
+    link_to(&home.join("rungate.toml"));
+    for silent in [attributes, name, statistics, content] {
+        fs::write(&silence, silent).expect("a file");
+        let agent = site.agent_through(remote);
+        stops_cad_alone(&agent);
+        site.test().through(remote).rungate_agent().args(["--check"]).status(0);
+        fs::remove_file(&silence).expect("the file");
+        ann_starts();
+        matlab(&site, "dan").status(0);
+    }
+}
+
+/// A directory on the way to two delegated files that cannot be trusted stops the people of both, and no other.
+#[test]
+fn two_files_behind_one_fault_stop_their_own_people_alone() {
+    needs_root!();
+    let (site, _agent) = site("version = 1\n");
+    let delegate =
+        "\n[delegate.\"30-eda.toml\"]\nowner = \"cadadm\"\nusers = [\"%eda\"]\ncommands = [\"matlab\"]\n";
+    site.account("eve", &["eda"]);
+    let home = site.path("cadadm");
+    fs::create_dir(&home).expect("a home");
+    fs::rename(site.path(DROP_IN), home.join("rungate.toml")).expect("cadadm's file");
+    for name in ["20-cad.toml", "30-eda.toml"] {
+        let link = site.path("etc/rungate/policy.d").join(name);
+        symlink(home.join("rungate.toml"), link).expect("a link");
+    }
+    site.system_policy(&(unindent(SITE) + delegate));
+    set_mode(&home, 0o777);
+    for (user, kind) in [("ann", FAULTY), ("eve", FAULTY), ("dan", GRANTED)] {
+        let mut caller = Mob::of(&site, user);
+        caller.calls(1);
+        caller.says(&Request::Take(question("matlab")));
+        assert_eq!(caller.hears(), BTreeMap::from([(kind, 1)]), "{user}");
+    }
 }
 
 /// The agent sees such a fault itself: a program that speaks its language and asks no policy gets nothing.
