@@ -80,12 +80,15 @@ fn the_line_goes_over_hosts() {
 fn a_launch_of_more_repositories_than_etcd_takes_at_once_is_refused() {
     needs_etcd!();
     let etcd = Etcd::shared();
-    let policy = |count: usize| {
+    let policy_of = |count: usize, slots: u32| {
         let names: Vec<String> = (1..=count).map(|number| format!("seats{number}")).collect();
-        let each = names.iter().map(|name| format!("[repository.{name}]\nkeeper = \"site\"\nlimit = 1\n"));
-        let claims = names.iter().map(|name| format!("\"{name}\", ")).collect::<String>();
+        let each =
+            names.iter().map(|name| format!("[repository.{name}]\nkeeper = \"site\"\nlimit = {slots}\n"));
+        let claim = |name: &String| format!("{{ repository = \"{name}\", slots = {slots} }}, ");
+        let claims = names.iter().map(claim).collect::<String>();
         format!("{}[[rule]]\ncommands = [\"matlab\"]\nacquire = [{claims}]\n", each.collect::<String>())
     };
+    let policy = |count| policy_of(count, 1);
     let [one] = hosts(&etcd, &policy(60), ["lab1"]);
     one.test().args(["run", "--", "matlab"]).status(0);
     one.site.system_policy(&policy(70));
@@ -93,13 +96,20 @@ fn a_launch_of_more_repositories_than_etcd_takes_at_once_is_refused() {
         .args(["run", "--", "matlab"])
         .stderr(
             "
-            rungate: matlab: not started: the agent refuses: 70 slots of 70 repositories of the site are more than \
-            etcd accepts in one transaction: claim fewer of them for one launch
+            rungate: matlab: not started: the agent refuses: what it claims of 70 repositories of the site is more \
+            than etcd accepts in one transaction: claim less for one launch
             ",
         )
         .status(74);
     one.site.system_policy(&policy(60));
     one.test().args(["run", "--", "matlab"]).status(0);
+    // With its places in the queues, a launch that waited has more to change: it starts all the same.
+    one.site.system_policy(&policy_of(45, 2));
+    let holder = one.test().args(["run", "--", "matlab"]).spawn();
+    let mut waits = one.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("it waits", || (waiting(&one) > 0).then_some(()));
+    drop(holder);
+    waits.wait_for_echo();
 }
 
 /// A host that cannot be reached for a third of the ttl keeps nobody on other hosts from a seat. Who waits on it is

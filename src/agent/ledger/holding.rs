@@ -152,6 +152,11 @@ impl Holding {
         self.held.iter().any(|held| !held.is_shared() && name_on_site(held.table().name()).is_some())
     }
 
+    /// Whether its program is ended if others have its slots of this table.
+    pub(in crate::agent) fn stops_without(&self, table: &str) -> bool {
+        self.saved.tables.iter().any(|of| of.table == table && of.on_lost == Some(OnLost::Stop))
+    }
+
     /// What happens to it when the site is lost; none if it has no slots of the site. An ancestor's slot is
     /// kept by this launch, too.
     pub(in crate::agent) fn on_lost(&self) -> Option<OnLost> {

@@ -65,13 +65,11 @@ impl Site {
         let Some(takings) = takings else { return self.rest(local, session_number, order, holding) };
         let launch = process::since_boot().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0));
         let mut compares = proof::compares(&self.keys, &takings, number, self.mirror.revision());
-        compares.extend(proof::of_absent(
-            &self.keys,
-            &self.mirror.passed_over(&takings, number),
-            self.mirror.revision(),
-        ));
         compares.push(proof::of_host(&self.keys, &self.host, registration));
         compares.push(self.proof_of_name());
+        let room = proof::MOST_IN_TRANSACTION.saturating_sub(compares.len());
+        let absent = self.mirror.passed_over(&takings, number);
+        compares.extend(proof::of_absent(&self.keys, &absent, self.mirror.revision(), room));
         let mut writes: Vec<(Key, Option<Value>)> = Vec::new();
         for taking in &takings {
             writes.extend(self.slots_of(taking, &holding, launch));
@@ -81,7 +79,11 @@ impl Site {
             }
         }
         let tickets = self.own.places.get(&session_number).map(|place| place.keys.clone());
-        writes.extend(tickets.into_iter().flatten().map(|ticket| (ticket, None)));
+        let tickets = tickets.into_iter().flatten().map(|ticket| (ticket, None)).collect::<Vec<_>>();
+        // Otherwise they are deleted after the start.
+        if writes.len() + tickets.len() <= proof::MOST_IN_TRANSACTION {
+            writes.extend(tickets);
+        }
         let operations = writes.iter().map(|(key, value)| match (self.keys.name(key), value) {
             (name, Some(value)) => Operation::Put(name, value.bytes()),
             (name, None) => Operation::Delete(name),
@@ -90,13 +92,7 @@ impl Site {
         if compares.len().max(operations.len()) > proof::MOST_IN_TRANSACTION {
             let tables = self.withdraw(local, holding);
             local.serve(&tables);
-            let (slots, repositories) =
-                (takings.iter().map(|of| of.slots.len()).sum::<usize>(), takings.len());
-            let why = format!(
-                "{slots} slots of {repositories} repositories of the site are more than etcd accepts in one \
-                    transaction: claim fewer of them for one launch"
-            );
-            return local.fail(session_number, why);
+            return local.fail(session_number, proof::too_much(takings.len()));
         }
         session.on(Event::Proves);
         let since = *session.place.resting.get_or_insert_with(Instant::now);

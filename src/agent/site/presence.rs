@@ -344,7 +344,7 @@ impl Site {
             return;
         }
         // After a restore the other holder may be gone already, and no launch was admitted since.
-        let stops = |(_, of): &&(u64, &Holding)| of.on_lost() == Some(OnLost::Stop);
+        let stops = |(_, of): &&(u64, &Holding)| of.stops_without(&here);
         let stopped: Vec<u64> = holders.iter().filter(stops).map(|(number, _)| *number).collect();
         if !stopped.is_empty() && self.is_held_back().is_none() {
             return self.kill_lost(local, &stopped, "another host has its slot");

@@ -97,9 +97,9 @@ fn of_use(keys: &Keys, taking: &Taking, number: u64, revision: i64) -> Vec<Compa
 }
 
 /// The proof that the hosts of passed-over launches are still unreachable: each of them is absent. If there
-/// are many, the proof is that no host's key was written since.
-pub(super) fn of_absent(keys: &Keys, hosts: &BTreeSet<String>, revision: i64) -> Vec<Compare> {
-    if hosts.len() > MOST_ABSENT {
+/// are many, or there is no room for so many conditions, the proof is that no host's key was written since.
+pub(super) fn of_absent(keys: &Keys, hosts: &BTreeSet<String>, revision: i64, room: usize) -> Vec<Compare> {
+    if hosts.len() > MOST_ABSENT.min(room) {
         return vec![Compare::UnchangedSince(keys.hosts(), revision)];
     }
     hosts.iter().map(|host| Compare::Absent(keys.name(&Key::Host(host.clone())))).collect()
@@ -109,6 +109,14 @@ pub(super) fn of_absent(keys: &Keys, hosts: &BTreeSet<String>, revision: i64) ->
 /// transaction from before the last write of the key can be committed.
 pub(super) fn of_host(keys: &Keys, host: &str, registration: i64) -> Compare {
     Compare::ChangedAt(keys.name(&Key::Host(host.to_owned())), registration)
+}
+
+/// Why a launch that claims of so many tables cannot be proved.
+pub(super) fn too_much(repositories: usize) -> String {
+    format!(
+        "what it claims of {repositories} repositories of the site is more than etcd accepts in one \
+            transaction: claim less for one launch"
+    )
 }
 
 /// Changes, if all conditions hold and no key was changed since it was read.

@@ -64,6 +64,9 @@ impl Site {
                 transaction.compares.push(Compare::UnchangedSince(self.keys.line(table), revision));
             }
         }
+        if transaction.compares.len() > proof::MOST_IN_TRANSACTION {
+            return local.fail(launch, proof::too_much(tickets.len()));
+        }
         self.send(Work::Join { launch, under: registration, tickets }, transaction);
     }
 

@@ -164,7 +164,7 @@ impl Sent {
                 let (slots, limit, joined) = (vec![1], Some(1), Vec::new());
                 let taking = Taking { table, slots, joined, limit, held, stamps: None };
                 let mut compares = compares(&keys, &[taking], 9, own.into());
-                compares.extend(proof::of_absent(&keys, &[].into(), own.into()));
+                compares.extend(proof::of_absent(&keys, &[].into(), own.into(), 1));
                 compares.push(of_host(&keys, name, own.into()));
                 let operations = vec![Operation::Put(keys.name(&slot()), held_by(host).bytes())];
                 Transaction { compares, operations }
