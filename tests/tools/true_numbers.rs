@@ -519,6 +519,34 @@ fn members_have_one_slot_of_the_agents() {
     members_have_one_slot("agent");
 }
 
+/// What happened in one millisecond happened in the order of the log: who was refused there came before the end that
+/// follows, however exactly the log knows the moment of the refusal.
+#[test]
+fn events_of_one_millisecond_happened_in_the_order_of_the_log() {
+    let site = Site::new();
+    site.write("work/p.toml", &seats("process", "file", false, 1));
+    let event = |kind: &str, at: u64, command: &str, pid: u32, rest: &str| {
+        let time = 1_790_000_000_000 + at;
+        format!(
+            "{{\"time\":{time},\"event\":\"{kind}\",\"command\":\"{command}\",\"uid\":0,\"pid\":{pid},\
+             \"repositories\":[\"seats{rest}}}\n"
+        )
+    };
+    let ends = event("ended", 47, "matlab", 1, "\"],\"seconds\":0.047,\"status\":\"0\"");
+    for decided in ["", ",\"decided\":1790000000047600"] {
+        let refused = event("refused", 47, "true", 2, &format!("\"]{decided}"));
+        let next = event("started", 47, "true", 3, "=1\"]");
+        let first = event("started", 0, "matlab", 1, "=1\"]");
+        site.write("work/log.jsonl", &[first, refused, ends.clone(), next].concat());
+        let again = answer(&site, &["simulate", "--json", "$DIR/work/p.toml", "$DIR/work/log.jsonl"]);
+        assert_eq!(
+            (&again["different"], &again["now"]["all"]["refused"]),
+            (&json!(0), &json!(1)),
+            "{again:#}"
+        );
+    }
+}
+
 /// A slot of a group is in use from the first start to the last end, in whichever order its programs end; and
 /// if nobody saw them end, until another group has the slot.
 #[test]

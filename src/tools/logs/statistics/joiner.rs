@@ -751,9 +751,17 @@ pub(super) struct InOrder {
 }
 
 impl InOrder {
-    /// One event more. Nearly always it is the newest.
-    pub(super) fn add(&mut self, event: Event) {
-        let moment = event.micros();
+    /// One event more. Nearly always it is the newest. Events of which only the millisecond is known happened
+    /// after those of that millisecond that are before them in the log.
+    pub(super) fn add(&mut self, mut event: Event) {
+        let mut moment = event.micros();
+        if event.decided.is_none() {
+            let millisecond = moment..moment.saturating_add(1000);
+            let later = self.waiting.iter().rev().map(|(other, _)| *other);
+            let last = later.take_while(|other| *other >= moment).find(|other| millisecond.contains(other));
+            moment = last.map_or(moment, |last| (last + 1).min(millisecond.end - 1));
+            event.decided = Some(moment);
+        }
         let before = self.waiting.iter().rposition(|(other, _)| *other <= moment);
         self.waiting.insert(before.map_or(0, |before| before + 1), (moment, event));
     }
