@@ -220,7 +220,7 @@ fn output_of(words: &[String], longest: Duration) -> Result<Vec<u8>, String> {
     // It is not waited for yet, so that its number is nobody else's.
     process::kill_group_of_child(pid);
     let status = child.wait().map_err(|error| error.to_string())?;
-    let content = content.or_else(|| receiver.recv_timeout(Duration::from_secs(1)).ok().flatten());
+    let content = content.or_else(|| receiver.recv_timeout(Duration::from_secs(5)).ok().flatten());
     let content = content.ok_or("it left its output open")?;
     if content.len() as u64 > LONGEST_OUTPUT {
         return Err("it printed more than 1 MiB".to_owned());

@@ -80,10 +80,20 @@ fn library_directories() -> Vec<String> {
         .collect()
 }
 
-fn timed(whom: &str, look_up: impl FnOnce() -> Result<(), accounts::LookupFailure>) -> Finding {
-    let begun = Instant::now();
-    let answer = look_up();
-    answered(whom, answer, begun.elapsed())
+/// A slow look-up is repeated: this process may have been slow.
+fn timed(whom: &str, look_up: impl Fn() -> Result<(), accounts::LookupFailure>) -> Finding {
+    let timed = || {
+        let begun = Instant::now();
+        (look_up(), begun.elapsed())
+    };
+    let (answer, took) = match timed() {
+        (Ok(()), took) if took > LONG => {
+            let (answer, again) = timed();
+            (answer, took.min(again))
+        }
+        first => first,
+    };
+    answered(whom, answer, took)
 }
 
 fn answered(whom: &str, answer: Result<(), accounts::LookupFailure>, took: Duration) -> Finding {
