@@ -393,6 +393,11 @@ fn comes_last_for_something_else(is_granted: bool, agent_dies: bool) {
     let (mut changes, mut inbox) = calls();
     changes.write_all(&take(LONG * 10)).expect("the agent reads");
     assert!(matches!(answer(&mut changes, &mut inbox), Answer::Waits(_)));
+    // It is not away, however long it has said nothing.
+    let beats = |changes: &mut UnixStream, inbox: &mut Inbox| {
+        changes.write_all(&Request::Beat.frame().expect("it is short")).expect("the agent reads");
+        assert!(matches!(answer(changes, inbox), Answer::Waits(_)));
+    };
     let stands = |count: usize| eventually("so many wait", || (waiting(&site) == count).then_some(()));
     stands(1);
     let wait = ["run", "-q", "--wait", "forever", "--", "other"];
@@ -404,6 +409,7 @@ fn comes_last_for_something_else(is_granted: bool, agent_dies: bool) {
     before.kill();
     stands(2);
     if is_granted {
+        beats(&mut changes, &mut inbox);
         of_first.kill();
         assert!(matches!(answer(&mut changes, &mut inbox), Answer::Granted(_)));
     }

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::{held, seats, waiting};
-use crate::support::{Ending, eventually, needs_root};
+use crate::support::{Ending, eventually, given_time, needs_root};
 
 #[test]
 fn everything_that_shows_repositories_shows_the_agents() {
@@ -125,9 +125,13 @@ fn whoever_looks_writes_down_when_the_agent_has_seen_an_end() {
 #[test]
 fn a_fault_that_the_agent_sees_first_is_a_fault_of_the_policy() {
     needs_root!();
+    given_time(&["5s", "20s", "40s"], the_agent_sees_a_fault_first);
+}
+
+fn the_agent_sees_a_fault_first(wait: &str) {
     let (site, _agent) = seats(1, "");
     let _holder = site.test().args(["run", "--", "matlab"]).spawn();
-    let mut waiter = site.test().args(["run", "--wait", "5s", "--", "matlab"]).background();
+    let mut waiter = site.test().args(["run", "--wait", wait, "--", "matlab"]).background();
     eventually("it stands in line", || (super::waiting(&site) == 1).then_some(()));
     site.system_policy("version = 1\nfault = 1\n");
     let outcome = waiter.end();

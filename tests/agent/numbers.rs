@@ -49,6 +49,13 @@ impl Caller {
         assert!(matches!(answer, Answer::Granted(_)), "{answer:?}");
     }
 
+    /// It is not away, however long it has said nothing.
+    #[track_caller]
+    pub(super) fn beats(&mut self) {
+        self.says(&Request::Beat);
+        self.waits();
+    }
+
     #[track_caller]
     pub(super) fn waits(&mut self) {
         let answer = self.hears();
@@ -66,6 +73,7 @@ fn served_first(more: &str) -> (Site, Running, Caller, Running, Running) {
     caller.takes(false);
     caller.waits();
     let behind = waiter(&site, "games", 2);
+    caller.beats();
     of_first.kill();
     caller.is_granted();
     (site, agent, caller, behind, of_second)

@@ -5,13 +5,12 @@
 use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt},
-    sync::PoisonError,
 };
 
 use serde_json::{Value, json};
 
 use super::overdue::{forge, start_of};
-use crate::support::{ALONE_WITH_THE_MACHINE, Account, Ending, Site, needs_root, seats, set_mode, skip};
+use crate::support::{Account, Ending, Site, alone_with_the_machine, needs_root, seats, set_mode, skip};
 
 const PROTECTED_REGULAR: &str = "/proc/sys/fs/protected_regular";
 
@@ -28,7 +27,7 @@ impl Drop for ProtectedRegular {
 #[test]
 fn traps_of_another_user_in_a_sticky_directory() {
     needs_root!();
-    let _alone = ALONE_WITH_THE_MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone_with_the_machine();
     let before = fs::read_to_string(PROTECTED_REGULAR).expect("the kernel has this setting since 4.19");
     let _before = ProtectedRegular(before);
     for value in ["0", "1", "2"] {
@@ -197,6 +196,7 @@ fn a_directory_on_the_way_that_another_user_made() {
 #[test]
 fn a_private_directory_that_somebody_else_made() {
     needs_root!();
+    let _alone = alone_with_the_machine();
     let site = Site::new();
     let games = Account::named("games");
     for trap in ["mkdir -m 777", "ln -s $DIR/work"] {

@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::sync::PoisonError;
 
 use crate::support::{Account, Ending, Site, Test, is_root};
 
@@ -114,7 +113,7 @@ pub(crate) fn a_limit_alone_needs_no_policy() {
 #[test]
 pub(crate) fn without_a_runtime_directory_there_is_a_private_one() {
     // The same over the agent uses the same directory, and the same lock file in it.
-    let _alone = crate::support::ALONE_WITH_THE_MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = crate::support::alone_with_the_machine();
     let site = Site::new();
     // The directory is this machine's: others may be at it just now.
     let touch =

@@ -10,8 +10,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::{
-    Ending, ProcessState, Running, Site, Terminal, Test, eventually, needs_strace, needs_tmux, seats,
-    state_of,
+    Ending, ProcessState, Running, Site, Terminal, Test, eventually, given_time, needs_strace, needs_tmux,
+    seats, state_of,
 };
 
 const SUPERVISED: [&str; 2] = ["supervisor", "tree"];
@@ -356,12 +356,15 @@ fn a_signal_that_comes_too_late_for_the_program() {
     for (hold, signal) in
         [("supervisor", "INT"), ("supervisor", "TERM"), ("supervisor", "TSTP"), ("tree", "USR1")]
     {
-        let site = Site::with_policy("rule = []");
-        let delay = "inject=waitid:delay_enter=1s:when=1";
-        let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=waitid", "-e", delay];
-        let script = format!("kill -{signal} $PPID; exit 7");
-        let launch = site.test().args(["run", "--limit", "1", "--hold", hold, "--", "sh", "-c", &script]);
-        launch.through(strace).status(7);
+        // The shell has to end within the delay.
+        given_time(&["1s", "5s", "20s"], |delay| {
+            let site = Site::with_policy("rule = []");
+            let delay = format!("inject=waitid:delay_enter={delay}:when=1");
+            let strace = ["strace", "-qq", "-o", "/dev/null", "-e", "trace=waitid", "-e", &delay];
+            let script = format!("kill -{signal} $PPID; exit 7");
+            let launch = site.test().args(["run", "--limit", "1", "--hold", hold, "--", "sh", "-c", &script]);
+            launch.through(strace).status(7);
+        });
     }
 }
 

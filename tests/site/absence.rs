@@ -20,9 +20,23 @@ fn host_of(host: &Host, name: &str) -> Value {
 
 /// A host that goes down now, for all others to see: its agent ends, and its key with it.
 fn goes_down(etcd: &Etcd, host: &Host, name: &str) {
-    let lease = eventually("it has a lease", || host_of(host, name)["lease"].as_str().map(str::to_owned));
+    eventually("it has a lease", || host_of(host, name)["lease"].is_string().then_some(()));
+    let prefix =
+        eventually("it knows the site", || status(host)["site"]["prefix"].as_str().map(str::to_owned));
     host.agent.signal(Signal::SIGKILL);
-    etcd.control(&["lease", "revoke", &lease]).expect("its lease is revoked");
+    loses_its_key(etcd, &prefix, name);
+}
+
+/// Revokes the lease of the host's key, unless that is over by itself.
+fn loses_its_key(etcd: &Etcd, prefix: &str, name: &str) {
+    let key = format!("{prefix}h/{name}");
+    eventually("its key is gone", || {
+        let told: Value = serde_json::from_str(&etcd.control(&["get", "-w", "json", &key])?).expect("JSON");
+        let Some(found) = told["kvs"].get(0) else { return Some(()) };
+        let lease = found["lease"].as_i64().expect("a lease");
+        etcd.control(&["lease", "revoke", &format!("{lease:x}")]);
+        None
+    });
 }
 
 /// How long it takes until the slots of an absent host are free, as another host sees it.
@@ -77,7 +91,7 @@ fn a_host_that_was_there_meanwhile_may_be_silent_for_as_long_again() {
     eventually("the slot is seen", || (held(&two) == 1).then_some(()));
     goes_down(&etcd, &one, "lab1");
     let absent = || host_of(&two, "lab1")["absent"].as_f64();
-    let before = eventually("it is absent for some time", || absent().filter(|absent| *absent > 0.5));
+    let before = eventually("it is absent for some time", || absent().filter(|absent| *absent > 5.0));
     // As its agent writes it when it registers.
     let key = format!("{prefix}g/lab1");
     let value = etcd.control(&["get", "--print-value-only", &key]).expect("the key of the host");
@@ -180,9 +194,8 @@ fn who_has_several_slots_has_as_many_when_one_of_them_is_somebody_elses() {
     let pair = one.test().args(["run", "--", "other"]).spawn();
     eventually("both are taken", || (slots() == 2).then_some(()));
     let (_, record) = keys(&etcd, &format!("{prefix}s/seats/")).remove(0);
-    let lease = host_of(&one, "lab1")["lease"].as_str().expect("a lease").to_owned();
     one.agent.signal(Signal::SIGSTOP);
-    etcd.control(&["lease", "revoke", &lease]).expect("its lease is revoked");
+    loses_its_key(&etcd, &prefix, "lab1");
     let mut third = two.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
     third.wait_for_echo();
     assert_eq!(hosts_of_slots(&etcd, &prefix), ["lab2"]);

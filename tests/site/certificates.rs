@@ -107,7 +107,8 @@ fn what_is_wrong_with_the_host_is_told() {
     let host = Host::new("lab1", &seats(1, ""), &of(&shows(&foreign)));
     for _ in 0..3 {
         let outcome = host.test().args(["run", "--", "matlab"]).outcome();
-        let was_tried = !outcome.stderr.contains("the site is overloaded");
+        let silent = ["the site is overloaded", "has not answered for"];
+        let was_tried = !silent.iter().any(|words| outcome.stderr.contains(words));
         assert!(!was_tried || is_told_so(&outcome.stderr), "{outcome:?}");
     }
     // Nothing is wrong with a CN before authentication is on.

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use super::scene::{Scene, value};
 use super::scenes::AT_ONCE;
 use super::{MISSED, REFUSED, held, listed, seats, status, waiting};
-use crate::support::{Ending, Etcd, Host, Mishap, Running, Test, eventually, needs_etcd};
+use crate::support::{Ending, Etcd, Host, Mishap, Running, Test, eventually, given_time, needs_etcd};
 
 fn matlab(host: &Host, user: &str) -> Test {
     host.test().user(user).args(["run", "--", "matlab"])
@@ -86,7 +86,11 @@ fn it_ends() {
 #[test]
 fn a_slot_that_was_taken_over_stays() {
     needs_etcd!();
-    let scene = Scene::new("linger = \"1s\"", None);
+    given_time(&["1s", "5s", "20s"], stays_once_it_was_taken_over);
+}
+
+fn stays_once_it_was_taken_over(linger: &str) {
+    let scene = Scene::new(&format!("linger = \"{linger}\""), None);
     let ((one, _way), (two, _other_way)) = (scene.host("lab1"), scene.host("lab2"));
     Scene::meet(&[&one, &two]);
     ends(matlab(&one, "games").spawn());
@@ -106,7 +110,11 @@ fn a_slot_that_was_taken_over_stays() {
 #[test]
 fn a_slot_that_is_being_deleted_is_not_taken_over() {
     needs_etcd!();
-    let scene = Scene::new("linger = \"1s\"", None);
+    given_time(&["1s", "5s", "20s"], is_not_taken_over_any_more);
+}
+
+fn is_not_taken_over_any_more(linger: &str) {
+    let scene = Scene::new(&format!("linger = \"{linger}\""), None);
     let (one, way) = scene.host("lab1");
     Scene::meet(&[&one]);
     ends(matlab(&one, "games").spawn());

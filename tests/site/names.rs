@@ -73,7 +73,11 @@ fn twins_get_nothing_and_lose_nothing() {
         eventually("it is told", || {
             trouble(host).contains("another host calls itself lab1 too").then_some(())
         });
-        let outcome = host.test().args(["run", "-n", "--", "matlab"]).outcome();
+        // The agent says it after four seconds, and a launch waits for five.
+        let outcome = eventually("the agent answers", || {
+            let outcome = host.test().args(["run", "-n", "--", "matlab"]).outcome();
+            Some(outcome).filter(|outcome| !outcome.stderr.contains("has not answered for"))
+        });
         assert_eq!(outcome.ending, Ending::Status(74), "{outcome:?}");
         assert!(outcome.stderr.contains("another host calls itself lab1 too"), "{outcome:?}");
     }

@@ -4,7 +4,7 @@ use nix::sys::signal::Signal;
 
 use super::expiry::{OVERDUE, SILENT, has_its_turn, keys, matlab, waits};
 use super::{MISSED, held, hosts, hosts_with, seats, waiting};
-use crate::support::{Ending, Etcd, Host, Running, eventually, needs_etcd};
+use crate::support::{Ending, Etcd, Host, Running, eventually, given_time, needs_etcd};
 
 /// A program that says when it is asked to end, and goes on.
 fn stubborn(host: &Host) -> Running {
@@ -102,9 +102,14 @@ fn a_holder_of_a_host_that_is_gone_was_not_ended() {
 #[test]
 fn a_holder_that_leaves_by_itself_was_not_ended() {
     needs_etcd!();
+    // The holder has to leave within the seconds for which an answer is waited for.
+    given_time(&[SILENT; 3], leaves_by_itself);
+}
+
+fn leaves_by_itself(ttl: &str) {
     let etcd = Etcd::shared();
     let prefix = Etcd::prefix();
-    let settings = etcd.settings(&prefix, SILENT);
+    let settings = etcd.settings(&prefix, ttl);
     let [one, two] = ["lab1", "lab2"].map(|name| Host::new(name, &seats(1, OVERDUE), &settings));
     let _overdue = matlab(&one, "games").spawn();
     eventually("the slot is seen", || (held(&two) == 1).then_some(()));

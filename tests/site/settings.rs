@@ -95,6 +95,7 @@ fn launch(host: &Host, command: &str, directory: &str) -> Test {
 fn starts(launch: &Test) {
     eventually("there is room for a table", || match launch.outcome() {
         Outcome { ending: Ending::Status(0), .. } => Some(()),
+        outcome if outcome.lost_its_patience() => None,
         Outcome { stderr, .. } => {
             assert!(stderr.contains(TOO_MANY), "{stderr}");
             None

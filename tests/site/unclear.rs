@@ -101,10 +101,17 @@ fn who_waits_and_gets_no_proof_keeps_its_place() {
     let mut first = Caller::new(&one.site);
     first.takes(false);
     assert!(matches!(first.hears(), Answer::Waits(_)));
-    eventually("it stands in line", || (waiting(&two) == 1).then_some(()));
+    // It counts as away where it is silent for some seconds.
+    eventually("it stands in line", || {
+        first.says(&Request::Beat);
+        (waiting(&two) == 1).then_some(())
+    });
     way.befall(scene.any_slot(), Mishap::Unanswered);
     drop(holder);
-    eventually("the proof was asked for", || way.has_befallen().then_some(()));
+    eventually("the proof was asked for", || {
+        first.says(&Request::Beat);
+        way.has_befallen().then_some(())
+    });
     way.cut(true);
     eventually("the ticket is gone, and the slot is its own", || {
         (scene.tickets(0).is_empty() && scene.slots() == 1).then_some(())

@@ -3,9 +3,8 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::sync::PoisonError;
 
-use crate::support::{ALONE_WITH_THE_MACHINE, Account, Site, needs_root, set_mode, skip};
+use crate::support::{Account, Site, alone_with_the_machine, needs_root, set_mode, skip};
 
 const PROTECTED_REGULAR: &str = "/proc/sys/fs/protected_regular";
 
@@ -41,7 +40,7 @@ impl Drop for ProtectedRegular {
 #[test]
 fn two_users_share_a_repository_in_a_sticky_directory() {
     needs_root!();
-    let _alone = ALONE_WITH_THE_MACHINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = alone_with_the_machine();
     let _before = ProtectedRegular::read();
     for value in ["0", "1", "2"] {
         if let Err(error) = fs::write(PROTECTED_REGULAR, value) {

@@ -150,9 +150,11 @@ impl Etcd {
         etcd
     }
 
-    /// What `etcdctl` says, if it succeeds.
+    /// What `etcdctl` says, if it succeeds. What is written is written again if it fails: etcdctl repeats only
+    /// what it reads, if the leader changes.
     pub(crate) fn control(&self, words: &[&str]) -> Option<String> {
-        self.control_with(words, "")
+        let tries = if matches!(words, ["put" | "del", ..]) { 3 } else { 1 };
+        (0..tries).find_map(|_| self.control_with(words, ""))
     }
 
     /// The same, with something to read.

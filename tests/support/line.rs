@@ -3,6 +3,8 @@
 
 use std::fs::File;
 
+use nix::sys::signal::Signal;
+
 use super::deadline::eventually;
 use super::held_slots::conflicting_lock;
 use super::over_agent;
@@ -32,6 +34,21 @@ pub(crate) struct Waiter {
 }
 
 impl Site {
+    /// Stops a launch that waits, at a moment when it has not the mutex: with that it would keep everybody
+    /// waiting.
+    #[track_caller]
+    pub(crate) fn stop_in_line(&self, repository: &str, waiter: &Running) {
+        eventually("it is stopped without the mutex", || {
+            waiter.signal(Signal::SIGSTOP);
+            eventually("it is stopped", || (waiter.state() == 'T').then_some(()));
+            let has_none = over_agent::is_on() || self.lock_between(repository, 0, 8).is_none();
+            if !has_none {
+                waiter.signal(Signal::SIGCONT);
+            }
+            has_none.then_some(())
+        });
+    }
+
     /// Everybody who waits for a slot of this repository, oldest first. There is nobody in a file that does
     /// not exist.
     #[track_caller]

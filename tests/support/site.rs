@@ -117,9 +117,12 @@ impl Site {
     pub(crate) fn system_file(&self, name: &str, text: &str) {
         self.make_etc();
         let file = Path::new("etc/rungate").join(name);
-        fs::create_dir_all(self.path(file.parent().expect("a file has a directory")))
-            .expect("create etc/rungate");
-        self.write(file, text);
+        let directory = file.parent().expect("a file has a directory");
+        fs::create_dir_all(self.path(directory)).expect("create etc/rungate");
+        // In one step: nobody reads half of it.
+        let new = directory.join(".new");
+        self.write(&new, text);
+        fs::rename(self.path(new), self.path(file)).expect("replace the file");
     }
 
     /// Adds a user to this site's `/etc`, a member of these groups, which are made if need be. Only root can

@@ -6,8 +6,8 @@ use std::fs;
 use serde_json::Value;
 
 use crate::support::{
-    Account, Ending, Running, Site, Terminal, Test, eventually, is_over_the_agent, listing, needs_root,
-    needs_tmux,
+    Account, Ending, Running, Site, Terminal, Test, eventually, given_time, is_over_the_agent, listing,
+    needs_root, needs_tmux,
 };
 
 const POLICY: &str = r#"
@@ -579,10 +579,14 @@ pub(crate) fn what_is_free_and_kept_for_the_queue_is_what_run_goes_by() {
     let kept = "rungate_slots_kept_for_queue{repository=\"seats\"} 1";
     assert!(metrics.lines().any(|line| line == kept), "{metrics}");
     // Who comes behind it waits for it; and the wait itself names the holder.
-    let second = site.test().args(["run", "-w", "100ms", "--", "small"]).outcome().stderr;
-    let told =
-        format!("rungate: small: waits for seats (2 of 3 used), 1 ahead, 0s; held by PID {} ", holder.pid());
-    assert!(second.starts_with(&told), "{second}");
+    given_time(&["100ms", "3s", "20s"], |wait| {
+        let second = site.test().args(["run", "-w", wait, "--", "small"]).outcome().stderr;
+        let told = format!(
+            "rungate: small: waits for seats (2 of 3 used), 1 ahead, 0s; held by PID {} ",
+            holder.pid()
+        );
+        assert!(second.starts_with(&told), "{second}");
+    });
     let second = site.test().args(["run", "-w", "forever", "--", "small"]).background();
     stands_in_line(&site, &second);
     let listed: Value = json(&site.test().args(["list", "--json"]));

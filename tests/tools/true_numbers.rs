@@ -77,6 +77,8 @@ fn use_them(site: &Site) -> Counted {
         let listed = listing(&site.test());
         listed.iter().any(|one| one["waiting"].as_array().is_some_and(|line| !line.is_empty())).then_some(())
     });
+    // A look that knows that the holders were alive after it came: else the bounds of their ends are wider.
+    assert_eq!(site.test().args(["end", "--overdue"]).outcome().ending, Ending::Status(0));
     let mut first = holders.remove(0);
     first.close_stdin();
     first.end();

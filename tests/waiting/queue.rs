@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Call, Ending, Observed, Observer, ProcessState, Running, Site, Test, Trace, eventually,
-    is_over_the_agent, needs_root, needs_strace, seats, storm_size,
+    Call, Ending, Observed, Observer, ProcessState, Running, Site, Test, Trace, alone_with_the_machine,
+    eventually, is_over_the_agent, needs_root, needs_strace, seats, storm_size,
 };
 
 /// One seat, and a command that says that it runs by appending its argument to `$DIR/order`.
@@ -334,9 +334,8 @@ pub(crate) fn a_stopped_waiter_is_passed_over_and_keeps_its_place() {
     let mut second = waits(&site, &matlab(&site));
     let mut third = waits(&site, &matlab(&site));
     let place = site.line("seats.lock")[0];
-    stopped.signal(Signal::SIGSTOP);
     // Until then it answers: an agent gives it the slot.
-    eventually("it is stopped", || (stopped.state() == 'T').then_some(()));
+    site.stop_in_line("seats.lock", &stopped);
     first.kill();
     second.wait_for_echo();
     assert_eq!(site.line("seats.lock")[0], place, "it stands where it stood");
@@ -356,7 +355,11 @@ pub(crate) fn a_stopped_waiter_is_passed_over_and_keeps_its_place() {
     });
     second.kill();
     stopped.wait_for_echo();
-    assert_eq!(site.line("seats.lock").len(), 1);
+    // Who has slept on the place of another one locks that for a moment.
+    eventually("the third alone waits", || {
+        let line = site.line("seats.lock");
+        (line.iter().map(|waiter| waiter.pid).collect::<Vec<_>>() == [third.pid()]).then_some(())
+    });
     stopped.kill();
     third.wait_for_echo();
 }
@@ -807,7 +810,8 @@ fn both_places_are_kept() -> bool {
     // … but after ten seconds the slot does not stand idle any more.
     let mut patient = run(&site, "second", &["-wforever"]).background();
     patient.wait_for_echo();
-    assert_eq!(lines(&site), (true, false));
+    // Where it finds that one in its way later, it stands again.
+    assert!(lines(&site).0 && pids(&site, "second.lock") == [patient.pid()]);
     drop(patient);
     drop(holders);
     waiter.wait_for_echo();
@@ -873,6 +877,8 @@ pub(crate) fn an_alarm_of_the_caller_ends_the_wait() {
 #[test]
 pub(crate) fn the_end_of_a_long_line_is_found_quickly() {
     needs_strace!();
+    // The kernel lists the locks of the whole host, and may leave out some while thousands come and go.
+    let _alone = alone_with_the_machine();
     let site = site(1);
     site.test().args(["run", "--", "matlab"]).status(0);
     // Those whose limit is 1, one after the other, as many launches would stand there, each with its place.

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Account, Ending, RUN, Running, Site, Test, eventually, needs_root, seats, set_mode, skip,
+    Account, Ending, RUN, Running, Site, Test, eventually, is_over_the_agent, needs_root, seats, set_mode,
+    skip,
 };
 
 /// One repository, and a command that says that it runs by appending its argument to `$DIR/order`.
@@ -37,10 +38,9 @@ fn waits(site: &Site, name: &str, options: &[&str]) -> Running {
     running
 }
 
-/// Whoever waits in the queue has the mutex for a moment still; to be stopped then is another matter.
-#[track_caller]
-fn gives_the_mutex_back(site: &Site) {
-    eventually("nobody has the mutex", || site.lock_between("seats.lock", 0, 8).is_none().then_some(()));
+/// Whoever waits in the queue has the mutex for a moment still; to be frozen then is another matter.
+fn has_no_mutex(site: &Site) -> bool {
+    is_over_the_agent() || site.lock_between("seats.lock", 0, 8).is_none()
 }
 
 /// Starts a launch and returns when it runs.
@@ -126,8 +126,7 @@ pub(crate) fn a_head_that_cannot_be_seen_is_passed_over() {
     let site = site(1, "");
     let holder = runs(&site, "holder");
     let stopped = waits(&site, "stopped", &[]);
-    gives_the_mutex_back(&site);
-    stopped.signal(Signal::SIGSTOP);
+    site.stop_in_line("seats.lock", &stopped);
     let line = site.line("seats.lock").len();
     let apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"];
     let _second = job(&site, "second", &["-wforever"]).through(apart).background();
@@ -148,8 +147,7 @@ pub(crate) fn a_head_whose_process_is_hidden_is_passed_over() {
     let holder = runs(&site, "holder");
     let stopped = waits(&site, "stopped", &[]);
     set_mode(&site.repository("seats.lock"), 0o666);
-    gives_the_mutex_back(&site);
-    stopped.signal(Signal::SIGSTOP);
+    site.stop_in_line("seats.lock", &stopped);
     holder.kill();
     let Account { uid, gid, .. } = Account::named("games");
     let ids = [format!("--reuid={uid}"), format!("--regid={gid}"), "--init-groups".into()];
@@ -175,8 +173,14 @@ pub(crate) fn a_newcomer_is_not_refused_because_of_somebody_frozen() {
     let site = site(1, "");
     let holder = runs(&site, "holder");
     let frozen = waits(&site, "frozen", &[]);
-    gives_the_mutex_back(&site);
-    cgroup.freeze(&frozen);
+    eventually("it is frozen without the mutex", || {
+        cgroup.freeze(&frozen);
+        let has_none = has_no_mutex(&site);
+        if !has_none {
+            cgroup.thaw();
+        }
+        has_none.then_some(())
+    });
     assert_eq!(frozen.state(), 'S', "nothing shows that it is frozen");
     holder.kill();
     let mut newcomer = job(&site, "newcomer", &["-n"]).background();

@@ -2,12 +2,11 @@
 //! that can be done before or after. What counts is the number of system calls, and never the time that they
 //! take.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Ending, Fault, Report, Running, Sabotage, Site, Test, TracedCall, eventually, storm_size, tell,
+    Ending, Fault, Report, Running, Sabotage, Site, Test, TracedCall, alone_with_the_machine, eventually,
+    storm_size, tell,
 };
 
 /// Where those who wait in the queue have their locks, how far apart, and where the limits of another policy
@@ -18,9 +17,8 @@ const GENERATION: u64 = 1 << 20;
 
 /// The kernel shows the locks of the whole host in one listing, which is no snapshot: while thousands come
 /// and go, some are missing in it, and more has to be asked. Only one test has thousands at a time.
-fn alone() -> MutexGuard<'static, ()> {
-    static THOUSANDS: Mutex<()> = Mutex::new(());
-    THOUSANDS.lock().unwrap_or_else(PoisonError::into_inner)
+fn alone() -> impl Drop {
+    alone_with_the_machine()
 }
 
 fn launch(site: &Site, options: &[&str], limit: usize) -> Test {

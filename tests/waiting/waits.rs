@@ -171,6 +171,7 @@ pub(crate) fn a_line_ends() {
     shows(&["policy", "show"], "queue = 2\n");
     // Whoever is stopped holds nobody up, and does not make a line end.
     second.signal(nix::sys::signal::Signal::SIGSTOP);
+    eventually("it is stopped", || (second.state() == 'T').then_some(()));
     let third = waits(&site, &[], "a.lock");
     drop((first, second, third));
 }
