@@ -352,16 +352,22 @@ fn an_agent_that_is_killed_again_and_again_in_a_storm_loses_and_doubles_nothing(
     }
 }
 
-/// Asks what stands in each file, over a connection of its own, says which kind of answer comes, and goes on
-/// at a line.
-const ASKS: &str = "import socket, struct, sys\n\
-    for path in sys.argv[1:]:\n    \
-    c = socket.socket(socket.AF_UNIX)\n    \
-    c.connect('/run/rungate-agent/socket')\n    \
-    c.sendall(open(path, 'rb').read())\n    \
-    size = struct.unpack('<I', c.recv(4, socket.MSG_WAITALL))[0]\n    \
-    print(c.recv(size, socket.MSG_WAITALL)[1], flush=True)\n    \
-    sys.stdin.readline()\n";
+/// Asks what stands in each file but the first, over a connection of its own, and says which kind of answer comes.
+/// It beats, which stands in the first file, at a line that says so, and goes on at another.
+const ASKS: &str = r#"
+import socket, struct, sys
+def says(c, path):
+    c.sendall(open(path, 'rb').read())
+    size = struct.unpack('<I', c.recv(4, socket.MSG_WAITALL))[0]
+    print(c.recv(size, socket.MSG_WAITALL)[1], flush=True)
+beat, *questions = sys.argv[1:]
+for question in questions:
+    c = socket.socket(socket.AF_UNIX)
+    c.connect('/run/rungate-agent/socket')
+    says(c, question)
+    while sys.stdin.readline() == 'beat\n':
+        says(c, beat)
+"#;
 
 /// Each waiter is served in their order: also one whose slots were recorded by an agent that died before
 /// it could tell them.
@@ -375,12 +381,16 @@ fn who_was_not_told_of_their_slots_keeps_their_turn() {
             .expect("write it");
         site.path(name)
     };
-    let questions = [question("once", false), question("again", true)];
+    let beat = site.path("beat");
+    fs::write(&beat, Request::Beat.frame().expect("it is short")).expect("write it");
+    let questions = [beat, question("once", false), question("again", true)];
     let holder = site.test().args(["run", "--", "matlab"]).spawn();
     let first = site.test().user("games").program("/usr/bin/python3").args(["-c", ASKS]).args(questions);
     let mut first = first.background();
     assert_eq!(first.read_line(), "3\n", "it waits");
     let mut second = waiter(&site, "games", 2);
+    first.write_line("beat");
+    assert_eq!(first.read_line(), "3\n", "it is not away, however long it has said nothing");
     holder.kill();
     eventually("the first has the slot", || (held(&site) == [(1, first.pid().into())]).then_some(()));
     agent.kill();

@@ -538,7 +538,8 @@ fn logged() -> Site {
         "#,
     );
     site.program("matlab");
-    site.write("work/log.jsonl", "");
+    let first = "{\"format\":1,\"time\":1790000000000,\"event\":\"started\",\"command\":\"matlab\",\"uid\":0,\"pid\":6}\n";
+    site.write("work/log.jsonl", first);
     site
 }
 
@@ -555,9 +556,23 @@ impl Drop for Follower {
 /// Something that follows the log, once it does: `history -f` prints what is logged from then on.
 fn following(site: &Site, pid: i32) -> Follower {
     let log = site.path("work/log.jsonl").canonicalize().expect("the log");
+    // It opens the log before it goes to its end.
+    let length = fs::metadata(&log).expect("the log").len();
+    assert!(length > 0, "the end of the log is not its begin");
+    let is_at_the_end = |pid: i32, fd: &Path| {
+        let number = fd.file_name()?.to_str()?;
+        let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{number}")).ok()?;
+        Some(
+            info.lines()
+                .any(|line| line.strip_prefix("pos:").is_some_and(|at| at.trim() == length.to_string())),
+        )
+    };
     let opens = |pid: i32| {
-        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
-        descriptors.flatten().any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == log)).then_some(pid)
+        let mut descriptors = fs::read_dir(format!("/proc/{pid}/fd")).ok()?.flatten().map(|fd| fd.path());
+        let follows = |fd: &PathBuf| {
+            fs::read_link(fd).is_ok_and(|to| to == log) && is_at_the_end(pid, fd) == Some(true)
+        };
+        descriptors.any(|fd| follows(&fd)).then_some(pid)
     };
     let below = |pid: i32| -> Vec<i32> {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
@@ -588,7 +603,9 @@ fn webhook() {
         .args(["run", "--", "matlab"])
         .stderr("rungate: matlab: not started: the limit is reached\n...\n")
         .status(75);
-    let (mut connection, _) = server.accept().expect("a request");
+    server.set_nonblocking(true).expect("a socket");
+    let (mut connection, _) = eventually("a request comes", || server.accept().ok());
+    connection.set_nonblocking(false).expect("a socket");
     connection.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
     let mut request = String::new();
     let mut bytes = [0; 4096];

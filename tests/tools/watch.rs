@@ -384,8 +384,10 @@ fn it_starts_with_a_faulty_policy_and_recovers() {
         screen.contains("\n>matlab ") && !screen.contains("1 fault") && !screen.contains("matlab.lock")
     });
     site.policy(&POLICY.replace("limit = 4", "limit = four"));
-    let screen = terminal.shows("\nrungate: the policy has 1 fault\n");
-    assert!(screen.contains(">matlab ") && screen.contains(" 1     4 "), "the last sound policy: {screen}");
+    terminal.shows_when("the fault and the last sound policy", |screen| {
+        let is_faulty = screen.contains("\nrungate: the policy has 1 fault\n");
+        is_faulty && screen.contains(">matlab ") && screen.contains(" 1     4 ")
+    });
 }
 
 /// What only the queue may take is kept: KEPT, and what each waiter waits for.
@@ -406,7 +408,11 @@ fn what_is_kept_for_the_queue_is_seen() {
     let terminal = watch(&site, (120, 24));
     terminal.type_text("/spectre");
     terminal.press("Enter");
-    let screen = terminal.shows("1 kept for the queue");
+    // A screen may be seen while it is drawn, from the top on.
+    let screen = terminal.shows_when("all of what is kept", |screen| {
+        let last = format!(" PID {} ", waiter.pid());
+        screen.contains("1 kept for the queue") && screen.contains(" large ") && screen.contains(&last)
+    });
     let row = screen.lines().find(|row| row.starts_with(">spectre")).expect("a row");
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells[2..6], ["1", "2", "1", "2"], "{screen}");
