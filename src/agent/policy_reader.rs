@@ -68,10 +68,14 @@ impl PolicyReader {
     /// The policy as it is now. A fault in a delegated file affects only the launches that the file applies
     /// to.
     pub(super) fn current(&self) -> Result<Arc<Policy>, Faults> {
-        // Without delegated files there is nobody else's server.
+        if let Some(policy) = self.at_once() {
+            return Ok(policy);
+        }
+        // The disk may be slow, so the lock is given back before it is asked.
+        let last = lock(&self.last).clone();
+        // Without delegated files, every file is the site's own.
         let is_current = |last: &Read| last.policy.delegations().is_empty() && !last.policy.is_stale();
-        let last = || lock(&self.last).clone().filter(is_current).map(|last| last.policy);
-        self.at_once().or_else(last).map_or_else(|| self.read_unless_unchanged(true), Ok)
+        last.filter(is_current).map_or_else(|| self.read_unless_unchanged(true), |last| Ok(last.policy))
     }
 
     /// The same, read in any case.
@@ -89,10 +93,11 @@ impl PolicyReader {
                 let (reading, known) = (Readings::begin(&self.readings), known.take());
                 let done = done.clone();
                 let thread = thread::Builder::new().name("policy".to_owned()).spawn(move || {
-                    // If another reading was faster, nobody waits for this one.
+                    // If another reading was faster, the result of this one is not needed.
                     let _ = done.send(reading.read(known));
                 });
                 if thread.is_err() {
+                    // The host has no room for another thread.
                     break Readings::begin(&self.readings).read(None);
                 }
             }

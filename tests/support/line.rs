@@ -34,6 +34,12 @@ pub(crate) struct Waiter {
 }
 
 impl Site {
+    /// Whether no launch has the mutex of this file now.
+    #[track_caller]
+    pub(crate) fn has_no_mutex(&self, repository: &str) -> bool {
+        over_agent::is_on() || self.lock_between(repository, 0, 8).is_none()
+    }
+
     /// Stops a launch that waits, at a moment when it has not the mutex: with that it would keep everybody
     /// waiting.
     #[track_caller]
@@ -41,7 +47,7 @@ impl Site {
         eventually("it is stopped without the mutex", || {
             waiter.signal(Signal::SIGSTOP);
             eventually("it is stopped", || (waiter.state() == 'T').then_some(()));
-            let has_none = over_agent::is_on() || self.lock_between(repository, 0, 8).is_none();
+            let has_none = self.has_no_mutex(repository);
             if !has_none {
                 waiter.signal(Signal::SIGCONT);
             }

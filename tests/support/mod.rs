@@ -66,20 +66,13 @@ pub(crate) static RUN: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
 
 /// Whoever changes a setting of the whole machine, or something that has one name on it, or fills a list of the
 /// kernel's, is alone with that until the result is dropped: in this run of the tests, and in others beside it.
-pub(crate) fn alone_with_the_machine() -> impl Drop {
-    struct Alone(Option<std::sync::MutexGuard<'static, ()>>, std::fs::File);
-    impl Drop for Alone {
-        fn drop(&mut self) {
-            let _ = rustix::fs::flock(&self.1, rustix::fs::FlockOperation::Unlock);
-            self.0.take();
-        }
-    }
+pub(crate) fn alone_with_the_machine() -> (std::fs::File, std::sync::MutexGuard<'static, ()>) {
     static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
     let alone = ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     // A file that every host has, every user can open, and nobody else locks.
     let file = std::fs::File::open("/etc/os-release").expect("/etc/os-release");
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).expect("a lock");
-    Alone(Some(alone), file)
+    (file, alone)
 }
 
 /// Ends a test early, and loudly, where it cannot say anything: it starts processes as several users.

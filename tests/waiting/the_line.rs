@@ -10,8 +10,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::Signal;
 
 use crate::support::{
-    Account, Ending, RUN, Running, Site, Test, eventually, is_over_the_agent, needs_root, seats, set_mode,
-    skip,
+    Account, Ending, RUN, Running, Site, Test, eventually, needs_root, seats, set_mode, skip,
 };
 
 /// One repository, and a command that says that it runs by appending its argument to `$DIR/order`.
@@ -36,11 +35,6 @@ fn waits(site: &Site, name: &str, options: &[&str]) -> Running {
     let running = job(site, name, &[&["-wforever"], options].concat()).background();
     site.stands_in_line("seats.lock", &running);
     running
-}
-
-/// Whoever waits in the queue has the mutex for a moment still; to be frozen then is another matter.
-fn has_no_mutex(site: &Site) -> bool {
-    is_over_the_agent() || site.lock_between("seats.lock", 0, 8).is_none()
 }
 
 /// Starts a launch and returns when it runs.
@@ -173,9 +167,10 @@ pub(crate) fn a_newcomer_is_not_refused_because_of_somebody_frozen() {
     let site = site(1, "");
     let holder = runs(&site, "holder");
     let frozen = waits(&site, "frozen", &[]);
+    // A launch that waits has the mutex for a moment still; to be frozen then is another matter.
     eventually("it is frozen without the mutex", || {
         cgroup.freeze(&frozen);
-        let has_none = has_no_mutex(&site);
+        let has_none = site.has_no_mutex("seats.lock");
         if !has_none {
             cgroup.thaw();
         }
