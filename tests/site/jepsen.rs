@@ -142,4 +142,19 @@ fn the_judge_knows_who_may_be_passed() {
     assert!(is_well, "{said}");
     let (is_well, _) = judged(&format!("{EARLY}\n{}", cut.replace("h1", "h2")), &[]);
     assert!(!is_well, "a cut of the other host excuses nobody");
+    let late = |since: f64, until: f64| {
+        let late = format!(r#"{{"t": {until}, "what": "late", "since": {since}}}"#);
+        judged(&format!("{EARLY}\n{late}"), &[])
+    };
+    let (is_well, said) = late(5.0, 6.5);
+    assert!(is_well && said.contains("1 late"), "the machine stood still: {said}");
+    let (is_well, _) = late(10.9, 12.4);
+    assert!(!is_well, "it stood still afterwards");
+    // A fault in which the machine was late ends where it was healed.
+    let before = r#"{"t": 0.2, "what": "fault", "kind": "cut_host", "at": ["h1"], "about": ""}
+        {"t": 0.5, "what": "late", "since": 0.3}
+        {"t": 0.9, "what": "healed", "kind": "cut_host", "at": ["h1"]}"#;
+    let history = HISTORY.replace(r#""ttl": 5"#, r#""ttl": 0.1"#);
+    let (is_well, _) = judged_as(&history, &format!("{EARLY}\n{before}"), &[]);
+    assert!(!is_well, "all was healed long before");
 }
