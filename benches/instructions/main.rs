@@ -29,7 +29,7 @@ fn main() -> ExitCode {
         println!("SKIPPED: valgrind is not installed");
         return ExitCode::SUCCESS;
     }
-    let site = Site::with(&[], &["rungate"]);
+    let site = Site::of_launcher();
     build_alone(&site, "null_launcher");
     let counts = counts(&site);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/instructions/budget.toml");
