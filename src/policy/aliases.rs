@@ -62,45 +62,40 @@ impl<'w> Aliases<'w> {
         }
     }
 
-    /// The entries of a list with its aliases replaced.
-    pub(super) fn entries(&self, list: &'w [WrittenEntry<'w>]) -> Vec<&'w WrittenEntry<'w>> {
-        let mut entries = Vec::with_capacity(list.len());
-        self.add_entries(list, &mut Vec::new(), &mut entries);
-        entries
+    /// Does this with an entry or, if it is the name of an alias, with each entry of that.
+    pub(super) fn each(&self, entry: &WrittenEntry<'_>, mut take: impl FnMut(&WrittenEntry<'_>)) {
+        self.each_within(entry, &mut Vec::new(), &mut take);
     }
 
-    fn add_entries(
+    fn each_within(
         &self,
-        list: &'w [WrittenEntry<'w>],
+        entry: &WrittenEntry<'_>,
         within: &mut Vec<usize>,
-        entries: &mut Vec<&'w WrittenEntry<'w>>,
+        take: &mut dyn FnMut(&WrittenEntry<'_>),
     ) {
-        for entry in list {
-            let Some(name) = entry.value.strip_prefix('@') else {
-                entries.push(entry);
-                continue;
-            };
-            let owned = || name.to_owned();
-            let fault = match self.names.meaning(name, entry.at.file) {
-                Meaning::One(alias) if within.contains(&alias.index) => {
-                    let around = within.iter().skip_while(|index| **index != alias.index);
-                    // Loops that are entered elsewhere are the same loop.
-                    if !self.loops.borrow_mut().insert(around.copied().min().unwrap_or(alias.index)) {
-                        continue;
-                    }
-                    Fault::AliasLoop { name: owned() }
+        let Some(name) = entry.value.strip_prefix('@') else { return take(entry) };
+        let owned = || name.to_owned();
+        let fault = match self.names.meaning(name, entry.at.file) {
+            Meaning::One(alias) if within.contains(&alias.index) => {
+                let around = within.iter().skip_while(|index| **index != alias.index);
+                // Loops that are entered elsewhere are the same loop.
+                if !self.loops.borrow_mut().insert(around.copied().min().unwrap_or(alias.index)) {
+                    return;
                 }
-                Meaning::One(alias) => {
-                    within.push(alias.mark_used());
-                    self.add_entries(&self.lists[alias.index].entries, within, entries);
-                    within.pop();
-                    continue;
+                Fault::AliasLoop { name: owned() }
+            }
+            Meaning::One(alias) => {
+                within.push(alias.mark_used());
+                for entry in &self.lists[alias.index].entries {
+                    self.each_within(entry, within, take);
                 }
-                Meaning::Several(first) => Fault::AmbiguousAlias { name: owned(), first: first.at },
-                Meaning::Nothing(nearest) => Fault::UnknownAlias { name: owned(), nearest },
-            };
-            self.findings.fault(entry.at, fault);
-        }
+                within.pop();
+                return;
+            }
+            Meaning::Several(first) => Fault::AmbiguousAlias { name: owned(), first: first.at },
+            Meaning::Nothing(nearest) => Fault::UnknownAlias { name: owned(), nearest },
+        };
+        self.findings.fault(entry.at, fault);
     }
 
     pub(super) fn unused(&self) -> impl Iterator<Item = (At, &'w str)> {
@@ -131,7 +126,9 @@ pub(super) struct WrittenList<'a> {
 impl<'a> WrittenList<'a> {
     /// Reads a list of strings, which may include numbers.
     pub(super) fn read(value: Value<'a>) -> Option<Self> {
-        Some(WrittenList { entries: read_all(value, "a list of strings", entry)? })
+        let entries: Vec<WrittenEntry<'a>> = entries_in(value)?.collect();
+        // A list without a readable entry already has a fault.
+        (!entries.is_empty()).then_some(WrittenList { entries })
     }
 
     /// Its entries as they were written, for people.
@@ -140,18 +137,24 @@ impl<'a> WrittenList<'a> {
     }
 }
 
-/// Reads a list that must not be empty.
-pub(super) fn read_all<'a, T>(
+/// The entries of a list that must not be empty, one after the other.
+pub(super) fn entries_in<'a>(
+    value: Value<'a>,
+) -> Option<impl Iterator<Item = WrittenEntry<'a>> + Clone + use<'a>> {
+    values_in(value, "a list of strings").map(|values| values.filter_map(entry))
+}
+
+/// The values of such a list.
+pub(super) fn values_in<'a>(
     value: Value<'a>,
     expected: &'static str,
-    read: impl FnMut(Value<'a>) -> Option<T>,
-) -> Option<Vec<T>> {
-    let list: Vec<T> = value.elements(expected)?.filter_map(read).collect();
-    // A list without a readable entry already has a fault.
-    if list.is_empty() && !value.is_empty_list() {
+) -> Option<impl Iterator<Item = Value<'a>> + Clone + use<'a>> {
+    let values = value.elements(expected)?;
+    if value.is_empty_list() {
+        value.fault(Fault::EmptyList { key: value.key.to_owned(), instead: MATCH_ALL });
         return None;
     }
-    value.filled(list, MATCH_ALL).map(|list| list.value)
+    Some(values)
 }
 
 pub(super) fn entry(value: Value<'_>) -> Option<WrittenEntry<'_>> {

@@ -74,7 +74,6 @@ use self::{
     place::{At, Written},
     reader::{Section, Value},
     repository::REPOSITORY,
-    selector::WrittenSelectors,
     source::{Found, IsWanted, Stamps},
     tape::{Item, Kind, Nodes, Tape},
     template::{END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, PartitionKey, Per},

@@ -353,7 +353,7 @@ impl<'a> Value<'a> {
     pub(super) fn elements(
         &self,
         expected: &'static str,
-    ) -> Option<impl Iterator<Item = Value<'a>> + use<'a>> {
+    ) -> Option<impl Iterator<Item = Value<'a>> + Clone + use<'a>> {
         if !self.is_list() {
             self.wrong(expected);
             return None;

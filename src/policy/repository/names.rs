@@ -137,7 +137,7 @@ impl<'a> WrittenNames<'a> {
         self.names.as_ref().map(|names| u32::try_from(names.len()).unwrap_or(u32::MAX))
     }
 
-    pub(in crate::policy) fn validate(&'a self, aliases: &Aliases<'a>) -> SlotNames {
+    pub(in crate::policy) fn validate(&self, aliases: &Aliases<'_>) -> SlotNames {
         let mut known: Vec<String> = Vec::new();
         for name in self.names.iter().flatten() {
             let is_word = |c: char| !c.is_control() && !c.is_whitespace() && c != ',';

@@ -100,14 +100,14 @@ impl<'a> WrittenReservation<'a> {
 
     /// The sum of the reserved slots must fit into each of the limits.
     pub(in crate::policy) fn validate_all(
-        written: &'a [Self],
+        written: &[Self],
         limits: impl Iterator<Item = Limit>,
-        aliases: &Aliases<'a>,
+        aliases: &Aliases<'_>,
     ) -> Vec<Reservation> {
         // Limit 0 admits none, reserved or not.
         let limits: Vec<u32> = limits.filter_map(Limit::fixed).filter(|limit| *limit > 0).collect();
         let mut reserved = vec![0u32; limits.len()];
-        let validate = |written: &'a Self| {
+        let validate = |written: &Self| {
             let WrittenReservation { principals, hosts, when, slots: Written { value: slots, at }, lend } =
                 written;
             let lends = lend.map_or(0, |lend| lend.value);
@@ -141,7 +141,7 @@ fn fits(reserved: &[u32], limits: &[u32], at: At, aliases: &Aliases<'_>) {
     }
 }
 
-fn entries<'a, E: Entry>(written: Option<&'a WrittenList<'a>>, aliases: &Aliases<'a>) -> Vec<E> {
+fn entries<E: Entry>(written: Option<&WrittenList<'_>>, aliases: &Aliases<'_>) -> Vec<E> {
     written.map_or_else(Vec::new, |written| entries_of(&written.entries, aliases))
 }
 

@@ -1,9 +1,12 @@
 //! Selectors with a list of alternatives: most of them.
 
+use std::borrow::Borrow;
+
 use crate::{
     judge::terms::{LookupError, Names},
     policy::{
-        Aliases, At, Captured, EvalContext, Key, Pattern, Subject, Value, Written, WrittenEntry, WrittenList,
+        Aliases, At, Captured, EvalContext, Key, Pattern, Subject, Value, Written, WrittenEntry,
+        aliases::entries_in,
         eval_context::any,
         fault::Fault,
         toml_text::{list, string},
@@ -49,17 +52,11 @@ pub(in crate::policy) trait Entry: Sized {
 }
 
 impl<E: Entry> Kind for Vec<E> {
-    type Written<'a> = WrittenList<'a>;
-
     const KEY: Key = E::KEY;
     const ASKS_WHO: bool = E::ASKS_WHO;
 
-    fn read(value: Value<'_>) -> Option<WrittenList<'_>> {
-        WrittenList::read(value)
-    }
-
-    fn validate<'w>(written: &'w WrittenList<'w>, aliases: &Aliases<'w>) -> Self {
-        entries_of(&written.entries, aliases)
+    fn read(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Self> {
+        entries_in(value).map(|written| entries_of(written, aliases))
     }
 
     fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError> {
@@ -88,20 +85,21 @@ impl<E: Entry> Kind for Vec<E> {
 
 /// The entries of a list, aliases replaced. Each entry that cannot match is reported at its place, in a rule
 /// or in an alias.
-pub(in crate::policy) fn entries_of<'w, E: Entry>(
-    written: &'w [WrittenEntry<'w>],
-    aliases: &Aliases<'w>,
+pub(in crate::policy) fn entries_of<'e, E: Entry>(
+    written: impl IntoIterator<Item: Borrow<WrittenEntry<'e>>> + Clone,
+    aliases: &Aliases<'_>,
 ) -> Vec<E> {
-    let read = |entry: &WrittenEntry<'_>| entry_of(entry, aliases);
-    let entries: Vec<E> = if written.iter().any(|entry| entry.value.starts_with('@')) {
-        aliases.entries(written).into_iter().filter_map(read).collect()
-    } else {
-        written.iter().filter_map(read).collect()
-    };
+    let mut entries: Vec<E> = Vec::new();
+    for one in written.clone() {
+        aliases.each(one.borrow(), |entry| entries.extend(entry_of(entry, aliases)));
+    }
     if entries.iter().any(|entry| !entry.captures().is_empty()) {
-        let places = aliases.entries(written);
-        let captures = entries.iter().zip(&places).map(|(entry, written)| {
-            entry.captures().into_iter().map(|value| Written { value, at: written.at }).collect()
+        let mut places = Vec::new();
+        for one in written {
+            aliases.each(one.borrow(), |entry| places.push(entry.at));
+        }
+        let captures = entries.iter().zip(&places).map(|(entry, at)| {
+            entry.captures().into_iter().map(|value| Written { value, at: *at }).collect()
         });
         note(E::KEY.name, captures, aliases);
     }
@@ -145,15 +143,12 @@ pub(super) fn can_be_absolute(pattern: &str) -> bool {
 
 /// The trait of every kind of selector.
 pub(super) trait Kind: Sized {
-    /// The entries in a file.
-    type Written<'a>;
-
     const KEY: Key;
     /// Whether it needs the identity of the caller: this may need a look-up, so it is evaluated last.
     const ASKS_WHO: bool;
 
-    fn read(value: Value<'_>) -> Option<Self::Written<'_>>;
-    fn validate<'w>(written: &'w Self::Written<'w>, aliases: &Aliases<'w>) -> Self;
+    /// Reads it, and reports what is wrong with it.
+    fn read(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Self>;
     /// Whether it matches a request, for a rule of this layer.
     fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError>;
     /// Whether this certainly matches everything that the other does. It may miss some, because globs are not

@@ -1,18 +1,17 @@
 //! `arguments`: patterns for one argument anywhere, or for consecutive ones. One of them is enough, unless
 //! the rule says `all` or `exactly`.
 
-use std::{ffi::OsString, iter::once, os::unix::ffi::OsStrExt, ptr, slice};
+use std::{ffi::OsString, iter::once, os::unix::ffi::OsStrExt, ptr};
 
 use super::{
     alternatives::{Kind, note},
-    text_entry::{TextEntry, text_entries},
+    text_entry::{TextEntry, text_entry},
 };
 use crate::{
     judge::terms::LookupError,
     policy::{
         Aliases, Captured, EvalContext, Key, Keys, Shape, Together, Value, Written, WrittenEntry,
-        WrittenList,
-        aliases::{entry, read_all},
+        aliases::{entries_in, entry, values_in},
         fault::Fault,
         key::key,
         toml_text::{inline_table, list, string},
@@ -28,17 +27,6 @@ pub(crate) enum Arguments {
     All(Vec<Vec<TextEntry>>),
     /// A pattern for each argument; none for any number of them.
     Exactly(Vec<Option<TextEntry>>),
-}
-
-pub(in crate::policy) enum WrittenArgument<'a> {
-    One(WrittenEntry<'a>),
-    Consecutive(Vec<WrittenEntry<'a>>),
-}
-
-pub(in crate::policy) enum WrittenArguments<'a> {
-    Any(Vec<WrittenArgument<'a>>),
-    All(Vec<WrittenArgument<'a>>),
-    Exactly(Vec<WrittenEntry<'a>>),
 }
 
 pub(in crate::policy) static TABLE: Keys = Keys {
@@ -65,8 +53,6 @@ pub(in crate::policy) static TABLE: Keys = Keys {
 const ANY_NUMBER: &str = "**";
 
 impl Kind for Arguments {
-    type Written<'a> = WrittenArguments<'a>;
-
     const KEY: Key = key(
         "arguments",
         Shape::Arguments(&TABLE),
@@ -76,57 +62,36 @@ impl Kind for Arguments {
     .filled();
     const ASKS_WHO: bool = false;
 
-    fn read(value: Value<'_>) -> Option<WrittenArguments<'_>> {
-        if !value.is_table() {
-            return entries(value).map(WrittenArguments::Any);
-        }
-        let section = value.section(&TABLE)?;
-        match (section.get("all"), section.get("exactly")) {
-            (Some(all), None) => entries(all).map(WrittenArguments::All),
-            (None, Some(exactly)) => {
-                let list = exactly.list("a list of strings")?.value;
-                Some(WrittenArguments::Exactly(list.into_iter().filter_map(entry).collect()))
-            }
-            (Some(_), Some(exactly)) => {
-                exactly.fault(Fault::Contradiction { key: "exactly", other: "\"all\"" });
-                None
-            }
-            (None, None) => {
-                value.fault(Fault::MissingKey {
-                    key: "all",
-                    what: "a table of arguments without \"exactly\"",
-                });
-                None
-            }
-        }
-    }
-
-    fn validate<'w>(written: &'w WrittenArguments<'w>, aliases: &Aliases<'w>) -> Self {
-        let lists = |entries: &'w [WrittenArgument<'w>]| -> Vec<Vec<TextEntry>> {
-            let list = |argument: &'w WrittenArgument<'w>| match argument {
-                WrittenArgument::One(entry) => {
-                    let entries = text_entries(aliases.entries(slice::from_ref(entry)), aliases);
-                    entries.into_iter().map(|entry| vec![entry]).collect()
+    fn read(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Self> {
+        let arguments = if value.is_table() {
+            let section = value.section(&TABLE)?;
+            match (section.get("all"), section.get("exactly")) {
+                (Some(all), None) => Arguments::All(lists(all, aliases)?),
+                (None, Some(exactly)) => {
+                    let one = |written: WrittenEntry<'_>| match written.value.as_ref() {
+                        ANY_NUMBER => Some(None),
+                        _ => text_entry(&written, aliases).map(Some),
+                    };
+                    let written = exactly.elements("a list of strings")?.filter_map(entry);
+                    Arguments::Exactly(written.filter_map(one).collect())
                 }
-                // In a list of consecutive arguments each entry is one argument, so an alias has no meaning
-                // there.
-                WrittenArgument::Consecutive(entries) => vec![text_entries(entries, aliases)],
-            };
-            entries.iter().flat_map(list).collect()
-        };
-        let arguments = match written {
-            WrittenArguments::Any(entries) => Arguments::Any(lists(entries)),
-            WrittenArguments::All(entries) => Arguments::All(lists(entries)),
-            WrittenArguments::Exactly(entries) => {
-                let one = |entry: &'w WrittenEntry<'w>| match entry.value.as_ref() {
-                    ANY_NUMBER => Some(None),
-                    _ => text_entries(slice::from_ref(entry), aliases).pop().map(Some),
-                };
-                Arguments::Exactly(entries.iter().filter_map(one).collect())
+                (Some(_), Some(exactly)) => {
+                    exactly.fault(Fault::Contradiction { key: "exactly", other: "\"all\"" });
+                    return None;
+                }
+                (None, None) => {
+                    value.fault(Fault::MissingKey {
+                        key: "all",
+                        what: "a table of arguments without \"exactly\"",
+                    });
+                    return None;
+                }
             }
+        } else {
+            Arguments::Any(lists(value, aliases)?)
         };
         arguments.note_captures(aliases);
-        arguments
+        Some(arguments)
     }
 
     fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
@@ -228,14 +193,20 @@ impl Kind for Arguments {
     }
 }
 
-fn entries(value: Value<'_>) -> Option<Vec<WrittenArgument<'_>>> {
-    read_all(value, "a list of strings, or of lists of strings", |value| {
+/// Lists of patterns for consecutive arguments, mostly one.
+fn lists(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Vec<Vec<TextEntry>>> {
+    let mut lists = Vec::new();
+    for value in values_in(value, "a list of strings, or of lists of strings")? {
         if value.is_list() {
-            WrittenList::read(value).map(|list| WrittenArgument::Consecutive(list.entries))
-        } else {
-            entry(value).map(WrittenArgument::One)
+            // Each entry is one argument here, so an alias has no meaning.
+            let list = entries_in(value)
+                .map(|entries| entries.filter_map(|written| text_entry(&written, aliases)).collect());
+            lists.extend(list);
+        } else if let Some(written) = entry(value) {
+            aliases.each(&written, |entry| lists.extend(text_entry(entry, aliases).map(|one| vec![one])));
         }
-    })
+    }
+    Some(lists)
 }
 
 fn text(pattern: Option<&TextEntry>) -> &str {

@@ -4,13 +4,13 @@ use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use super::{
     alternatives::{Kind, note},
-    text_entry::{TextEntry, text_entries},
+    text_entry::{TextEntry, text_entry},
 };
 use crate::{
     judge::terms::LookupError,
     policy::{
-        Aliases, Captured, EvalContext, Key, Shape, Value, Written, WrittenList,
-        aliases::MATCH_ALL,
+        Aliases, Captured, EvalContext, Key, Shape, Value, Written,
+        aliases::{MATCH_ALL, entries_in},
         fault::Fault,
         key::key,
         toml_text::{self, inline_table, list, string},
@@ -28,13 +28,6 @@ enum ValueCondition {
     OneOf(Vec<TextEntry>),
 }
 
-pub(in crate::policy) enum WrittenVariable<'a> {
-    Set(bool),
-    OneOf(WrittenList<'a>),
-}
-
-pub(in crate::policy) type WrittenEnvironment<'a> = Vec<(Written<&'a str>, WrittenVariable<'a>)>;
-
 impl Environment {
     /// Whether a value of a variable is one that these patterns name.
     pub(in crate::policy) fn names(&self, variable: &str, value: &OsStr) -> bool {
@@ -49,8 +42,6 @@ impl Environment {
 }
 
 impl Kind for Environment {
-    type Written<'a> = WrittenEnvironment<'a>;
-
     const KEY: Key = key(
         "environment",
         Shape::Environment,
@@ -60,31 +51,18 @@ impl Kind for Environment {
     .filled();
     const ASKS_WHO: bool = false;
 
-    fn read(value: Value<'_>) -> Option<WrittenEnvironment<'_>> {
-        let named = value.filled(value.by_name()?, MATCH_ALL)?.value.into_iter();
-        let variables: Vec<_> = named.filter_map(|(name, value)| Some((name, variable(value)?))).collect();
-        // Variables none of which can be read already have a fault.
-        (!variables.is_empty()).then_some(variables)
-    }
-
-    fn validate<'w>(written: &'w WrittenEnvironment<'w>, aliases: &Aliases<'w>) -> Self {
-        let variable = |(name, value): &'w (Written<&'w str>, WrittenVariable<'w>)| {
+    fn read(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Self> {
+        let variable = |(name, value): (Written<&str>, Value<'_>)| {
+            let wanted = condition(value, aliases)?;
             if name.value.is_empty() || name.value.contains(['=', '\0']) {
                 aliases.findings.fault(name.at, Fault::BadVariable { name: name.value.to_owned() });
             }
-            let wanted = match value {
-                WrittenVariable::Set(false) => ValueCondition::Unset,
-                WrittenVariable::Set(true) => ValueCondition::Set,
-                WrittenVariable::OneOf(list) => {
-                    let entries = text_entries(aliases.entries(&list.entries), aliases);
-                    let captures = entries.iter().map(|entry| entry.captures().into_iter().collect());
-                    note(Self::KEY.name, captures, aliases);
-                    ValueCondition::OneOf(entries)
-                }
-            };
-            (name.value.to_owned(), wanted)
+            Some((name.value.to_owned(), wanted))
         };
-        Environment(written.iter().map(variable).collect())
+        let named = value.filled(value.by_name()?, MATCH_ALL)?.value;
+        let variables: Vec<_> = named.into_iter().filter_map(variable).collect();
+        // Variables none of which can be read already have a fault.
+        (!variables.is_empty()).then_some(Environment(variables))
     }
 
     fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
@@ -136,10 +114,19 @@ impl Kind for Environment {
     }
 }
 
-fn variable(value: Value<'_>) -> Option<WrittenVariable<'_>> {
+fn condition(value: Value<'_>, aliases: &Aliases<'_>) -> Option<ValueCondition> {
     match value.as_flag() {
-        Some(set) => Some(WrittenVariable::Set(set)),
-        None if value.is_list() => WrittenList::read(value).map(WrittenVariable::OneOf),
+        Some(false) => Some(ValueCondition::Unset),
+        Some(true) => Some(ValueCondition::Set),
+        None if value.is_list() => {
+            let mut entries: Vec<TextEntry> = Vec::new();
+            for written in entries_in(value)? {
+                aliases.each(&written, |entry| entries.extend(text_entry(entry, aliases)));
+            }
+            let captures = entries.iter().map(|entry| entry.captures().into_iter().collect());
+            note(Environment::KEY.name, captures, aliases);
+            Some(ValueCondition::OneOf(entries))
+        }
         None => {
             value.wrong("a list of strings, or false where it must be unset");
             None

@@ -13,11 +13,7 @@ mod window;
 
 use std::fmt;
 
-use self::{
-    alternatives::Kind,
-    arguments::{Arguments, WrittenArguments},
-    environment::{Environment, WrittenEnvironment},
-};
+use self::{alternatives::Kind, arguments::Arguments, environment::Environment};
 pub(super) use self::{
     alternatives::{Entry, entries_of, entry_of, warn_of_unknown},
     directories::DirectoryEntry,
@@ -29,12 +25,12 @@ pub(crate) use self::{
     commands::CommandEntry,
     principals::{GroupEntry, Principal},
 };
-use super::{Aliases, At, Captured, EvalContext, Invocation, Key, Section, WrittenList};
+use super::{Aliases, Captured, EvalContext, Invocation, Key, Section};
 use crate::judge::terms::LookupError;
 pub(super) use window::Window;
 
 macro_rules! selectors {
-    ($($name:ident, $key:ident: $kind:ty = $written:ident;)+) => {
+    ($($name:ident, $key:ident: $kind:ty;)+) => {
         #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
         pub enum Selector { $(#[doc = concat!("`", stringify!($key), "`")] $name,)+ }
 
@@ -46,33 +42,18 @@ macro_rules! selectors {
             }
         }
 
-        /// The selectors of a rule, or of one table of its `except`, as written.
-        pub(super) struct WrittenSelectors<'a> {
-            pub(super) at: At,
-            $(pub(super) $key: Option<$written<'a>>,)+
-            /// Whether any selector was written, valid or not.
-            pub(super) any: bool,
-        }
-
-        impl<'a> WrittenSelectors<'a> {
-            pub(super) fn read(section: &Section<'a>) -> Self {
-                WrittenSelectors {
-                    at: section.at,
-                    $($key: section.get(<$kind as Kind>::KEY.name).and_then(<$kind as Kind>::read),)+
-                    any: !section.is_empty(),
-                }
-            }
-
-            pub(super) fn validate(&'a self, aliases: &Aliases<'a>) -> Selectors {
-                Selectors { $($key: self.$key.as_ref().map(|written| Kind::validate(written, aliases)),)+ }
-            }
-        }
-
         /// The selectors of a rule or of an exception.
         #[derive(Debug, Default)]
         pub(crate) struct Selectors { $(pub(crate) $key: Option<$kind>,)+ }
 
         impl Selectors {
+            /// Reads those of a rule, or of one table of its `except`. Each fault is reported at its place,
+            /// there or in an alias.
+            pub(super) fn read(section: &Section<'_>, aliases: &Aliases<'_>) -> Self {
+                let value = |key: &Key| section.get(key.name);
+                Selectors { $($key: value(&<$kind as Kind>::KEY).and_then(|value| Kind::read(value, aliases)),)+ }
+            }
+
             pub(crate) fn selectors(&self) -> impl Iterator<Item = Selector> {
                 [$(self.$key.as_ref().map(|_| Selector::$name)),+].into_iter().flatten()
             }
@@ -155,14 +136,14 @@ macro_rules! selectors {
 }
 
 selectors! {
-    Commands, commands: Vec<CommandEntry> = WrittenList;
-    Arguments, arguments: Arguments = WrittenArguments;
-    Users, users: Vec<Principal> = WrittenList;
-    Groups, groups: Vec<GroupEntry> = WrittenList;
-    Hosts, hosts: Vec<HostEntry> = WrittenList;
-    Directories, directories: Vec<DirectoryEntry> = WrittenList;
-    Environment, environment: Environment = WrittenEnvironment;
-    When, when: Vec<Window> = WrittenList;
+    Commands, commands: Vec<CommandEntry>;
+    Arguments, arguments: Arguments;
+    Users, users: Vec<Principal>;
+    Groups, groups: Vec<GroupEntry>;
+    Hosts, hosts: Vec<HostEntry>;
+    Directories, directories: Vec<DirectoryEntry>;
+    Environment, environment: Environment;
+    When, when: Vec<Window>;
 }
 
 impl Selector {

@@ -95,15 +95,9 @@ impl TextEntry {
     }
 }
 
-/// Entries, each of which may begin with anything, and be empty.
-pub(super) fn text_entries<'e>(
-    entries: impl IntoIterator<Item = &'e WrittenEntry<'e>>,
-    aliases: &Aliases<'_>,
-) -> Vec<TextEntry> {
-    let read = |entry: &WrittenEntry<'_>| {
-        TextEntry::parse(&entry.value, entry.at).map_err(|fault| report(fault, entry.at, aliases)).ok()
-    };
-    entries.into_iter().filter_map(read).collect()
+/// An entry, which may begin with anything, and be empty.
+pub(super) fn text_entry(entry: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<TextEntry> {
+    TextEntry::parse(&entry.value, entry.at).map_err(|fault| report(fault, entry.at, aliases)).ok()
 }
 
 #[cfg(test)]

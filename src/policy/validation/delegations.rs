@@ -57,7 +57,7 @@ fn validated(
     written.iter().filter_map(|written| of_written(written, &aliases)).collect()
 }
 
-fn of_written<'w>(written: &'w WrittenDelegation<'w>, aliases: &Aliases<'w>) -> Option<Delegation> {
+fn of_written(written: &WrittenDelegation<'_>, aliases: &Aliases<'_>) -> Option<Delegation> {
     let file = written.file.value;
     if !is_name(file) {
         aliases.findings.fault(written.file.at, Fault::BadDelegate { name: file.to_owned() });

@@ -2,7 +2,6 @@
 
 use std::{
     collections::{HashMap, hash_map},
-    slice,
     sync::Arc,
 };
 
@@ -287,14 +286,14 @@ impl By {
     }
 }
 
-impl<'a> WrittenLimits<'a> {
+impl WrittenLimits<'_> {
     /// The limits of a repository with a file for each value of these placeholders, in the order in which
     /// they count.
     pub(in crate::policy) fn validate<'p>(
-        &'a self,
+        &self,
         at: At,
         placeholders: impl Iterator<Item = &'p Placeholder>,
-        aliases: &Aliases<'a>,
+        aliases: &Aliases<'_>,
     ) -> Vec<OtherLimit> {
         let by: Vec<By> = placeholders.map(By::of).collect();
         match self {
@@ -310,8 +309,8 @@ impl<'a> WrittenLimits<'a> {
     }
 }
 
-impl<'a> WrittenLimit<'a> {
-    fn validate(&'a self, by: &[By], aliases: &Aliases<'a>) -> Option<OtherLimit> {
+impl WrittenLimit<'_> {
+    fn validate(&self, by: &[By], aliases: &Aliases<'_>) -> Option<OtherLimit> {
         let WrittenLimit { at, users, groups, hosts, commands, directories, when, selects, limit } = self;
         if !selects {
             aliases.findings.fault(*at, Fault::LimitForAll);
@@ -336,11 +335,12 @@ impl<'a> WrittenLimit<'a> {
                 continue;
             }
             if of == By::Command {
-                for entry in aliases.entries(&written.entries) {
+                let path = |entry: &WrittenEntry<'_>| {
                     if let Some(fault) = path_as_member(&entry.value) {
                         aliases.findings.fault(entry.at, fault);
                     }
-                }
+                };
+                written.entries.iter().for_each(|entry| aliases.each(entry, path));
             }
             whom.push(whom_of(of, &written.entries, aliases));
             shown.push(written.shown());
@@ -352,7 +352,7 @@ impl<'a> WrittenLimit<'a> {
     }
 }
 
-fn whom_of<'a>(of: By, written: &'a [WrittenEntry<'a>], aliases: &Aliases<'a>) -> Whom {
+fn whom_of(of: By, written: &[WrittenEntry<'_>], aliases: &Aliases<'_>) -> Whom {
     match of {
         By::User => Whom::Users(entries_of(written, aliases)),
         By::Group => Whom::Groups(entries_of(written, aliases)),
@@ -371,20 +371,19 @@ enum Rank {
     Several,
 }
 
-fn by_member<'a>(
+fn by_member(
     by: By,
-    entries: &'a [(WrittenEntry<'a>, Written<Limit>)],
-    aliases: &Aliases<'a>,
+    entries: &[(WrittenEntry<'_>, Written<Limit>)],
+    aliases: &Aliases<'_>,
 ) -> Vec<OtherLimit> {
     let mut limits: Vec<(Rank, OtherLimit)> = Vec::new();
     for (written, limit) in entries {
         let is_alias = written.value.starts_with('@');
-        for entry in aliases.entries(slice::from_ref(written)) {
+        aliases.each(written, |entry| {
             if let Some(fault) = misplaced(by, &entry.value) {
-                aliases.findings.fault(entry.at, fault);
-                continue;
+                return aliases.findings.fault(entry.at, fault);
             }
-            let Some((whom, key, is_plain)) = member(by, entry, aliases) else { continue };
+            let Some((whom, key, is_plain)) = member(by, entry, aliases) else { return };
             let rank = match (is_plain, is_alias) {
                 (true, false) => Rank::Name,
                 (true, true) => Rank::NameOfAlias,
@@ -397,7 +396,7 @@ fn by_member<'a>(
             let other =
                 OtherLimit { whom: vec![whom], when: Vec::new(), limit: limit.value, shown, key: Some(key) };
             limits.push((rank, other));
-        }
+        });
     }
     limits.sort_by_key(|(rank, _)| *rank);
     limits.into_iter().map(|(_, other)| other).collect()

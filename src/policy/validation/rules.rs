@@ -12,7 +12,7 @@ use crate::{
     judge::terms::{Keeper, MOST_AT_SITE, MOST_SHARED},
     policy::{
         Acquisition, Action, At, Charge, ClaimTerms, Idle, Invocation, Limit, Placeholder, QuickHash,
-        Repository, Rule, Selectors, SlotsFrom, Written, WrittenSelectors,
+        Repository, Rule, SELECTORS, Section, Selectors, SlotsFrom, Value, Written,
         fault::Fault,
         limit::digits,
         place::Place,
@@ -138,16 +138,16 @@ impl<'w> Reading<'_, 'w> {
         if let (Some(order), None) = (written.order, written.first_of) {
             self.book.warn(order.at, || Warning::OrderAlone);
         }
-        let selectors = written.selectors.validate(&self.book.aliases);
+        let selectors = Selectors::read(&written.section, &self.book.aliases);
         let captures = Captures::of_selectors(self.book);
         self.missing.borrow_mut().add(&captures);
         let acquire = self.acquire(&selectors, &captures);
         captures.report_unused(self.claimed(&acquire), self.book);
-        let except = |except: &WrittenSelectors<'w>| {
-            if !except.any {
+        let except = |except: Section<'w>| {
+            if except.is_empty() {
                 self.fault(except.at, Fault::EmptyException);
             }
-            let except = except.validate(&self.book.aliases);
+            let except = Selectors::read(&except, &self.book.aliases);
             Captures::of_selectors(self.book).report_unused(std::iter::empty(), self.book);
             except
         };
@@ -155,7 +155,7 @@ impl<'w> Reading<'_, 'w> {
         Checked {
             selectors,
             captures: !captures.is_empty(),
-            except: written.except.iter().map(except).collect(),
+            except: written.section.each("except", &SELECTORS).map(except).collect(),
             action,
             acquire,
             from: from.map(|from| from.filter_map(|name| self.book.repository(*name)).collect()),
@@ -176,7 +176,7 @@ impl<'w> Reading<'_, 'w> {
         Rule {
             name: written.name.map_or_else(|| by_number(number), |name| name.value.to_owned()),
             shown_name: Arc::default(),
-            place: Place::new(&self.file.source, written.at.start),
+            place: Place::new(&self.file.source, written.section.at.start),
             layer: self.file.layer,
             selectors,
             captures,
@@ -201,10 +201,10 @@ impl<'w> Reading<'_, 'w> {
     fn check_keys(&self, action: Action) {
         let written = self.written;
         if action.acquires() {
-            if !written.acquires {
-                self.fault(written.at, Fault::NothingToDo);
+            if written.acquire.is_none() {
+                self.fault(written.section.at, Fault::NothingToDo);
             }
-            let takes_nothing = written.acquire.as_ref().is_some_and(|acquire| acquire.value.is_empty());
+            let takes_nothing = written.acquire.is_some_and(|acquire| acquire.is_empty_list());
             if let Some(wait) = written.wait.filter(|_| takes_nothing) {
                 self.fault(wait.at, Fault::WaitWithoutClaim);
             }
@@ -215,7 +215,7 @@ impl<'w> Reading<'_, 'w> {
         }
         let other = if action == Action::Deny { "action = \"deny\"" } else { "action = \"exempt\"" };
         let beside = [
-            ("acquire", written.acquire.as_ref().map(|acquire| acquire.at)),
+            ("acquire", written.acquire.filter(Value::is_list).map(|acquire| acquire.at)),
             ("wait", written.wait.map(|wait| wait.at)),
             ("hold", written.hold.map(|hold| hold.at)),
             ("from", written.from.as_ref().filter(|_| action == Action::Deny).map(|from| from.at)),
@@ -257,9 +257,9 @@ impl<'w> Reading<'_, 'w> {
     }
 
     fn acquire(&self, selected: &Selectors, captures: &Captures) -> Vec<Acquisition> {
-        let entries = self.written.acquire.iter().flat_map(|acquire| &acquire.value);
-        let acquisition = |entry: &WrittenAcquisition<'w>| match entry {
-            WrittenAcquisition::One(claim) => self.terms(claim, selected, captures).map(Acquisition::One),
+        let entries = self.written.acquire.into_iter().flat_map(WrittenAcquisition::each);
+        let acquisition = |entry: WrittenAcquisition<'w>| match entry {
+            WrittenAcquisition::One(claim) => self.terms(&claim, selected, captures).map(Acquisition::One),
             WrittenAcquisition::AnyOf(alternatives) => {
                 let first = Cell::new(None);
                 let terms = |claim: &WrittenClaim<'w>| {
@@ -281,7 +281,7 @@ impl<'w> Reading<'_, 'w> {
                 let list =
                     |written: &WrittenAlternative<'w>| written.claims.iter().filter_map(terms).collect();
                 let lists: Vec<Vec<ClaimTerms>> = alternatives.iter().map(list).collect();
-                self.warn_of_unreached(alternatives, &lists);
+                self.warn_of_unreached(&alternatives, &lists);
                 Some(Acquisition::AnyOf(lists))
             }
         };
@@ -442,7 +442,7 @@ impl<'w> Reading<'_, 'w> {
             return Some(self.lowered(claim, repository));
         }
         self.missing.borrow_mut().claim(claim, repository, &self.repositories[repository], captures);
-        if self.repositories[repository].is_by_group() && self.written.selectors.groups.is_none() {
+        if self.repositories[repository].is_by_group() && selected.groups.is_none() {
             let name = claim.repository.value.to_owned();
             self.fault(claim.repository.at, Fault::GroupWithoutGroups { repository: name });
         }

@@ -4,8 +4,7 @@ use crate::{
     judge::terms::{Hold, Wait},
     policy::{
         ALTERNATIVE, Action, At, CLAIM, EXPECTED_CLAIM, Expectation, HIGHEST_LIMIT, HOLDER, IfUnclear, Item,
-        LONGEST_QUEUE, RULE, SELECTORS, SLOTS_FROM, Section, Share, TEST, Value, Written, WrittenEntry,
-        WrittenList, WrittenSelectors,
+        LONGEST_QUEUE, RULE, SLOTS_FROM, Section, Share, TEST, Value, Written, WrittenEntry, WrittenList,
         fault::Fault,
         rule::Slots,
         selector::{Entry, Window},
@@ -13,10 +12,9 @@ use crate::{
 };
 
 pub(in crate::policy) struct WrittenRule<'a> {
-    pub(in crate::policy) at: At,
+    /// With its selectors, and those of its exceptions.
+    pub(in crate::policy) section: Section<'a>,
     pub(in crate::policy) name: Option<Written<&'a str>>,
-    pub(in crate::policy) selectors: WrittenSelectors<'a>,
-    pub(in crate::policy) except: Vec<WrittenSelectors<'a>>,
     pub(in crate::policy) first_of: Option<Written<&'a str>>,
     pub(in crate::policy) order: Option<Written<i64>>,
     pub(in crate::policy) action: Option<Written<Action>>,
@@ -24,9 +22,7 @@ pub(in crate::policy) struct WrittenRule<'a> {
     pub(in crate::policy) action_unknown: bool,
     pub(in crate::policy) message: Option<Written<&'a str>>,
     pub(in crate::policy) contact: Option<Written<&'a str>>,
-    pub(in crate::policy) acquire: Option<Written<Vec<WrittenAcquisition<'a>>>>,
-    /// Whether `acquire` is present, valid or not.
-    pub(in crate::policy) acquires: bool,
+    pub(in crate::policy) acquire: Option<Value<'a>>,
     pub(in crate::policy) from: Option<Written<Vec<Written<&'a str>>>>,
     pub(in crate::policy) enforce: Option<Written<bool>>,
     pub(in crate::policy) wait: Option<Written<Wait>>,
@@ -36,12 +32,12 @@ pub(in crate::policy) struct WrittenRule<'a> {
 impl<'a> WrittenRule<'a> {
     /// The place that faults show: its name, if it has one.
     pub(in crate::policy) fn place(&self) -> At {
-        self.name.map_or(self.at, |name| name.at)
+        self.name.map_or(self.section.at, |name| name.at)
     }
 
     /// The rules of a file, one after the other.
     pub(in crate::policy) fn each(file: &Section<'a>) -> impl Iterator<Item = Self> {
-        file.each("rule", &RULE).map(|section| Self::read(&section))
+        file.each("rule", &RULE).map(Self::read)
     }
 
     /// Whether a rule of a file, or an exception, holds at some times only.
@@ -56,26 +52,22 @@ impl<'a> WrittenRule<'a> {
         file.items_of("rule").any(|rule| rule.get(when).is_some() || except(rule))
     }
 
-    fn read(section: &Section<'a>) -> Self {
+    fn read(section: Section<'a>) -> Self {
         let action = section.choice("action");
-        let acquire = section.get("acquire");
         WrittenRule {
-            at: section.at,
             name: section.text("name"),
-            selectors: WrittenSelectors::read(section),
-            except: section.tables("except", &SELECTORS).iter().map(WrittenSelectors::read).collect(),
             first_of: section.text("first_of"),
             order: section.number("order", i64::MIN, i64::MAX),
             action,
             action_unknown: action.is_none() && section.get("action").is_some(),
             message: section.text("message"),
             contact: section.contact("contact"),
-            acquire: acquire.and_then(WrittenAcquisition::read_all),
-            acquires: acquire.is_some(),
+            acquire: section.get("acquire"),
             from: section.texts("from"),
             enforce: section.flag("enforce"),
             wait: section.wait("wait"),
             hold: section.choice("hold"),
+            section,
         }
     }
 }
@@ -113,9 +105,9 @@ pub(in crate::policy) struct WrittenSlotsFrom<'a> {
 }
 
 impl<'a> WrittenAcquisition<'a> {
-    pub(super) fn read_all(value: Value<'a>) -> Option<Written<Vec<WrittenAcquisition<'a>>>> {
-        let entries = value.elements("a list of repositories")?.filter_map(Self::read).collect();
-        Some(Written { value: entries, at: value.at })
+    /// What a rule claims, one after the other.
+    pub(in crate::policy) fn each(acquire: Value<'a>) -> impl Iterator<Item = Self> {
+        acquire.elements("a list of repositories").into_iter().flatten().filter_map(Self::read)
     }
 
     fn read(value: Value<'a>) -> Option<Self> {
