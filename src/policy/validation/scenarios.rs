@@ -4,17 +4,19 @@ use std::{collections::BTreeSet, ffi::OsString, path::Path};
 
 use jiff::Timestamp;
 
-use super::SymbolTable;
-use crate::policy::{
-    Expectation, ExpectedClaim, Held, Holder, Holders, Layer, Person, Repository, Rule, Scenario, Waiting,
-    Written,
-    fault::Fault,
-    place::Place,
-    spelling::nearest,
-    times::{parse_time, zone_of},
-    warning::Warning,
-    written::{
-        WrittenExpectedClaim, WrittenHolder, WrittenHolders, WrittenPerson, WrittenScenario, WrittenUser,
+use super::{LayerFile, SymbolTable};
+use crate::{
+    judge::terms::{Hold, Wait},
+    policy::{
+        EXPECTED_CLAIM, Expectation, ExpectedClaim, HIGHEST_LIMIT, HOLDER, Held, Holder, Holders,
+        LONGEST_QUEUE, Person, Repository, Rule, Scenario, Section, TEST, Value, Waiting, Written,
+        aliases::entries_in,
+        fault::Fault,
+        place::Place,
+        spelling::nearest,
+        times::{parse_time, zone_of},
+        warning::Warning,
+        written::slots,
     },
 };
 
@@ -22,12 +24,9 @@ use crate::policy::{
 pub(super) fn validate(book: &SymbolTable<'_>, rules: &[Rule], repositories: &[Repository]) -> Vec<Scenario> {
     let mut scenarios = Vec::new();
     for file in book.files {
-        for written in WrittenScenario::each(&file.section) {
-            let written = &written;
-            let reading = Reading { book, rules, repositories, written, layer: &book.layers[file.layer] };
-            let scenario = reading.scenario(Place::new(&file.source, written.at.start));
-            scenarios.extend(scenario);
-        }
+        let reading = Reading { book, rules, repositories, file };
+        let tests = file.section.each("test", &TEST);
+        scenarios.extend(tests.filter_map(|section| reading.scenario(&section)));
     }
     scenarios
 }
@@ -36,60 +35,70 @@ struct Reading<'b, 'w> {
     book: &'b SymbolTable<'w>,
     rules: &'b [Rule],
     repositories: &'b [Repository],
-    written: &'b WrittenScenario<'w>,
-    layer: &'b Layer,
+    file: &'b LayerFile<'w>,
 }
 
-impl Reading<'_, '_> {
-    fn scenario(&self, place: Place) -> Option<Scenario> {
-        let written = self.written;
-        let held = written.held.iter().filter_map(|(name, by)| {
-            let (repository, member) = self.repository(*name)?;
-            Some(Held { repository, member, by: holders(by) })
+impl<'w> Reading<'_, 'w> {
+    /// Reads a test. Each of its faults is reported, also if something else is missing.
+    fn scenario(&self, section: &Section<'w>) -> Option<Scenario> {
+        let name = section.require("name").and_then(|value| value.text());
+        let command = section.require("command").and_then(|value| value.text());
+        let expect = section.require("expect").and_then(|value| value.choice());
+        let (by, wait, hold) = (section.text("by"), section.wait("wait"), section.choice("hold"));
+        self.check_by(by, expect);
+        self.check_wait_and_hold(wait, hold, expect);
+        let held = section.by_name("use").into_iter().filter_map(|(name, value)| {
+            let by = holders(value)?;
+            let (repository, member) = self.repository(name)?;
+            Some(Held { repository, member, by })
         });
         let held = held.collect();
-        let waiting = written.waiting.iter().filter_map(|(name, launches)| {
-            let (repository, member) = self.repository(*name)?;
-            Some(Waiting { repository, member, launches: *launches })
+        let waiting = section.by_name("waiting").into_iter().filter_map(|(name, value)| {
+            let launches = value.count(0, LONGEST_QUEUE)?.value;
+            let (repository, member) = self.repository(name)?;
+            Some(Waiting { repository, member, launches })
         });
         let waiting = waiting.collect();
-        let claims = written
-            .claims
-            .as_ref()
-            .map(|claims| claims.iter().filter_map(|claim| self.claim(claim)).collect());
-        self.check_by();
-        self.check_wait_and_hold();
-        let command = written.command?.value;
-        let path = written.path.map_or_else(|| Path::new("/usr/bin").join(command), |path| path.value.into());
-        let arguments = written.arguments.iter().flat_map(|arguments| &arguments.value);
+        let claims = section.get("claims").and_then(|value| value.elements("a list of repositories"));
+        let claims = claims.map(|claims| claims.filter_map(|claim| self.claim(claim)).collect());
+        let variables = section.by_name("environment").into_iter();
+        let environment = variables
+            .filter_map(|(name, value)| Some((name.value.to_owned(), value.text()?.value.into())))
+            .collect();
+        let time = section.get("time").and_then(|value| value.time());
+        let path = section.text("path");
+        let arguments = section.texts("arguments").map(|arguments| arguments.value).unwrap_or_default();
+        let text = |key, otherwise: &'static str| section.text(key).map_or(otherwise, |text| text.value);
+        let (host, directory) = (text("host", "localhost"), text("directory", "/"));
+        let cpus = section.count("cpus", 1, 1_000_000).map_or(1, |cpus| cpus.value);
+        let person = person(section);
+        let time = time.and_then(|time| self.time(&time));
+        let command = command?.value;
         Some(Scenario {
-            name: written.name?.value.to_owned(),
-            place,
-            person: person(&written.person),
+            name: name?.value.to_owned(),
+            place: Place::new(&self.file.source, section.at.start),
+            person,
             command: command.into(),
-            path,
-            arguments: arguments.map(|argument| OsString::from(argument.value)).collect(),
-            host: text(written.host, "localhost").into(),
-            directory: text(written.directory, "/").into(),
-            environment: written
-                .environment
-                .iter()
-                .map(|&(name, value)| (name.to_owned(), value.into()))
-                .collect(),
-            time: written.time.as_ref().and_then(|time| self.time(time)),
-            cpus: written.cpus.map_or(1, |cpus| cpus.value),
+            path: path.map_or_else(|| Path::new("/usr/bin").join(command), |path| path.value.into()),
+            arguments: arguments.into_iter().map(|argument| OsString::from(argument.value)).collect(),
+            host: host.into(),
+            directory: directory.into(),
+            environment,
+            time,
+            cpus,
             held,
             waiting,
-            expect: written.expect?.value,
-            by: written.by.map(|by| by.value.to_owned()),
+            expect: expect?.value,
+            by: by.map(|by| by.value.to_owned()),
             claims,
-            wait: written.wait.map(|wait| wait.value),
-            hold: written.hold.map(|hold| hold.value),
+            wait: wait.map(|wait| wait.value),
+            hold: hold.map(|hold| hold.value),
         })
     }
 
     fn time(&self, time: &Written<String>) -> Option<Timestamp> {
-        let zone = self.layer.zone.clone().unwrap_or_else(|| zone_of(self.book.layers));
+        let zone =
+            self.book.layers[self.file.layer].zone.clone().unwrap_or_else(|| zone_of(self.book.layers));
         let parsed = parse_time(&time.value, &zone);
         if parsed.is_none() {
             let reason = "a moment is written 2026-11-20 14:02".to_owned();
@@ -98,22 +107,27 @@ impl Reading<'_, '_> {
         parsed
     }
 
-    fn check_by(&self) {
-        let Some(by) = self.written.by else { return };
+    fn check_by(&self, by: Option<Written<&str>>, expect: Option<Written<Expectation>>) {
+        let Some(by) = by else { return };
         if !self.rules.iter().any(|rule| rule.name == by.value || *rule.shown_name == *by.value) {
             let names: BTreeSet<&str> = self.rules.iter().map(|rule| rule.name.as_str()).collect();
             let nearest = nearest(by.value, names);
             self.book.findings.fault(by.at, Fault::UnknownRule { name: by.value.to_owned(), nearest });
         }
-        if let Some(Expectation::Start) = self.written.expect.map(|expect| expect.value) {
+        if let Some(Expectation::Start) = expect.map(|expect| expect.value) {
             self.book.findings.fault(by.at, Fault::Contradiction { key: "by", other: "expect = \"start\"" });
         }
     }
 
     /// Reports `wait` and `hold` beside an expected result with which they have no effect.
-    fn check_wait_and_hold(&self) {
-        let Some(expect) = self.written.expect.map(|expect| expect.value) else { return };
-        if let Some(wait) = self.written.wait.filter(|_| expect != Expectation::Wait) {
+    fn check_wait_and_hold(
+        &self,
+        wait: Option<Written<Wait>>,
+        hold: Option<Written<Hold>>,
+        expect: Option<Written<Expectation>>,
+    ) {
+        let Some(expect) = expect.map(|expect| expect.value) else { return };
+        if let Some(wait) = wait.filter(|_| expect != Expectation::Wait) {
             self.book.findings.fault(wait.at, Fault::NeedsKey { key: "wait", needs: "expect = \"wait\"" });
         }
         let other = match expect {
@@ -121,14 +135,23 @@ impl Reading<'_, '_> {
             Expectation::Exempt => "expect = \"exempt\"",
             Expectation::Start | Expectation::Wait | Expectation::WouldRefuse => return,
         };
-        if let Some(hold) = self.written.hold {
+        if let Some(hold) = hold {
             self.book.findings.fault(hold.at, Fault::Contradiction { key: "hold", other });
         }
     }
 
-    fn claim(&self, written: &WrittenExpectedClaim<'_>) -> Option<ExpectedClaim> {
-        let (repository, member) = self.repository(written.repository)?;
-        Some(ExpectedClaim { repository, member, slots: written.slots, limit: written.limit })
+    /// A name, or a table with one.
+    fn claim(&self, value: Value<'w>) -> Option<ExpectedClaim> {
+        let (name, slots, limit) = if let Some(name) = value.as_text() {
+            (Written { value: name, at: value.at }, None, None)
+        } else {
+            let section = value.section(&EXPECTED_CLAIM)?;
+            let name = section.require("repository")?.text()?;
+            let slots = section.get("slots").and_then(|value| slots(value, 1));
+            (name, slots.map(|slots| slots.value), section.count("limit", 0, HIGHEST_LIMIT))
+        };
+        let (repository, member) = self.repository(name)?;
+        Some(ExpectedClaim { repository, member, slots, limit: limit.map(|limit| limit.value) })
     }
 
     /// The repository of `matlab` or `matlab-per-user [ann]`, and the member.
@@ -147,31 +170,32 @@ impl Reading<'_, '_> {
     }
 }
 
-fn holders(written: &WrittenHolders<'_>) -> Holders {
-    match written {
-        WrittenHolders::Alike(slots) => Holders::Alike(*slots),
-        WrittenHolders::These(holders) => {
-            let holders = holders.iter();
-            let holder = |holder: &WrittenHolder<'_>| Holder {
-                person: person(&holder.person),
-                slots: holder.slots.unwrap_or(1),
-            };
-            Holders::These(holders.map(holder).collect())
-        }
+/// Who holds slots: a number of them, or a list of holders.
+fn holders(value: Value<'_>) -> Option<Holders> {
+    if value.is_number() {
+        return value.count(0, HIGHEST_LIMIT).map(|slots| Holders::Alike(slots.value));
     }
-}
-
-fn person(written: &WrittenPerson<'_>) -> Person {
-    let (user, uid) = match written.user {
-        None => ("user", 1000),
-        Some(WrittenUser::Name(name)) => (name, if name == "root" { 0 } else { 1000 }),
-        Some(WrittenUser::Uid(uid)) => ("user", uid),
+    let holder = |value: Value<'_>| {
+        let section = value.section(&HOLDER)?;
+        let slots = section.count("slots", 1, HIGHEST_LIMIT).map_or(1, |slots| slots.value);
+        Some(Holder { person: person(&section), slots })
     };
-    let (netgroups, groups) =
-        written.groups().iter().map(|group| group.value.to_string()).partition(|name| name.starts_with('+'));
-    Person { user: user.to_owned(), uid, groups, netgroups }
+    let listed = value.elements("a number of slots, or a list of holders")?;
+    Some(Holders::These(listed.filter_map(holder).collect()))
 }
 
-fn text<'w>(written: Option<Written<&'w str>>, otherwise: &'w str) -> &'w str {
-    written.map_or(otherwise, |written| written.value)
+fn person(section: &Section<'_>) -> Person {
+    let (user, uid) = match section.get("user") {
+        Some(value) if value.is_number() => {
+            ("user", value.count(0, u32::MAX - 1).map_or(1000, |uid| uid.value))
+        }
+        value => {
+            let name = value.and_then(|value| value.text()).map_or("user", |name| name.value);
+            (name, if name == "root" { 0 } else { 1000 })
+        }
+    };
+    let groups = section.get("groups").filter(|groups| !groups.is_empty_list()).and_then(entries_in);
+    let groups = groups.into_iter().flatten().map(|group| group.value.into_owned());
+    let (netgroups, groups) = groups.partition(|name| name.starts_with('+'));
+    Person { user: user.to_owned(), uid, groups, netgroups }
 }

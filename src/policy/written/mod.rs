@@ -7,10 +7,7 @@ mod rule;
 
 pub(super) use self::{
     repository::{WrittenLimit, WrittenLimits, WrittenRepository},
-    rule::{
-        WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenExpectedClaim, WrittenHolder,
-        WrittenHolders, WrittenPerson, WrittenRule, WrittenScenario, WrittenUser,
-    },
+    rule::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule, slots},
 };
 use super::{
     At, COMMAND, DEFAULTS, DELEGATE, LOG, LogTarget, REPOSITORY, Section, Unmatched, Value, Written,
