@@ -138,9 +138,9 @@ impl<'a> WrittenList<'a> {
 }
 
 /// The entries of a list that must not be empty, one after the other.
-pub(super) fn entries_in<'a>(
-    value: Value<'a>,
-) -> Option<impl Iterator<Item = WrittenEntry<'a>> + Clone + use<'a>> {
+pub(super) fn entries_in(
+    value: Value<'_>,
+) -> Option<impl Iterator<Item = WrittenEntry<'_>> + Clone + use<'_>> {
     values_in(value, "a list of strings").map(|values| values.filter_map(entry))
 }
 

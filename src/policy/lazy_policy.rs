@@ -185,7 +185,7 @@ impl ParsedFiles {
         // Before validation reads zones: one that is replaced at that moment is seen to have changed.
         let zones = layer_files.iter().filter_map(|file| {
             let named = file.written.defaults.as_ref().and_then(|defaults| defaults.time_zone);
-            (named.is_some() || file.written.asks_for_the_time()).then(|| named.map(|name| name.value))
+            (named.is_some() || file.written.asks_for_the_time).then(|| named.map(|name| name.value))
         });
         for zone in zones.collect::<BTreeSet<Option<&str>>>() {
             stamps.see_zone(file_of_zone(zone));

@@ -1,12 +1,14 @@
 //! The syntax of a repository's path: `{placeholder}` in names, `{runtime}` at the start, everything else
-//! literal. A path that could leave the directory, or is ambiguous, is a fault here, so that expansion cannot
-//! fail.
+//! literal; and of `per`, from which the name of a file follows. A path that could leave the directory, or is
+//! ambiguous, is a fault here, so that expansion cannot fail.
 
 use std::path::{Path, PathBuf};
 
 use super::{
-    LONGEST_NAME, Name, PartitionKey, PathTemplate, Piece, Placeholder, Start, capture::is_name,
-    fault::Fault, spelling::nearest,
+    LONGEST_NAME, Name, PartitionKey, PathTemplate, Piece, Placeholder, Start, Value, Written,
+    capture::{is_name, name_in_braces},
+    fault::Fault,
+    spelling::nearest,
 };
 
 const RUNTIME: &str = "{runtime}";
@@ -90,6 +92,45 @@ impl PathTemplate {
             base: directory.below.clone(),
             names: own.chain(names).collect(),
             text: text.to_owned(),
+        }
+    }
+}
+
+impl<'a> PartitionKey<'a> {
+    /// One entry, or a list of them, each once; `is_known` reports entries that are not allowed here.
+    /// `instead` is the advice for an empty list.
+    pub(in crate::policy) fn list(
+        value: Value<'a>,
+        is_known: &dyn Fn(Value<'a>, PartitionKey<'a>) -> bool,
+        instead: &'static str,
+    ) -> Option<Written<Vec<PartitionKey<'a>>>> {
+        let read = |value| Self::read(value).filter(|by| is_known(value, *by));
+        if !value.is_list() {
+            if value.as_text().is_none() {
+                value.wrong(
+                    "one of \"user\", \"group\", \"host\", \"command\", \"directory\", or a list of them",
+                );
+                return None;
+            }
+            return Some(Written { value: vec![read(value)?], at: value.at });
+        }
+        let list = value.list("a list of strings")?;
+        let mut members = Vec::new();
+        for element in &list.value {
+            let member = read(*element)?;
+            if members.contains(&member) {
+                element.fault(Fault::Repeated { word: element.as_text().unwrap_or_default().to_owned() });
+            }
+            members.push(member);
+        }
+        value.filled(members, instead)
+    }
+
+    fn read(value: Value<'a>) -> Option<Self> {
+        let is_capture = |name: &&str| matches!(Placeholder::parse(name), Ok(Placeholder::Captured(_)));
+        match value.as_text().and_then(name_in_braces).filter(is_capture) {
+            Some(name) => Some(PartitionKey::Captured(name)),
+            None => value.choice().map(|word| PartitionKey::Each(word.value)),
         }
     }
 }

@@ -135,12 +135,7 @@ impl<'a> Section<'a> {
         Some(Written { value: texts, at: list.at })
     }
 
-    /// The tables of a list, as under `[[key]]`.
-    pub(super) fn tables(&self, key: &'static str, keys: &'static Keys) -> Vec<Section<'a>> {
-        self.each(key, keys).collect()
-    }
-
-    /// The same, one after the other.
+    /// The tables of a list, as under `[[key]]`, one after the other.
     pub(super) fn each(
         &self,
         key: &'static str,

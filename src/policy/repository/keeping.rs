@@ -34,14 +34,6 @@ pub(in crate::policy) const KEYS: &[Key] = &[
 const AGENT: &str = "keeper = \"agent\"";
 const SITE: &str = "keeper = \"site\"";
 
-/// The keys as written.
-#[derive(Clone, Copy)]
-pub(in crate::policy) struct WrittenKeeping {
-    keeper: Option<Written<Keeper>>,
-    unreachable: Option<Written<Unreachable>>,
-    on_lost: Option<Written<OnLost>>,
-}
-
 /// The keeper of one repository's slots.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Keeping {
@@ -50,43 +42,31 @@ pub(crate) struct Keeping {
     pub(crate) on_lost: OnLost,
 }
 
-impl WrittenKeeping {
-    pub(in crate::policy) fn read(section: &Section<'_>) -> Self {
-        Self {
-            keeper: section.choice("keeper"),
-            unreachable: section.choice("unreachable"),
-            on_lost: section.choice("on_lost"),
-        }
-    }
-
-    /// `path` is where that key is, if it is there.
-    pub(in crate::policy) fn validate(
-        &self,
-        layer: &Layer,
-        name: At,
-        path: Option<At>,
-        findings: &Findings,
-    ) -> Keeping {
-        let Self { keeper, unreachable, on_lost } = *self;
+impl Keeping {
+    /// Reads the keys of a repository. `name` and `path` are where its name and that key are.
+    pub(in crate::policy) fn read(section: &Section<'_>, layer: &Layer, name: At, path: Option<At>) -> Self {
+        let keeper: Option<Written<Keeper>> = section.choice("keeper");
+        let unreachable: Option<Written<Unreachable>> = section.choice("unreachable");
+        let on_lost: Option<Written<OnLost>> = section.choice("on_lost");
         let keeper_at = keeper.map_or(name, |keeper| keeper.at);
         let keeper = keeper.map_or(layer.keeper, |keeper| keeper.value);
         match keeper {
             Keeper::File => {
                 if let Some(unreachable) = unreachable {
-                    findings.fault(unreachable.at, Fault::NeedsKey { key: "unreachable", needs: AGENT });
+                    section.fault(unreachable.at, Fault::NeedsKey { key: "unreachable", needs: AGENT });
                 }
             }
             Keeper::Agent | Keeper::Site => {
                 if layer.kind() != LayerKind::System {
-                    findings.fault(keeper_at, Fault::AgentOutsideSystem { keeper: keeper.word() });
+                    section.fault(keeper_at, Fault::AgentOutsideSystem { keeper: keeper.word() });
                 }
                 if let Some(at) = path {
-                    findings.fault(at, Fault::Contradiction { key: "path", other: words(keeper) });
+                    section.fault(at, Fault::Contradiction { key: "path", other: words(keeper) });
                 }
             }
         }
         if let Some(on_lost) = on_lost.filter(|_| keeper != Keeper::Site) {
-            findings.fault(on_lost.at, Fault::NeedsKey { key: "on_lost", needs: SITE });
+            section.fault(on_lost.at, Fault::NeedsKey { key: "on_lost", needs: SITE });
         }
         Keeping {
             keeper,
@@ -94,9 +74,7 @@ impl WrittenKeeping {
             on_lost: on_lost.map_or(OnLost::default(), |said| said.value),
         }
     }
-}
 
-impl Keeping {
     pub(in crate::policy) fn print(self, text: &mut Table) {
         let Self { keeper, unreachable, on_lost } = self;
         // Printed in any case: the default of the layer may differ.

@@ -4,7 +4,7 @@
 use std::{borrow::Cow, slice, sync::Arc};
 
 use crate::policy::{
-    Aliases, At, EvalContext, Section, Table, Value, Written, WrittenEntry,
+    Aliases, EvalContext, Section, Table, Value, Written,
     fault::Fault,
     selector::{Entry, HostEntry, entries_of},
     spelling::nearest,
@@ -85,101 +85,68 @@ impl PartialEq for SlotNames {
     }
 }
 
-type Names<'a> = Vec<Written<&'a str>>;
-
-/// Names, and the host.
-type WrittenOutOfOrder<'a> = (Option<WrittenEntry<'a>>, Names<'a>);
-
-/// `names` and `out_of_order` as written.
-pub(in crate::policy) struct WrittenNames<'a> {
-    names: Option<Names<'a>>,
-    /// Well or badly.
-    pub(in crate::policy) is_there: bool,
-    /// Each with its host, if it has one.
-    out_of_order: Option<(At, Vec<WrittenOutOfOrder<'a>>)>,
-}
-
-impl<'a> WrittenNames<'a> {
-    pub(in crate::policy) fn read(section: &Section<'a>) -> Self {
-        let list = |value: Value<'a>, instead: &'static str| -> Option<Names<'a>> {
-            let names = value.list("a list of strings")?.value;
-            value.filled(names.iter().filter_map(Value::text).collect(), instead).map(|names| names.value)
-        };
-        let broken = |value| list(value, "leave it out where all are in order");
-        let by_host = |value: Value<'a>| {
-            if value.is_list() {
-                return Some((value.at, vec![(None, broken(value)?)]));
-            }
-            if !value.is_table() {
-                value.wrong("a list of names, or a table of hosts with such lists");
-                return None;
-            }
-            let hosts = value.by_name()?.into_iter();
-            Some((
-                value.at,
-                hosts
-                    .filter_map(|(host, value)| {
-                        let host = Written { value: Cow::Borrowed(host.value), at: host.at };
-                        Some((Some(host), broken(value)?))
-                    })
-                    .collect(),
-            ))
-        };
-        WrittenNames {
-            is_there: section.get("names").is_some(),
-            names: section.get("names").and_then(|value| list(value, "leave it out for slots without names")),
-            out_of_order: section.get("out_of_order").and_then(by_host),
-        }
-    }
-
-    /// How many there are.
-    pub(in crate::policy) fn count(&self) -> Option<u32> {
-        self.names.as_ref().map(|names| u32::try_from(names.len()).unwrap_or(u32::MAX))
-    }
-
-    pub(in crate::policy) fn validate(&self, aliases: &Aliases<'_>) -> SlotNames {
-        let mut known: Vec<String> = Vec::new();
-        for name in self.names.iter().flatten() {
+impl SlotNames {
+    /// Reads `names` and `out_of_order` of a repository.
+    pub(in crate::policy) fn read(section: &Section<'_>, aliases: &Aliases<'_>) -> Self {
+        let value = section.get("names");
+        let written = value.and_then(|value| names_in(value, "leave it out for slots without names"));
+        let mut names: Vec<String> = Vec::new();
+        for name in written.iter().flatten() {
             let is_word = |c: char| !c.is_control() && !c.is_whitespace() && c != ',';
             if name.value.is_empty() || !name.value.chars().all(is_word) {
-                aliases.findings.fault(name.at, Fault::BadSlotName { name: name.value.to_owned() });
-            } else if known.iter().any(|other| other == name.value) {
-                aliases.findings.fault(name.at, Fault::NameTwice { name: name.value.to_owned() });
+                section.fault(name.at, Fault::BadSlotName { name: name.value.to_owned() });
+            } else if names.iter().any(|other| other == name.value) {
+                section.fault(name.at, Fault::NameTwice { name: name.value.to_owned() });
             }
-            known.push(name.value.to_owned());
-        }
-        let Some((at, by_host)) = &self.out_of_order else {
-            return SlotNames { names: known.into(), out_of_order: Vec::new() };
-        };
-        if self.names.is_none() {
-            aliases.findings.fault(*at, Fault::NeedsKey { key: "out_of_order", needs: "\"names\"" });
+            names.push(name.value.to_owned());
         }
         let slot = |name: &Written<&str>| {
-            let place = known.iter().position(|other| other == name.value);
-            if place.is_none() && self.names.is_some() {
-                let nearest = nearest(name.value, known.iter().map(String::as_str));
-                aliases.findings.fault(name.at, Fault::UnknownName { name: name.value.to_owned(), nearest });
+            let place = names.iter().position(|other| other == name.value);
+            if place.is_none() && written.is_some() {
+                let nearest = nearest(name.value, names.iter().map(String::as_str));
+                section.fault(name.at, Fault::UnknownName { name: name.value.to_owned(), nearest });
             }
             place.and_then(|place| u32::try_from(place + 1).ok())
         };
+        let slots = |value: Value<'_>| -> Option<Vec<u32>> {
+            let names = names_in(value, "leave it out where all are in order")?;
+            Some(names.iter().filter_map(slot).collect())
+        };
         let mut out_of_order: Vec<OutOfOrder> = Vec::new();
-        for (host, names) in by_host {
-            let slots: Vec<u32> = names.iter().filter_map(slot).collect();
-            let Some(host) = host else {
-                out_of_order.push(OutOfOrder { host: None, slots });
-                continue;
-            };
-            let hosts: Vec<HostEntry> = entries_of(slice::from_ref(host), aliases);
-            for host in hosts {
-                let is_same = |other: &&mut OutOfOrder| {
-                    other.host.as_ref().is_some_and(|other| other.text() == host.text())
-                };
-                match out_of_order.iter_mut().find(is_same) {
-                    Some(other) => other.slots.extend(&slots),
-                    None => out_of_order.push(OutOfOrder { host: Some(host), slots: slots.clone() }),
+        match section.get("out_of_order") {
+            None => {}
+            Some(value) if value.is_list() => {
+                out_of_order.extend(slots(value).map(|slots| OutOfOrder { host: None, slots }));
+            }
+            Some(value) if value.is_table() => {
+                for (host, value) in value.by_name().unwrap_or_default() {
+                    let Some(slots) = slots(value) else { continue };
+                    let host = Written { value: Cow::Borrowed(host.value), at: host.at };
+                    let hosts: Vec<HostEntry> = entries_of(slice::from_ref(&host), aliases);
+                    for host in hosts {
+                        let is_same = |other: &&mut OutOfOrder| {
+                            other.host.as_ref().is_some_and(|other| other.text() == host.text())
+                        };
+                        match out_of_order.iter_mut().find(is_same) {
+                            Some(other) => other.slots.extend(&slots),
+                            None => out_of_order.push(OutOfOrder { host: Some(host), slots: slots.clone() }),
+                        }
+                    }
                 }
             }
+            Some(value) => value.wrong("a list of names, or a table of hosts with such lists"),
         }
-        SlotNames { names: known.into(), out_of_order }
+        if let (Some(value), None) =
+            (section.get("out_of_order").filter(|value| !value.is_empty_list()), written)
+        {
+            section.fault(value.at, Fault::NeedsKey { key: "out_of_order", needs: "\"names\"" });
+        }
+        SlotNames { names: names.into(), out_of_order }
     }
+}
+
+/// The names in a list that must not be empty.
+fn names_in<'a>(value: Value<'a>, instead: &'static str) -> Option<Vec<Written<&'a str>>> {
+    let names = value.elements("a list of strings")?.filter_map(|name| name.text()).collect();
+    value.filled(names, instead).map(|names| names.value)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     judge::terms::{Counts, Keeper, Keyword, Of, WhenStale, show_duration},
     policy::{
-        At, Findings, Keys, LayerKind, Placeholder, Section, Shape, Value, Written,
+        Keys, LayerKind, Placeholder, Section, Shape, Value, Written,
         fault::Fault,
         key::key,
         toml_text::{inline_table, list, string},
@@ -78,11 +78,18 @@ pub(crate) struct Measuring {
     pub(crate) settle: Duration,
 }
 
-/// The same as written, and where.
-pub(in crate::policy) struct WrittenMeasuring(At, Measuring);
+fn value<T: Default>(written: Option<Written<T>>) -> T {
+    written.map(|written| written.value).unwrap_or_default()
+}
 
-impl WrittenMeasuring {
-    pub(in crate::policy) fn read(section: &Section<'_>) -> Option<Self> {
+impl Measuring {
+    /// Reads the key of a repository. `placeholders` are those of its path and of its groups.
+    pub(in crate::policy) fn read<'p>(
+        section: &Section<'_>,
+        keeper: Keeper,
+        layer: LayerKind,
+        mut placeholders: impl Iterator<Item = &'p Placeholder>,
+    ) -> Option<Self> {
         let outside = section.section("outside", &OUTSIDE)?;
         let words = outside.require("command")?;
         let command = words.list("a list of strings")?.value;
@@ -90,8 +97,20 @@ impl WrittenMeasuring {
         if let Some(program) = command.value.first().filter(|program| !program.value.starts_with('/')) {
             outside.fault(program.at, Fault::RelativePath { key: "command" });
         }
+        if keeper == Keeper::Site {
+            outside.fault(outside.at, Fault::Contradiction { key: "outside", other: "keeper = \"site\"" });
+        }
+        if layer == LayerKind::Delegated {
+            outside.fault(outside.at, Fault::OutsideOfDelegation);
+        }
+        let is_measured = |placeholder: &Placeholder| {
+            matches!(placeholder, Placeholder::User | Placeholder::Uid | Placeholder::Host)
+        };
+        if placeholders.any(|placeholder| !is_measured(placeholder)) {
+            outside.fault(outside.at, Fault::OutsideOfWhom);
+        }
         let duration = |key, otherwise| outside.duration(key).map_or(otherwise, |written| written.value);
-        let measuring = Measuring {
+        Some(Measuring {
             command: command.value.into_iter().map(|word| word.value.to_owned()).collect(),
             counts: value(outside.choice("counts")),
             of: value(outside.choice("of")),
@@ -99,40 +118,9 @@ impl WrittenMeasuring {
             stale_after: duration("stale_after", STALE_AFTER),
             when_stale: value(outside.choice("when_stale")),
             settle: duration("settle", SETTLE),
-        };
-        Some(Self(outside.at, measuring))
+        })
     }
 
-    /// `placeholders` are those of the repository's path and of its groups.
-    pub(in crate::policy) fn validate<'p>(
-        &self,
-        keeper: Keeper,
-        layer: LayerKind,
-        mut placeholders: impl Iterator<Item = &'p Placeholder>,
-        findings: &Findings,
-    ) -> Measuring {
-        let Self(at, measuring) = self;
-        if keeper == Keeper::Site {
-            findings.fault(*at, Fault::Contradiction { key: "outside", other: "keeper = \"site\"" });
-        }
-        if layer == LayerKind::Delegated {
-            findings.fault(*at, Fault::OutsideOfDelegation);
-        }
-        let is_measured = |placeholder: &Placeholder| {
-            matches!(placeholder, Placeholder::User | Placeholder::Uid | Placeholder::Host)
-        };
-        if placeholders.any(|placeholder| !is_measured(placeholder)) {
-            findings.fault(*at, Fault::OutsideOfWhom);
-        }
-        measuring.clone()
-    }
-}
-
-fn value<T: Default>(written: Option<Written<T>>) -> T {
-    written.map(|written| written.value).unwrap_or_default()
-}
-
-impl Measuring {
     /// As an inline table, without default values.
     pub(in crate::policy) fn printed(&self) -> String {
         let Self { command, counts, of, every, stale_after, when_stale, settle } = self;

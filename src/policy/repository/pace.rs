@@ -1,7 +1,5 @@
 //! Too soon and too late: when a repository may be used again, and how long its slots may be held.
 
-use std::time::Duration;
-
 use crate::{
     judge::terms::{ElapsedFrom, ExpireKill, Expiry, Hold, Keyword, Pace, Pause, TooSoon, show_duration},
     policy::{
@@ -49,63 +47,45 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     ),
 ];
 
-/// The keys as written.
-pub(in crate::policy) struct WrittenPace {
-    if_elapsed: Option<Written<Duration>>,
-    if_elapsed_from: Option<Written<ElapsedFrom>>,
-    too_soon: Option<Written<TooSoon>>,
-    expire_after: Option<Written<Duration>>,
-    expire_grace: Option<Written<Duration>>,
-    expire_kill: Option<Written<ExpireKill>>,
-}
-
-impl WrittenPace {
-    pub(in crate::policy) fn read(section: &Section<'_>) -> Self {
-        WrittenPace {
-            if_elapsed: section.duration("if_elapsed"),
-            if_elapsed_from: section.choice("if_elapsed_from"),
-            too_soon: section.choice("too_soon"),
-            expire_after: section.duration("expire_after"),
-            expire_grace: section.duration("expire_grace"),
-            expire_kill: section.choice("expire_kill"),
+/// Reads the keys of a repository. Rules and the command line may name a weaker hold than the repository's, but
+/// the strongest counts.
+pub(in crate::policy) fn read(section: &Section<'_>, hold: Option<Hold>, aliases: &Aliases<'_>) -> Pace {
+    let if_elapsed = section.duration("if_elapsed");
+    let if_elapsed_from: Option<Written<ElapsedFrom>> = section.choice("if_elapsed_from");
+    let too_soon: Option<Written<TooSoon>> = section.choice("too_soon");
+    let expire_after = section.duration("expire_after");
+    let expire_grace = section.duration("expire_grace");
+    let expire_kill: Option<Written<ExpireKill>> = section.choice("expire_kill");
+    let needs = |at: Option<At>, there: bool, key, needs| {
+        if let Some(at) = at.filter(|_| !there) {
+            section.fault(at, Fault::NeedsKey { key, needs });
         }
+    };
+    needs(if_elapsed_from.map(|from| from.at), if_elapsed.is_some(), "if_elapsed_from", "\"if_elapsed\"");
+    needs(too_soon.map(|too_soon| too_soon.at), if_elapsed.is_some(), "too_soon", "\"if_elapsed\"");
+    needs(expire_grace.map(|grace| grace.at), expire_after.is_some(), "expire_grace", "\"expire_after\"");
+    needs(expire_kill.map(|kill| kill.at), expire_after.is_some(), "expire_kill", "\"expire_after\"");
+    if let Some(Written { value: ElapsedFrom::End, at }) = if_elapsed_from
+        && hold.is_none_or(|hold| hold < Hold::Supervisor)
+    {
+        section.fault(at, Fault::EndNeedsSupervisor);
     }
-
-    /// Rules and the command line may name a weaker hold than the repository's, but the strongest counts.
-    pub(in crate::policy) fn validate(&self, hold: Option<Hold>, aliases: &Aliases<'_>) -> Pace {
-        let WrittenPace { if_elapsed, if_elapsed_from, too_soon, expire_after, expire_grace, expire_kill } =
-            *self;
-        let needs = |at: Option<At>, there: bool, key, needs| {
-            if let Some(at) = at.filter(|_| !there) {
-                aliases.findings.fault(at, Fault::NeedsKey { key, needs });
-            }
-        };
-        needs(if_elapsed_from.map(|from| from.at), if_elapsed.is_some(), "if_elapsed_from", "\"if_elapsed\"");
-        needs(too_soon.map(|too_soon| too_soon.at), if_elapsed.is_some(), "too_soon", "\"if_elapsed\"");
-        needs(expire_grace.map(|grace| grace.at), expire_after.is_some(), "expire_grace", "\"expire_after\"");
-        needs(expire_kill.map(|kill| kill.at), expire_after.is_some(), "expire_kill", "\"expire_after\"");
-        if let Some(Written { value: ElapsedFrom::End, at }) = if_elapsed_from
-            && hold.is_none_or(|hold| hold < Hold::Supervisor)
-        {
-            aliases.findings.fault(at, Fault::EndNeedsSupervisor);
-        }
-        if let (Some(elapsed), Some(expire)) = (if_elapsed, expire_after)
-            && expire.value <= elapsed.value
-        {
-            aliases.warn(expire.at, || Warning::ExpireNotAboveElapsed);
-        }
-        Pace {
-            pause: if_elapsed.map(|length| Pause {
-                length: length.value,
-                from: if_elapsed_from.map(|from| from.value).unwrap_or_default(),
-                too_soon: too_soon.map(|too_soon| too_soon.value).unwrap_or_default(),
-            }),
-            expiry: expire_after.map(|after| Expiry {
-                after: after.value,
-                grace: expire_grace.map_or(Expiry::GRACE, |grace| grace.value),
-                kill: expire_kill.map(|kill| kill.value).unwrap_or_default(),
-            }),
-        }
+    if let (Some(elapsed), Some(expire)) = (if_elapsed, expire_after)
+        && expire.value <= elapsed.value
+    {
+        aliases.warn(expire.at, || Warning::ExpireNotAboveElapsed);
+    }
+    Pace {
+        pause: if_elapsed.map(|length| Pause {
+            length: length.value,
+            from: if_elapsed_from.map(|from| from.value).unwrap_or_default(),
+            too_soon: too_soon.map(|too_soon| too_soon.value).unwrap_or_default(),
+        }),
+        expiry: expire_after.map(|after| Expiry {
+            after: after.value,
+            grace: expire_grace.map_or(Expiry::GRACE, |grace| grace.value),
+            kill: expire_kill.map(|kill| kill.value).unwrap_or_default(),
+        }),
     }
 }
 

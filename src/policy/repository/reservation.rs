@@ -64,80 +64,57 @@ pub(crate) enum Standing {
     Nobodys,
 }
 
-pub(in crate::policy) struct WrittenReservation<'a> {
-    principals: Option<WrittenList<'a>>,
-    hosts: Option<WrittenList<'a>>,
-    when: Option<WrittenList<'a>>,
-    slots: Written<Share>,
-    lend: Option<Written<u32>>,
-}
-
-impl<'a> WrittenReservation<'a> {
-    pub(in crate::policy) fn read(section: &Section<'a>) -> Option<Self> {
-        let entries = |key: &'static str| section.get(key).map(WrittenList::read);
-        let (principals, hosts) = (entries(Principal::KEY.name), entries(HostEntry::KEY.name));
-        let when = section.get(Window::KEY.name);
-        if principals.is_none() && hosts.is_none() {
-            let at = when.as_ref().map_or(section.at, |when| when.at);
-            section.fault(at, Fault::KeptForEverybody { when: when.is_some() });
-        }
-        let when = when.map(WrittenList::read);
-        let slots = section.require("slots").and_then(|value| value.share(1));
-        let lend = section.count("lend", 0, HIGHEST_LIMIT);
-        Some(WrittenReservation {
-            principals: principals.flatten(),
-            hosts: hosts.flatten(),
-            when: when.flatten(),
-            slots: slots?,
-            lend,
-        })
-    }
-
-    /// Whether it applies only at some times.
-    pub(in crate::policy) fn asks_for_the_time(&self) -> bool {
-        self.when.is_some()
-    }
-
-    /// The sum of the reserved slots must fit into each of the limits.
-    pub(in crate::policy) fn validate_all(
-        written: &[Self],
+impl Reservation {
+    /// Reads all of a repository. The sum of the reserved slots must fit into each of the limits.
+    pub(in crate::policy) fn read_all(
+        section: &Section<'_>,
         limits: impl Iterator<Item = Limit>,
         aliases: &Aliases<'_>,
-    ) -> Vec<Reservation> {
+    ) -> Vec<Self> {
         // Limit 0 admits none, reserved or not.
         let limits: Vec<u32> = limits.filter_map(Limit::fixed).filter(|limit| *limit > 0).collect();
         let mut reserved = vec![0u32; limits.len()];
-        let validate = |written: &Self| {
-            let WrittenReservation { principals, hosts, when, slots: Written { value: slots, at }, lend } =
-                written;
+        let read = |section: Section<'_>| {
+            let list = |key: &'static str| section.get(key).map(WrittenList::read);
+            let (principals, hosts) = (list(Principal::KEY.name), list(HostEntry::KEY.name));
+            let when = section.get(Window::KEY.name);
+            if principals.is_none() && hosts.is_none() {
+                let at = when.map_or(section.at, |when| when.at);
+                section.fault(at, Fault::KeptForEverybody { when: when.is_some() });
+            }
+            let when = when.and_then(WrittenList::read);
+            let slots = section.require("slots").and_then(|value| value.share(1));
+            let lend = section.count("lend", 0, HIGHEST_LIMIT);
+            let Written { value: slots, at } = slots?;
             let lends = lend.map_or(0, |lend| lend.value);
-            if let (Some(lend), Share::Slots(slots)) = (lend.filter(|_| !slots.holds(lends)), *slots) {
-                aliases.findings.fault(lend.at, Fault::LendAboveSlots { lend: lends, slots });
+            if let (Some(lend), Share::Slots(slots)) = (lend.filter(|_| !slots.holds(lends)), slots) {
+                section.fault(lend.at, Fault::LendAboveSlots { lend: lends, slots });
             }
             for (reserved, limit) in reserved.iter_mut().zip(&limits) {
                 *reserved = reserved.saturating_add(slots.down(*limit));
             }
-            fits(&reserved, &limits, *at, aliases);
+            fits(&reserved, &limits, at, &section);
+            let (principals, hosts) = (principals.flatten(), hosts.flatten());
             let shown: Vec<String> =
-                [principals, hosts].into_iter().flatten().map(WrittenList::shown).collect();
-            Reservation {
+                [&principals, &hosts].into_iter().flatten().map(WrittenList::shown).collect();
+            Some(Reservation {
                 principals: entries(principals.as_ref(), aliases),
                 hosts: entries(hosts.as_ref(), aliases),
                 when: entries(when.as_ref(), aliases),
-                slots: *slots,
+                slots,
                 lend: lends,
                 shown: shown.join(" on ").into(),
-            }
+            })
         };
-        written.iter().map(validate).collect()
+        section.each("reserve", &RESERVE).filter_map(read).collect()
     }
 }
 
 /// Reports the lowest limit that they do not fit into.
-fn fits(reserved: &[u32], limits: &[u32], at: At, aliases: &Aliases<'_>) {
+fn fits(reserved: &[u32], limits: &[u32], at: At, section: &Section<'_>) {
     let above = reserved.iter().zip(limits).filter(|(reserved, limit)| reserved > limit);
     if let Some((&reserved, &limit)) = above.min_by_key(|(_, limit)| **limit) {
-        aliases.findings.fault(at, Fault::ReservedAboveLimit { reserved, limit });
+        section.fault(at, Fault::ReservedAboveLimit { reserved, limit });
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::{
     judge::terms::{Group, Keeper, Keyword, Nested, SharedBy, show_duration},
     policy::{
-        Findings, Key, Name, PartitionKey, Per, Placeholder, Section, Shape, Table, Value, Written,
+        Key, Name, PartitionKey, Per, Placeholder, Section, Shape, Table, Value,
         fault::Fault,
         key::key,
         toml_text::{list, string},
@@ -37,12 +37,6 @@ fn words() -> Vec<&'static str> {
     Per::words().into_iter().filter(|word| *word != NOT_SHARED.word()).collect()
 }
 
-/// The keys as written.
-pub(in crate::policy) struct WrittenSharing<'a> {
-    by: Option<Written<Vec<PartitionKey<'a>>>>,
-    linger: Option<Written<Duration>>,
-}
-
 /// Who shares the slots of one repository.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Sharing {
@@ -50,31 +44,6 @@ pub(crate) struct Sharing {
     by: Option<Name>,
     /// How long an ended program keeps its slots.
     linger: Option<Duration>,
-}
-
-impl<'a> WrittenSharing<'a> {
-    pub(in crate::policy) fn read(section: &Section<'a>) -> Self {
-        let by = section.get("shared_by");
-        let by = by.and_then(|value| PartitionKey::list(value, &is_known, "leave it out for a slot each"));
-        Self { by, linger: section.duration("linger") }
-    }
-
-    pub(in crate::policy) fn validate(&self, keeper: Keeper, nested: Nested, findings: &Findings) -> Sharing {
-        if let Some(linger) = self.linger.filter(|_| keeper == Keeper::File) {
-            let needs = "keeper = \"agent\" or \"site\"";
-            findings.fault(linger.at, Fault::NeedsKey { key: "linger", needs });
-        }
-        let linger = self.linger.map(|linger| linger.value);
-        let Some(by) = &self.by else { return Sharing { by: None, linger } };
-        let contradicts = |other| findings.fault(by.at, Fault::Contradiction { key: "shared_by", other });
-        if nested == Nested::Take {
-            contradicts("nested = \"take\"");
-        }
-        if keeper == Keeper::Site && !by.value.contains(&PartitionKey::Each(Per::Host)) {
-            findings.fault(by.at, Fault::SharedOverHosts);
-        }
-        Sharing { by: Some(Name::of_values(&by.value)), linger }
-    }
 }
 
 /// Whether launches can have this in common.
@@ -87,6 +56,27 @@ fn is_known(value: Value<'_>, by: PartitionKey<'_>) -> bool {
 }
 
 impl Sharing {
+    /// Reads the keys of a repository.
+    pub(in crate::policy) fn read(section: &Section<'_>, keeper: Keeper, nested: Nested) -> Self {
+        let by = section.get("shared_by");
+        let by = by.and_then(|value| PartitionKey::list(value, &is_known, "leave it out for a slot each"));
+        let linger = section.duration("linger");
+        if let Some(linger) = linger.filter(|_| keeper == Keeper::File) {
+            let needs = "keeper = \"agent\" or \"site\"";
+            section.fault(linger.at, Fault::NeedsKey { key: "linger", needs });
+        }
+        let linger = linger.map(|linger| linger.value);
+        let Some(by) = by else { return Sharing { by: None, linger } };
+        let contradicts = |other| section.fault(by.at, Fault::Contradiction { key: "shared_by", other });
+        if nested == Nested::Take {
+            contradicts("nested = \"take\"");
+        }
+        if keeper == Keeper::Site && !by.value.contains(&PartitionKey::Each(Per::Host)) {
+            section.fault(by.at, Fault::SharedOverHosts);
+        }
+        Sharing { by: Some(Name::of_values(&by.value)), linger }
+    }
+
     /// Whether several launches can have one slot.
     pub(in crate::policy) fn is_there(&self) -> bool {
         self.by.is_some()

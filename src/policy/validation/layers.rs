@@ -65,7 +65,7 @@ fn delegated(system: &Layer, files: &[&LayerFile<'_>], delegations: &[Arc<Delega
 }
 
 fn ask_for_the_time(files: &[&LayerFile<'_>]) -> bool {
-    files.iter().any(|file| file.written.asks_for_the_time())
+    files.iter().any(|file| file.written.asks_for_the_time)
 }
 
 fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], findings: &Findings) -> Layer {

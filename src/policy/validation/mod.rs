@@ -18,7 +18,6 @@ use self::rules::Rules;
 use super::{
     Acquisition, Action, Aliases, At, Definition, Definitions, Findings, Invocation, Layer, LayerKind,
     Meaning, Policy, Repository, Rule, Section, Written, WrittenFile, fault::Fault, warning::Warning,
-    written::WrittenRepository,
 };
 use crate::judge::terms::{Hold, Names};
 use crate::text::SourceText;
@@ -349,9 +348,10 @@ impl<'w> SymbolTable<'w> {
         self.definition(name).map(Definition::mark_used)
     }
 
-    /// The definition of the repository with this index.
-    fn written_repository(&self, index: usize) -> Option<&'w WrittenRepository<'w>> {
-        self.files.iter().flat_map(|file| &file.written.repositories).nth(index)
+    /// Where the repository with this index names its path, if it does.
+    fn path_of_repository(&self, index: usize) -> Option<At> {
+        let all = &mut self.files.iter().flat_map(|file| &file.written.repositories);
+        all.nth(index)?.section.get("path").map(|path| path.at)
     }
 
     /// The same, for code that names a repository without using it.

@@ -1,6 +1,7 @@
 //! Repositories: their paths, limits and reservations, each by itself and then against each other.
 
 use std::{
+    borrow::Cow,
     collections::{HashMap, hash_map},
     sync::Arc,
 };
@@ -9,15 +10,19 @@ use super::{SymbolTable, rules::Captures};
 use crate::{
     judge::terms::Keeper,
     policy::{
-        Aliases, At, CommandEntry, Directory, GroupEntry, Limit, OtherLimit, PathTemplate, Pattern,
-        Placeholder, Principal, Repository, Start, Subject, Written, WrittenEntry,
+        Aliases, At, CommandEntry, Directory, GroupEntry, HIGHEST_LIMIT, Limit, Measuring, OtherLimit,
+        PartitionKey, PathTemplate, Pattern, Placeholder, Principal, Repository, Section, Start, Subject,
+        Value, Written, WrittenEntry, WrittenList,
         fault::Fault,
         place::Place,
-        repository::{Whom, reservation::WrittenReservation},
-        selector::{DirectoryEntry, Entry, HostEntry, Ids, entries_of, entry_of},
+        repository::{
+            Reservation, Whom, keeping::Keeping, limits::LIMITS, names::SlotNames, pace, settings::Settings,
+            sharing::Sharing,
+        },
+        selector::{DirectoryEntry, Entry, HostEntry, Ids, Window, entries_of, entry_of},
         template::{Step, can_meet},
         warning::Warning,
-        written::{WrittenLimit, WrittenLimits, WrittenRepository},
+        written::WrittenRepository,
     },
 };
 
@@ -32,20 +37,19 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
     let mut places: Vec<(usize, At)> = Vec::new();
     for file in book.files {
         for written in &file.written.repositories {
-            let reading = Reading { book, written };
-            let place = Place::new(&file.source, written.name.at.start);
+            let WrittenRepository { name, section } = written;
+            let reading = Reading { book, name: *name, section, path: section.text("path") };
+            let place = Place::new(&file.source, name.at.start);
             let repository = reading.repository(file.layer, place);
             // A table of the agent's and a lock file are never the same.
             match files.entry((file.layer, repository.keeper(), repository.path.whole())) {
                 hash_map::Entry::Vacant(entry) => {
-                    entry.insert((repositories.len(), written.name.at));
+                    entry.insert((repositories.len(), name.at));
                     // Samples are called by the name alone.
-                    let sample = (book.layers[file.layer].is_of_system(), written.name.value);
+                    let sample = (book.layers[file.layer].is_of_system(), name.value);
                     let is_sampled = repository.outside.is_some();
-                    if let Some(first) = is_sampled.then(|| samples.insert(sample, written.name.at)).flatten()
-                    {
-                        let name = repository.name.clone();
-                        reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
+                    if let Some(first) = is_sampled.then(|| samples.insert(sample, name.at)).flatten() {
+                        reading.is_ambiguous(first);
                     }
                 }
                 hash_map::Entry::Occupied(entry) => {
@@ -53,23 +57,21 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
                     let other = &repositories[other];
                     if repository.keeper() != Keeper::File {
                         // A table of the agent has no other name.
-                        let name = repository.name.clone();
-                        reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
+                        reading.is_ambiguous(first);
                     } else if !other.has_same_settings(&repository) {
-                        let at = written.path.map_or(written.name.at, |path| path.at);
-                        reading.fault(at, Fault::SamePath { name: other.name.clone(), first });
+                        let fault = Fault::SamePath { name: other.name.clone(), first };
+                        reading.fault(reading.at_path(), fault);
                     }
                 }
             }
             // A name has one meaning in a layer, wherever it is defined.
-            let of_name = keepers.entry((file.layer, written.name.value));
-            let (keeper, first) = *of_name.or_insert((repository.keeper(), written.name.at));
+            let of_name = keepers.entry((file.layer, name.value));
+            let (keeper, first) = *of_name.or_insert((repository.keeper(), name.at));
             if repository.keeper() != keeper {
-                let name = repository.name.clone();
-                reading.fault(written.name.at, Fault::AmbiguousRepository { name, first });
+                reading.is_ambiguous(first);
             }
             repositories.push(repository);
-            places.push((file.layer, written.name.at));
+            places.push((file.layer, name.at));
         }
     }
     find_meetings(book, &repositories, &places);
@@ -131,7 +133,9 @@ fn find_meetings(book: &SymbolTable<'_>, repositories: &[Repository], places: &[
 
 struct Reading<'b, 'w> {
     book: &'b SymbolTable<'w>,
-    written: &'w WrittenRepository<'w>,
+    name: Written<&'w str>,
+    section: &'b Section<'w>,
+    path: Option<Written<&'w str>>,
 }
 
 impl Reading<'_, '_> {
@@ -139,70 +143,64 @@ impl Reading<'_, '_> {
         self.book.findings.fault(at, fault);
     }
 
+    /// Another one has its name, since there.
+    fn is_ambiguous(&self, first: At) {
+        self.fault(self.name.at, Fault::AmbiguousRepository { name: self.name.value.to_owned(), first });
+    }
+
+    /// Where its path is; else its name.
+    fn at_path(&self) -> At {
+        self.path.map_or(self.name.at, |path| path.at)
+    }
+
     fn repository(&self, layer: usize, place: Place) -> Repository {
-        let WrittenRepository {
-            name,
-            path: _,
-            per: _,
-            limit,
-            limits,
-            reserve,
-            names,
-            outside,
-            settings,
-            enforce_at,
-            keeping,
-            pace,
-            sharing,
-        } = self.written;
-        let (aliases, name) = (&self.book.aliases, name.value.to_owned());
+        let (section, aliases) = (self.section, &self.book.aliases);
+        let (name, of_layer) = (self.name.value.to_owned(), &self.book.layers[layer]);
         self.check_name();
-        if limit.is_none() && !names.is_there {
-            self.fault(self.written.name.at, Fault::NoLimit { name: name.clone() });
+        let names = SlotNames::read(section, aliases);
+        // One mistake is one fault: such a value was intended as the limit, so the limit is not missing.
+        let (limits, as_limit) = match section.get("limits") {
+            Some(value) if !value.is_table() && !value.is_list() => (None, Some(value)),
+            limits => (limits, None),
+        };
+        if let Some(value) = as_limit {
+            value.wrong("a table of members, such as { ann = 8 }; one limit for all is \"limit\"");
         }
-        let limit = limit.and_then(Result::ok);
-        self.check_names(limit);
-        let otherwise = Limit::Fixed(names.count().unwrap_or(0));
-        let limit = limit.map_or(otherwise, |limit| limit.value);
-        if let (Some(false), Some(at)) = (settings.enforce, *enforce_at)
-            && !self.book.layers[layer].may_loosen
-        {
-            self.fault(at, Fault::Loosens { what: "enforce = false" });
+        let written = section.get("limit");
+        if written.or(as_limit).or(section.get("names")).is_none() {
+            self.fault(self.name.at, Fault::NoLimit { name: name.clone() });
         }
-        let path = self.path(&self.book.layers[layer].directory);
-        if path.start == Start::Runtime && self.book.layers[layer].is_of_system() {
-            let at = self.written.path.map_or(self.written.name.at, |path| path.at);
-            self.book.warn(at, || Warning::RuntimeOfCaller);
+        let limit = written.and_then(|value| limit(value, names.most()));
+        let limit = limit.unwrap_or(Limit::Fixed(names.most().unwrap_or(0)));
+        let settings = self.settings(of_layer.may_loosen);
+        let path = self.path_template(&of_layer.directory);
+        if path.start == Start::Runtime && of_layer.is_of_system() {
+            self.book.warn(self.at_path(), || Warning::RuntimeOfCaller);
         }
-        let written_path = self.written.path.map(|path| path.at);
-        let keeping = keeping.validate(
-            &self.book.layers[layer],
-            self.written.name.at,
-            written_path,
-            self.book.findings,
-        );
-        let sharing = sharing.validate(keeping.keeper, settings.nested, self.book.findings);
-        let others = limits.iter().flat_map(|(_, limits)| limits.limits());
-        let all_limits = others.map(|other| other.value).chain([limit]);
+        let keeping = Keeping::read(section, of_layer, self.name.at, self.path.map(|path| path.at));
+        let sharing = Sharing::read(section, keeping.keeper, settings.nested);
+        let limits = limits.map_or_else(Vec::new, |value| {
+            let by: Vec<By> = path.placeholders().map(By::of).collect();
+            other_limits(value, &by, names.most(), aliases)
+        });
+        let all_limits = limits.iter().map(|other| other.limit).chain([limit]);
         let repository = Repository {
             shown_name: name.as_str().into(),
             name,
             place,
             layer,
             limit,
-            limits: limits
-                .as_ref()
-                .map_or_else(Vec::new, |(at, limits)| limits.validate(*at, path.placeholders(), aliases)),
-            reservations: WrittenReservation::validate_all(reserve, all_limits, aliases),
-            names: names.validate(aliases),
-            outside: outside.as_ref().map(|outside| {
+            reservations: Reservation::read_all(section, all_limits, aliases),
+            limits,
+            names,
+            outside: {
                 let told_apart = path.placeholders().chain(sharing.placeholders());
-                outside.validate(keeping.keeper, self.book.layers[layer].kind, told_apart, self.book.findings)
-            }),
-            settings: *settings,
+                Measuring::read(section, keeping.keeper, of_layer.kind, told_apart)
+            },
+            settings,
             keeping,
             sharing,
-            pace: pace.validate(settings.hold, aliases),
+            pace: pace::read(section, settings.hold, aliases),
             path,
         };
         // Only rules capture, and only for what they acquire.
@@ -210,19 +208,25 @@ impl Reading<'_, '_> {
         repository
     }
 
-    /// No limit goes beyond the last name.
-    fn check_names(&self, limit: Option<Written<Limit>>) {
-        let Some(names) = self.written.names.count() else { return };
-        let others = self.written.limits.iter().flat_map(|(_, limits)| limits.limits());
-        for written in limit.into_iter().chain(others) {
-            if let Some(limit) = written.value.fixed().filter(|limit| *limit > names) {
-                self.fault(written.at, Fault::LimitAboveNames { limit, names });
-            }
+    fn settings(&self, may_loosen: bool) -> Settings {
+        let settings = Settings::read(self.section);
+        if let (Some(wait), Some(longest)) = (settings.wait, settings.max_wait)
+            && wait > longest
+            && let Some(value) = self.section.get("wait")
+        {
+            let repository = self.name.value.to_owned();
+            value.fault(Fault::WaitAboveMax { longest: longest.to_string(), repository });
         }
+        if let (Some(false), Some(value)) = (settings.enforce, self.section.get("enforce"))
+            && !may_loosen
+        {
+            value.fault(Fault::Loosens { what: "enforce = false" });
+        }
+        settings
     }
 
     fn check_name(&self) {
-        let name = self.written.name;
+        let name = self.name;
         let ordinary = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
         if name.value.is_empty() || name.value.starts_with('.') || !name.value.bytes().all(ordinary) {
             self.fault(name.at, Fault::BadName { name: name.value.to_owned() });
@@ -231,19 +235,35 @@ impl Reading<'_, '_> {
         }
     }
 
-    fn path(&self, directory: &Directory) -> PathTemplate {
-        let name = self.written.name.value;
-        let per = self.written.per.as_ref();
-        if let (Some(path), Some(_)) = (self.written.path, per) {
+    fn path_template(&self, directory: &Directory) -> PathTemplate {
+        let per = self.section.get("per").and_then(|value| {
+            PartitionKey::list(value, &|_, _| true, "leave it out for one file that all share")
+        });
+        if let (Some(path), Some(_)) = (self.path, &per) {
             self.fault(path.at, Fault::Contradiction { key: "path", other: "\"per\"" });
         }
-        let by_name = || PathTemplate::of_name(name, per.map_or(&[], |per| per.value.as_slice()), directory);
-        let Some(path) = self.written.path else { return by_name() };
+        let per = per.map_or_else(Vec::new, |per| per.value);
+        let by_name = || PathTemplate::of_name(self.name.value, &per, directory);
+        let Some(path) = self.path else { return by_name() };
         PathTemplate::parse(path.value, directory).unwrap_or_else(|fault| {
             self.fault(path.at, fault);
             by_name()
         })
     }
+}
+
+/// A limit, as written in `limit` and in `limits`. None goes beyond the last of this many names.
+fn limit(value: Value<'_>, names: Option<u32>) -> Option<Limit> {
+    if !value.is_number() {
+        let fault = |_, text| Fault::BadLimit { text };
+        let limit = value.parsed("a number of slots, or \"2/cpu\"", Limit::parse, fault);
+        return limit.map(|limit| limit.value);
+    }
+    let limit = value.count(0, HIGHEST_LIMIT)?.value;
+    if let Some(names) = names.filter(|names| limit > *names) {
+        value.fault(Fault::LimitAboveNames { limit, names });
+    }
+    Some(Limit::Fixed(limit))
 }
 
 // Other limits: checks which keys fit the members of a repository.
@@ -286,70 +306,70 @@ impl By {
     }
 }
 
-impl WrittenLimits<'_> {
-    /// The limits of a repository with a file for each value of these placeholders, in the order in which
-    /// they count.
-    pub(in crate::policy) fn validate<'p>(
-        &self,
-        at: At,
-        placeholders: impl Iterator<Item = &'p Placeholder>,
-        aliases: &Aliases<'_>,
-    ) -> Vec<OtherLimit> {
-        let by: Vec<By> = placeholders.map(By::of).collect();
-        match self {
-            Self::List(listed) => listed.iter().filter_map(|other| other.validate(&by, aliases)).collect(),
-            Self::ByMember(entries) => {
-                let [by] = by.as_slice() else {
-                    aliases.findings.fault(at, Fault::LimitsWithoutMember);
-                    return Vec::new();
-                };
-                by_member(*by, entries, aliases)
-            }
-        }
+/// The limits of a repository with a file for each of these, in the order in which they count: a table of
+/// members, or a list of tables with selectors.
+fn other_limits(value: Value<'_>, by: &[By], names: Option<u32>, aliases: &Aliases<'_>) -> Vec<OtherLimit> {
+    if let Some(named) = value.is_table().then(|| value.by_name()).flatten() {
+        let named = named.into_iter().filter_map(|(name, value)| Some((name, limit(value, names)?)));
+        let named: Vec<_> = named.collect();
+        let [by] = by else {
+            value.fault(Fault::LimitsWithoutMember);
+            return Vec::new();
+        };
+        return by_member(*by, &named, aliases);
     }
+    let tables = value.elements("a list of tables").into_iter().flatten();
+    let sections = tables.filter_map(|table| table.section(&LIMITS));
+    sections.filter_map(|section| other_limit(&section, by, names, aliases)).collect()
 }
 
-impl WrittenLimit<'_> {
-    fn validate(&self, by: &[By], aliases: &Aliases<'_>) -> Option<OtherLimit> {
-        let WrittenLimit { at, users, groups, hosts, commands, directories, when, selects, limit } = self;
-        if !selects {
-            aliases.findings.fault(*at, Fault::LimitForAll);
-            return None;
-        }
-        let keys = [
-            (By::Host, HostEntry::KEY.name, hosts),
-            (By::Command, CommandEntry::KEY.name, commands),
-            (By::Directory, DirectoryEntry::KEY.name, directories),
-            (By::User, Principal::KEY.name, users),
-            (By::Group, GroupEntry::KEY.name, groups),
-        ];
-        let (mut whom, mut shown) = (Vec::new(), Vec::new());
-        for (of, key, written) in keys {
-            let Some((at, written)) = written else { continue };
-            if !by.contains(&of) {
-                let members = match (of, by.contains(&By::User)) {
-                    (By::Group, true) => written.entries.first().map(|entry| format!("%{}", entry.value)),
-                    _ => None,
-                };
-                aliases.findings.fault(*at, Fault::LimitsNotBy { key, of: of.word(), members });
-                continue;
-            }
-            if of == By::Command {
-                let path = |entry: &WrittenEntry<'_>| {
-                    if let Some(fault) = path_as_member(&entry.value) {
-                        aliases.findings.fault(entry.at, fault);
-                    }
-                };
-                written.entries.iter().for_each(|entry| aliases.each(entry, path));
-            }
-            whom.push(whom_of(of, &written.entries, aliases));
-            shown.push(written.shown());
-        }
-        let when = when.as_ref().map_or_else(Vec::new, |(_, when)| entries_of(&when.entries, aliases));
-        // Users first, places last.
-        shown.reverse();
-        Some(OtherLimit { whom, when, limit: limit.value, shown: shown.join(" on ").into(), key: None })
+fn other_limit(
+    section: &Section<'_>,
+    by: &[By],
+    names: Option<u32>,
+    aliases: &Aliases<'_>,
+) -> Option<OtherLimit> {
+    let list = |key| section.get(key).and_then(|value| Some((value.at, WrittenList::read(value)?)));
+    let keys = [
+        (By::Host, HostEntry::KEY.name),
+        (By::Command, CommandEntry::KEY.name),
+        (By::Directory, DirectoryEntry::KEY.name),
+        (By::User, Principal::KEY.name),
+        (By::Group, GroupEntry::KEY.name),
+    ];
+    let keys = keys.map(|(of, key)| (of, key, list(key)));
+    let when = list(Window::KEY.name);
+    let limit = section.require("limit").and_then(|value| limit(value, names))?;
+    if !section.has_more_than("limit") {
+        section.fault(section.at, Fault::LimitForAll);
+        return None;
     }
+    let (mut whom, mut shown) = (Vec::new(), Vec::new());
+    for (of, key, written) in keys {
+        let Some((at, written)) = written else { continue };
+        if !by.contains(&of) {
+            let members = match (of, by.contains(&By::User)) {
+                (By::Group, true) => written.entries.first().map(|entry| format!("%{}", entry.value)),
+                _ => None,
+            };
+            section.fault(at, Fault::LimitsNotBy { key, of: of.word(), members });
+            continue;
+        }
+        if of == By::Command {
+            let path = |entry: &WrittenEntry<'_>| {
+                if let Some(fault) = path_as_member(&entry.value) {
+                    aliases.findings.fault(entry.at, fault);
+                }
+            };
+            written.entries.iter().for_each(|entry| aliases.each(entry, path));
+        }
+        whom.push(whom_of(of, &written.entries, aliases));
+        shown.push(written.shown());
+    }
+    let when = when.as_ref().map_or_else(Vec::new, |(_, when)| entries_of(&when.entries, aliases));
+    // Users first, places last.
+    shown.reverse();
+    Some(OtherLimit { whom, when, limit, shown: shown.join(" on ").into(), key: None })
 }
 
 fn whom_of(of: By, written: &[WrittenEntry<'_>], aliases: &Aliases<'_>) -> Whom {
@@ -371,13 +391,10 @@ enum Rank {
     Several,
 }
 
-fn by_member(
-    by: By,
-    entries: &[(WrittenEntry<'_>, Written<Limit>)],
-    aliases: &Aliases<'_>,
-) -> Vec<OtherLimit> {
+fn by_member(by: By, named: &[(Written<&str>, Limit)], aliases: &Aliases<'_>) -> Vec<OtherLimit> {
     let mut limits: Vec<(Rank, OtherLimit)> = Vec::new();
-    for (written, limit) in entries {
+    for (name, limit) in named {
+        let written = &Written { value: Cow::Borrowed(name.value), at: name.at };
         let is_alias = written.value.starts_with('@');
         aliases.each(written, |entry| {
             if let Some(fault) = misplaced(by, &entry.value) {
@@ -394,7 +411,7 @@ fn by_member(
                 Rank::NameOfAlias | Rank::Several => written.value.as_ref().into(),
             };
             let other =
-                OtherLimit { whom: vec![whom], when: Vec::new(), limit: limit.value, shown, key: Some(key) };
+                OtherLimit { whom: vec![whom], when: Vec::new(), limit: *limit, shown, key: Some(key) };
             limits.push((rank, other));
         });
     }

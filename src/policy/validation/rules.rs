@@ -401,12 +401,12 @@ impl<'w> Missing<'w> {
         let mut slips = HashSet::new();
         for (claim, index, name) in self.claims {
             let nearest = Placeholder::nearest(&name).filter(|_| !self.captured.contains(&name));
-            let path = book.written_repository(index).and_then(|written| written.path);
+            let path = book.path_of_repository(index);
             match (nearest, path) {
                 (Some(nearest), Some(path)) => {
                     if slips.insert((index, name.clone())) {
                         let fault = Fault::UnknownPlaceholder { name, nearest: Some(nearest) };
-                        book.findings.fault(path.at, fault);
+                        book.findings.fault(path, fault);
                     }
                 }
                 _ => {

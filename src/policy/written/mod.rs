@@ -2,16 +2,16 @@
 //! These types contain only what the file contains. References are names, and nothing is checked against
 //! anything else; validation does that, and after it these types are gone.
 
-mod repository;
 mod rule;
 
-pub(super) use self::{
-    repository::{WrittenLimit, WrittenLimits, WrittenRepository},
-    rule::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule, slots},
-};
+pub(super) use self::rule::{WrittenAcquisition, WrittenAlternative, WrittenClaim, WrittenRule, slots};
 use super::{
-    At, COMMAND, DEFAULTS, DELEGATE, LOG, LogTarget, REPOSITORY, Section, Unmatched, Value, Written,
-    WrittenEntry, WrittenList, aliases::entry, fault::Fault, limit::digits,
+    At, COMMAND, DEFAULTS, DELEGATE, Item, LOG, LogTarget, REPOSITORY, Section, Unmatched, Value, Written,
+    WrittenEntry, WrittenList,
+    aliases::entry,
+    fault::Fault,
+    limit::digits,
+    selector::{Entry, Window},
 };
 use crate::judge::terms::{Hold, Keeper, Wait};
 
@@ -30,8 +30,13 @@ pub(super) struct WrittenFile<'a> {
     pub(super) commands: Vec<WrittenCommand<'a>>,
     pub(super) delegations: Vec<WrittenDelegation<'a>>,
     pub(super) log: Option<WrittenLog>,
-    /// Whether a rule holds at some times only.
-    rules_ask_for_the_time: bool,
+    /// Whether anything in it holds at some times only.
+    pub(super) asks_for_the_time: bool,
+}
+
+pub(super) struct WrittenRepository<'a> {
+    pub(super) name: Written<&'a str>,
+    pub(super) section: Section<'a>,
 }
 
 pub(super) struct WrittenCommand<'a> {
@@ -45,12 +50,8 @@ pub(super) struct WrittenLog {
 }
 
 impl<'a> WrittenFile<'a> {
-    /// Whether anything in it holds at some times only.
-    pub(super) fn asks_for_the_time(&self) -> bool {
-        self.rules_ask_for_the_time || self.repositories.iter().any(WrittenRepository::asks_for_the_time)
-    }
-
-    /// Everything but the rules and the tests, which are read one by one when all else is known.
+    /// Everything but the repositories, the rules and the tests, which are read one by one when all else is
+    /// known.
     pub(super) fn read(file: &Section<'a>) -> Self {
         if let Some(version) = file.number("version", i64::MIN, i64::MAX)
             && version.value != 1
@@ -63,7 +64,9 @@ impl<'a> WrittenFile<'a> {
             defaults: file.section("defaults", &DEFAULTS).map(|section| WrittenDefaults::read(&section)),
             aliases: aliases(file),
             repositories: repositories
-                .filter_map(|(name, value)| Some(WrittenRepository::read(name, &value.section(&REPOSITORY)?)))
+                .filter_map(|(name, value)| {
+                    Some(WrittenRepository { name, section: value.section(&REPOSITORY)? })
+                })
                 .collect(),
             commands: commands
                 .filter_map(|(name, value)| {
@@ -76,9 +79,21 @@ impl<'a> WrittenFile<'a> {
                 .collect(),
             delegations: WrittenDelegation::all(file),
             log: file.section("log", &LOG).map(|section| WrittenLog::read(&section)),
-            rules_ask_for_the_time: WrittenRule::ask_for_the_time(file),
+            asks_for_the_time: asks_for_the_time(file),
         }
     }
+}
+
+/// Whether a rule, an exception, a limit or a reservation holds at some times only.
+fn asks_for_the_time(file: &Section<'_>) -> bool {
+    let when = Window::KEY.name;
+    if !file.may_list(when) {
+        return false;
+    }
+    let has = |table: Item<'_>| table.get(when).is_some();
+    let lists = |table: Item<'_>, key: &str| table.get(key).is_some_and(|list| list.items().any(has));
+    file.items_of("rule").any(|rule| has(rule) || lists(rule, "except"))
+        || file.items_of("repository").any(|one| lists(one, "limits") || lists(one, "reserve"))
 }
 
 impl WrittenLog {

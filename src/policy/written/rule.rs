@@ -3,11 +3,8 @@
 use crate::{
     judge::terms::{Hold, Wait},
     policy::{
-        ALTERNATIVE, Action, At, CLAIM, HIGHEST_LIMIT, IfUnclear, Item, RULE, SLOTS_FROM, Section, Share,
-        Value, Written,
-        fault::Fault,
-        rule::Slots,
-        selector::{Entry, Window},
+        ALTERNATIVE, Action, At, CLAIM, HIGHEST_LIMIT, IfUnclear, RULE, SLOTS_FROM, Section, Share, Value,
+        Written, fault::Fault, rule::Slots,
     },
 };
 
@@ -38,18 +35,6 @@ impl<'a> WrittenRule<'a> {
     /// The rules of a file, one after the other.
     pub(in crate::policy) fn each(file: &Section<'a>) -> impl Iterator<Item = Self> {
         file.each("rule", &RULE).map(Self::read)
-    }
-
-    /// Whether a rule of a file, or an exception, holds at some times only.
-    pub(super) fn ask_for_the_time(file: &Section<'a>) -> bool {
-        let when = Window::KEY.name;
-        if !file.may_list(when) {
-            return false;
-        }
-        let except = |rule: Item<'a>| {
-            rule.get("except").is_some_and(|except| except.items().any(|table| table.get(when).is_some()))
-        };
-        file.items_of("rule").any(|rule| rule.get(when).is_some() || except(rule))
     }
 
     fn read(section: Section<'a>) -> Self {
