@@ -184,8 +184,9 @@ impl ParsedFiles {
         let layer_files: Vec<LayerFile<'_>> = layer_files.collect();
         // Before validation reads zones: one that is replaced at that moment is seen to have changed.
         let zones = layer_files.iter().filter_map(|file| {
-            let named = file.written.defaults.as_ref().and_then(|defaults| defaults.time_zone);
-            (named.is_some() || file.written.asks_for_the_time).then(|| named.map(|name| name.value))
+            let named = file.written.defaults.as_ref().and_then(|defaults| defaults.get("time_zone"));
+            let named = named.and_then(|value| value.as_text());
+            (named.is_some() || file.written.asks_for_the_time).then_some(named)
         });
         for zone in zones.collect::<BTreeSet<Option<&str>>>() {
             stamps.see_zone(file_of_zone(zone));

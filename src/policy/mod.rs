@@ -80,7 +80,7 @@ use self::{
     times::{Idle, zone_of},
     toml_text::Table,
     validation::LayerFile,
-    written::{WrittenAlias, WrittenDefaults, WrittenDelegation, WrittenFile, WrittenLog},
+    written::{WrittenAlias, WrittenDelegation, WrittenFile},
 };
 pub(crate) use self::{
     eval_context::{EvalContext, Lookups},

@@ -7,9 +7,10 @@ use super::LayerFile;
 use crate::{
     judge::terms::{Keeper, Keyword},
     policy::{
-        Delegation, Directory, Findings, Layer, LayerKind, Log, LogTarget, SYSTEM_DIRECTORY, Unmatched,
-        Written, WrittenDefaults, WrittenLog,
+        Delegation, Directory, Findings, Layer, LayerKind, Log, LogTarget, SYSTEM_DIRECTORY, Section,
+        Unmatched, Value, Written,
         fault::Fault,
+        limit::digits,
         repository::keeping::check_defaults,
         times::{named_zone, system_zone},
     },
@@ -69,15 +70,12 @@ fn ask_for_the_time(files: &[&LayerFile<'_>]) -> bool {
 }
 
 fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], findings: &Findings) -> Layer {
-    let defaults: Vec<&WrittenDefaults<'_>> =
-        files.iter().filter_map(|file| file.written.defaults.as_ref()).collect();
-    let logs: Vec<&WrittenLog> = files.iter().filter_map(|file| file.written.log.as_ref()).collect();
-    let once = Once { findings };
-
-    let directory = once.of("directory", defaults.iter().map(|defaults| defaults.directory));
-    let enforce = once.of("enforce", defaults.iter().map(|defaults| defaults.enforce));
-    let keeper = once.of("keeper", defaults.iter().map(|defaults| defaults.keeper));
-    let create_mode = once.of("create_mode", defaults.iter().map(|defaults| defaults.create_mode));
+    let tables = files.iter().filter_map(|file| file.written.defaults.as_ref()).collect();
+    let once = Once { findings, tables };
+    let directory = once.of("directory", Section::text);
+    let enforce = once.of("enforce", Section::flag);
+    let keeper: Option<Written<Keeper>> = once.of("keeper", Section::choice);
+    let create_mode = once.of("create_mode", |section, key| section.get(key).and_then(mode));
     if let Some(keeper) = keeper {
         if keeper.value != Keeper::File && kind != LayerKind::System {
             findings.fault(keeper.at, Fault::AgentOutsideSystem { keeper: keeper.value.word() });
@@ -86,7 +84,7 @@ fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], fin
             [("directory", directory.map(|said| said.at)), ("create_mode", create_mode.map(|said| said.at))];
         check_defaults(Some(keeper.value), &about_files, findings);
     }
-    let zone_name = once.of("time_zone", defaults.iter().map(|defaults| defaults.time_zone));
+    let zone_name = once.of("time_zone", Section::text);
     if let Some(Written { value: false, at }) = enforce
         && !may_loosen
     {
@@ -103,16 +101,16 @@ fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], fin
         kind,
         may_loosen,
         directory: directory.map_or_else(|| directory_of(kind), |written| read_directory(written, findings)),
-        unmatched: value(once.of("unmatched", defaults.iter().map(|d| d.unmatched))).unwrap_or_default(),
+        unmatched: value(once.of("unmatched", Section::choice)).unwrap_or_default(),
         enforce: value(enforce).unwrap_or(true),
-        wait: value(once.of("wait", defaults.iter().map(|defaults| defaults.wait))),
-        hold: value(once.of("hold", defaults.iter().map(|defaults| defaults.hold))),
+        wait: value(once.of("wait", Section::wait)),
+        hold: value(once.of("hold", Section::choice)),
         create_mode: value(create_mode),
         keeper: value(keeper).unwrap_or_default(),
-        contact: value(once.of("contact", defaults.iter().map(|d| d.contact))).map(Arc::from),
+        contact: value(once.of("contact", Section::contact)).map(Arc::from),
         zone: zone.or_else(|| ask_for_the_time(files).then(system_zone)),
         zone_name: zone_name.map(|name| name.value.to_owned()),
-        log: log(&logs, &once, kind),
+        log: log(files, findings, kind),
         delegation: None,
     }
 }
@@ -134,9 +132,10 @@ fn read_directory(written: Written<&str>, findings: &Findings) -> Directory {
 
 /// A layer without a log has the default of its kind: the system's refusals go to the journal, those of a
 /// caller's own policy do not.
-fn log(logs: &[&WrittenLog], once: &Once<'_>, kind: LayerKind) -> Option<Log> {
-    let to = value(once.of_cloned("to", logs.iter().map(|log| log.to.clone())));
-    let replay: Option<bool> = value(once.of("replay", logs.iter().map(|log| log.replay)));
+fn log(files: &[&LayerFile<'_>], findings: &Findings, kind: LayerKind) -> Option<Log> {
+    let once = Once { findings, tables: files.iter().filter_map(|file| file.written.log.as_ref()).collect() };
+    let to = value(once.of("to", |section, key| section.get(key).and_then(log_target)));
+    let replay: Option<bool> = value(once.of("replay", Section::flag));
     if to.is_none() && replay.is_none() {
         return None;
     }
@@ -144,26 +143,40 @@ fn log(logs: &[&WrittenLog], once: &Once<'_>, kind: LayerKind) -> Option<Log> {
     Some(Log { to: to.unwrap_or(usual), replay: replay.unwrap_or_default() })
 }
 
-struct Once<'f> {
-    findings: &'f Findings,
+fn log_target(value: Value<'_>) -> Option<Written<LogTarget>> {
+    let text = value.text()?;
+    match LogTarget::parse(text.value) {
+        Ok(Some(target)) => return Some(Written { value: target, at: text.at }),
+        Ok(None) => value.unknown_word(text.value, LogTarget::WORDS.to_vec()),
+        Err(fault) => value.fault(fault),
+    }
+    None
 }
 
-impl Once<'_> {
-    /// The values of a key in the files; the first counts, and a later different one is a fault.
-    fn of<T: Copy + PartialEq>(
-        &self,
-        key: &'static str,
-        said: impl Iterator<Item = Option<Written<T>>>,
-    ) -> Option<Written<T>> {
-        self.of_cloned(key, said)
-    }
+/// A mode is a string of octal digits, because TOML reads a bare 0666 as a mistake and 666 as a decimal
+/// number.
+fn mode(value: Value<'_>) -> Option<Written<u32>> {
+    let parse = |text: &str| {
+        let octal = text.strip_prefix("0o").unwrap_or(text);
+        digits(octal, 8).filter(|mode| *mode <= 0o777 && octal.len() >= 3)
+    };
+    value.parsed("a string such as \"0666\"", parse, |_, text| Fault::BadMode { text })
+}
 
-    fn of_cloned<T: PartialEq>(
+/// The same table in each file of a layer.
+struct Once<'f, 'w> {
+    findings: &'f Findings,
+    tables: Vec<&'f Section<'w>>,
+}
+
+impl<'w> Once<'_, 'w> {
+    /// The value of a key. The first counts, and a later different one is a fault.
+    fn of<T: PartialEq>(
         &self,
         key: &'static str,
-        said: impl Iterator<Item = Option<Written<T>>>,
+        read: impl Fn(&Section<'w>, &'static str) -> Option<Written<T>>,
     ) -> Option<Written<T>> {
-        let mut said = said.flatten();
+        let mut said = self.tables.iter().filter_map(|table| read(table, key));
         let first = said.next()?;
         for other in said.filter(|other| other.value != first.value) {
             self.findings.fault(other.at, Fault::ConflictingDefault { key, first: first.at });

@@ -16,8 +16,9 @@ use std::{
 pub(super) use self::delegations::delegations_of;
 use self::rules::Rules;
 use super::{
-    Acquisition, Action, Aliases, At, Definition, Definitions, Findings, Invocation, Layer, LayerKind,
-    Meaning, Policy, Repository, Rule, Section, Written, WrittenFile, fault::Fault, warning::Warning,
+    Acquisition, Action, Aliases, At, COMMAND, Definition, Definitions, Findings, Invocation, Layer,
+    LayerKind, Meaning, Policy, Repository, Rule, Section, Written, WrittenFile, fault::Fault,
+    warning::Warning,
 };
 use crate::judge::terms::{Hold, Names};
 use crate::text::SourceText;
@@ -109,22 +110,22 @@ pub(super) fn validate(
 fn executables(book: &SymbolTable<'_>) -> HashMap<String, (usize, PathBuf)> {
     let mut found: HashMap<&str, (usize, Written<&str>)> = HashMap::new();
     for file in book.files {
-        for command in &file.written.commands {
-            let Some(exec) = command.exec else { continue };
+        for (name, value) in file.section.by_name("command") {
+            let Some(command) = value.section(&COMMAND) else { continue };
+            let Some(exec) = command.require("exec").and_then(|value| value.text()) else { continue };
             if !exec.value.starts_with('/') {
                 book.findings.fault(exec.at, Fault::RelativePath { key: "exec" });
             }
-            if let Some((layer, first)) = found.get(command.name.value) {
+            if let Some((layer, first)) = found.get(name.value) {
                 if *layer == file.layer {
-                    let fault =
-                        Fault::DuplicateCommand { name: command.name.value.to_owned(), first: first.at };
-                    book.findings.fault(command.name.at, fault);
+                    let fault = Fault::DuplicateCommand { name: name.value.to_owned(), first: first.at };
+                    book.findings.fault(name.at, fault);
                 } else if !book.layers[file.layer].may_loosen {
                     let fault = Fault::Loosens { what: "another program for this command" };
-                    book.findings.fault(command.name.at, fault);
+                    book.findings.fault(name.at, fault);
                 }
             }
-            found.insert(command.name.value, (file.layer, exec));
+            found.insert(name.value, (file.layer, exec));
         }
     }
     found.into_iter().map(|(name, (layer, exec))| (name.to_owned(), (layer, exec.value.into()))).collect()
