@@ -81,6 +81,16 @@ fn any_of_is_the_first_that_can_be_had_in_order() {
     under(policy).gives("1 of 5 own or 2 of 3 overflow");
 }
 
+/// Every claim of every rule is taken: an alternative of one rule does not meet the claim of another one.
+#[test]
+fn what_one_rule_claims_is_no_alternative_of_another() {
+    let repositories = "[repository.a]\nlimit = 5\n[repository.b]\nlimit = 3\n";
+    let any = "[[rule]]\nacquire = [{ any_of = [\"a\", \"b\"] }]\n";
+    let one = "[[rule]]\nacquire = [\"a\"]\n";
+    under(&format!("{repositories}{any}{one}")).gives("1 of 5 a or 1 of 3 b, 1 of 5 a");
+    under(&format!("{repositories}{one}{any}")).gives("1 of 5 a, 1 of 5 a or 1 of 3 b");
+}
+
 /// "Claims from which the launch is exempt leave their list." The rest of the list is wanted nevertheless; a
 /// list of which nothing is left is always available.
 #[test]
@@ -231,6 +241,24 @@ fn numbers_of_several_arguments_add_up_and_a_table_says_how_many_slots_they_are(
         .gives("4294967295 of 9 a");
 }
 
+/// A number on the command line counts also if it is lower, and `most` limits only such a number. A digit behind
+/// an option that ends in one is a part of that option.
+#[test]
+fn only_a_number_of_the_command_line_replaces_the_slots_of_the_policy() {
+    let policy = |slots: u32, after: &str| {
+        format!(
+            "[repository.cores]\nlimit = 64\n[[rule]]\nacquire = [{{ repository = \"cores\", slots = {slots}, \
+             slots_from = {{ after = \"{after}\", most = 16 }} }}]\n"
+        )
+    };
+    let none: [&str; 0] = [];
+    under(&policy(2, "-np")).arguments(["-np", "1"]).gives("1 of 64 cores");
+    under(&policy(20, "-np")).arguments(none).gives("20 of 64 cores");
+    under(&policy(20, "-np")).arguments(["-np", "18"]).gives("16 of 64 cores");
+    under(&policy(2, "-x1")).arguments(["-x12"]).gives("2 of 64 cores");
+    under(&policy(2, "-x1")).arguments(["-x1=12"]).gives("12 of 64 cores");
+}
+
 #[track_caller]
 fn zones(groups: [&str; 1], policy: &str, expected: &[(u64, u64)]) {
     let expected: Vec<_> = expected.iter().map(|&(first, last)| first..=last).collect();
@@ -259,6 +287,24 @@ fn reserve_keeps_the_first_slots_for_its_members_and_lends_the_last_of_them() {
         &[(7, 8), (1, 1)],
     );
     zones(["users"], "[repository.a]\nlimit = 5\n[[rule]]\nacquire = [\"a\"]\n", &[(1, 5)]);
+}
+
+/// A refusal says how many slots are kept for whom: once, however many rules claim them, and only where any
+/// are.
+#[test]
+fn slots_that_are_kept_are_named_once_and_only_if_there_are_any() {
+    let kept = |limit: &str, reserve: &str| {
+        let rules = "[[rule]]\nacquire = [\"a\"]\n[[rule]]\ncommands = [\"matlab\"]\nacquire = [\"a\"]\n";
+        under(&format!("[repository.a]\nlimit = {limit}\nreserve = [{reserve}]\n{rules}")).claims(|claims| {
+            assert_eq!(claims.len(), 1);
+            claims[0].kept.iter().map(ToString::to_string).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(kept("50", "{ users = [\"%cad\"], slots = 4, lend = 1 }"), ["3 kept for %cad"]);
+    assert_eq!(kept("50", "{ users = [\"%cad\"], slots = 4, lend = 4 }"), [] as [&str; 0]);
+    // The second begins behind the last of 8 slots.
+    let both = "{ users = [\"%cad\"], slots = 10, lend = 6 }, { users = [\"%sim\"], slots = 5 }";
+    assert_eq!(kept("\"1/cpu\"", both), ["4 kept for %cad"]);
 }
 
 #[test]

@@ -110,6 +110,16 @@ fn it_lowers_what_its_people_may_use_and_claims_nothing() {
     });
 }
 
+/// The rule that binds is named first: a ceiling that is no lower than the limit does not bind.
+#[test]
+fn a_ceiling_that_lowers_nothing_is_named_last() {
+    let rule = "[[rule]]\nname = \"cad may all\"\nacquire = [{ repository = \"matlab\", ceiling = 8 }]\n";
+    cad(rule).gives("1 of 8 matlab").claims(|claims| {
+        let rules: Vec<&str> = claims[0].origins.iter().map(|origin| &*origin.rule).collect();
+        assert_eq!(rules, ["seats", "cad may all"]);
+    });
+}
+
 #[test]
 fn its_matlab_is_its_own_and_the_sites_stays() {
     let own = "[repository.matlab]\nlimit = 2\n[[rule]]\nacquire = [\"matlab\"]\n";

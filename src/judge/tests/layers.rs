@@ -1,11 +1,11 @@
 //! The system's policy, a file that was named, and the caller's own.
 
-use std::ops::RangeInclusive;
+use std::{ops::RangeInclusive, time::Duration};
 
 use super::site::{file, under};
 use crate::judge::{
     Verdict,
-    terms::{Hold, Nested},
+    terms::{Hold, Nested, Provenance, Queue, Wait},
 };
 
 const SYSTEM: &str = r#"
@@ -122,6 +122,81 @@ fn the_settings_of_both_repositories_with_one_file_apply() {
         let Verdict::Start(start) = &decision.verdict else { panic!("it starts") };
         assert_eq!(start.hold.resolve(), Hold::Supervisor);
     });
+}
+
+/// The lower limit counts with its reason, and of each queue the shorter one. What neither sets is as usual.
+#[test]
+fn of_two_limits_for_one_file_the_lower_one_says_why() {
+    let system = r#"
+        [defaults]
+        time_zone = "UTC"
+        [repository.seats]
+        limit = 50
+        limits = [{ when = ["00:00-24:00"], limit = 40 }]
+        queue = 9
+        queue_per_user = 1
+        [[rule]]
+        acquire = ["seats"]
+    "#;
+    let own = |limit: u32| {
+        format!(
+            "[repository.mine]\npath = \"/run/rungate/seats.lock\"\nlimit = {limit}\nqueue = 3\n\
+             [[rule]]\nacquire = [\"mine\"]\n"
+        )
+    };
+    let reason = |own: &str| {
+        under(system).own(own).claims(|claims| {
+            assert_eq!(claims.len(), 1);
+            assert_eq!(claims[0].queue, Queue { most: Some(3), per_user: Some(1) });
+            assert_eq!(claims[0].nested, Nested::Join);
+            (claims[0].amount.limit, claims[0].limit_of.as_ref().map(Provenance::limit))
+        })
+    };
+    assert_eq!(reason(&own(45)), (40, Some("limit of this hour".to_owned())));
+    assert_eq!(reason(&own(2)), (2, None));
+}
+
+/// The shortest wait counts. The default of a layer counts only if no rule of this layer names a wait.
+#[test]
+fn a_wait_replaces_the_default_of_its_own_layer_alone() {
+    let wait = |first: &str, second: &str, own: &str| {
+        let rule = |keys: &str| format!("[[rule]]\nacquire = [\"a\"]\n{keys}\n");
+        let defaults = "[defaults]\nwait = \"10m\"\n[repository.a]\nlimit = 5\n";
+        under(&format!("{defaults}{}{}", rule(first), rule(second))).own(&rule(own)).claims(|claims| {
+            assert_eq!(claims.len(), 1);
+            claims[0].wait.resolve()
+        })
+    };
+    let minutes = |minutes: u64| Wait::For(Duration::from_secs(60 * minutes));
+    let other = "commands = [\"comsol\"]";
+    assert_eq!(wait("", "", other), minutes(10));
+    assert_eq!(wait("", "wait = \"20m\"", other), minutes(20));
+    assert_eq!(wait("", "", "wait = \"20m\""), minutes(10));
+    assert_eq!(wait("wait = \"30m\"", other, "wait = \"20m\""), minutes(20));
+}
+
+/// A layer that enforces nothing only tries its rules and its repositories out, and no others.
+#[test]
+fn a_limit_is_only_tried_out_if_the_layer_of_its_rule_or_of_its_repository_says_so() {
+    let repository = "[repository.a]\nlimit = 2\n";
+    let (rule, tried) = ("[[rule]]\nacquire = [\"a\"]\n", "[defaults]\nenforce = false\n");
+    under(repository).given(rule).by_root().gives("1 of 2 a");
+    under(repository).given(&format!("{tried}{rule}")).by_root().gives("1 of 2 a tried");
+    under(&format!("{tried}{repository}")).given(rule).by_root().gives("1 of 2 a tried");
+}
+
+/// The default hold of a layer is for its rules: a layer without a rule for the launch changes nothing.
+#[test]
+fn the_default_hold_of_a_layer_is_for_launches_of_its_rules() {
+    let hold = |own: &str| {
+        under(SYSTEM).own(own).with(|_, decision| {
+            let Verdict::Start(start) = &decision.verdict else { panic!("it starts") };
+            start.hold.resolve()
+        })
+    };
+    let defaults = "[defaults]\nhold = \"supervisor\"\n";
+    assert_eq!(hold(defaults), Hold::Process);
+    assert_eq!(hold(&format!("{defaults}{OWN}")), Hold::Supervisor);
 }
 
 #[test]

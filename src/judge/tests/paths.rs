@@ -37,6 +37,12 @@ fn placeholders_stand_for_what_differs_from_launch_to_launch() {
     repository("path = \"{user}.lock\"").uid(9999).locks(["/run/rungate/%239999.lock"]);
 }
 
+/// A user who is both in the directory and in the name of the file is one member.
+#[test]
+fn a_member_that_is_twice_in_a_path_is_named_once() {
+    repository("path = \"{user}/{uid}.{gid}\"").gives("1 of 1 r [ann users]");
+}
+
 #[test]
 fn the_file_of_a_user_must_belong_to_him_and_nobody_elses_need() {
     let owner = |launch: Launch| launch.claims(|claims| file(claims[0]).owner);

@@ -77,6 +77,54 @@ fn a_ceiling_of_a_delegated_rule_lowers_what_is_claimed_and_claims_nothing() {
     system("bob").groups(["cad"]).gives("free").allows("");
 }
 
+/// A department lowers only the repository that it names.
+#[test]
+fn a_ceiling_of_a_delegated_rule_leaves_other_repositories_alone() {
+    let system = r#"
+        [delegate."20-cad.toml"]
+        owner    = "tutor1"
+        users    = ["%cad"]
+        commands = ["*"]
+        [repository.seats]
+        limit = 5
+        [repository.tokens]
+        limit = 9
+        [[rule]]
+        acquire = ["seats", "tokens"]
+    "#;
+    under(system)
+        .delegated("20-cad.toml", "[[rule]]\nacquire = [{ repository = \"seats\", ceiling = 3 }]\n")
+        .groups(["cad"])
+        .gives("1 of 3 seats, 1 of 9 tokens")
+        .allows("1 of 5 seats, 1 of 9 tokens, 1 of 3 seats");
+}
+
+/// A department that denies its commands denies everything only if it is delegated for all of them.
+#[test]
+fn a_department_denies_no_more_than_its_commands() {
+    let system = |commands: &str| {
+        under(&format!(
+            "[delegate.\"20-cad.toml\"]\nowner = \"tutor1\"\nusers = [\"%cad\"]\ncommands = [{commands}]\n\
+             [repository.seats]\nlimit = 5\n[[rule]]\nacquire = [\"seats\"]\n"
+        ))
+        .delegated("20-cad.toml", "[[rule]]\nname = \"no\"\naction = \"deny\"\n")
+        .groups(["cad"])
+    };
+    system("\"matlab\"").gives("denied by no: command \"matlab\"").allows("1 of 5 seats");
+    system("\"matlab\", \"*\"").gives("denied by no: command \"matlab\"").allows("denied by no");
+}
+
+/// A repository that depends on the command is named once, and limits a person whom the system exempts.
+#[test]
+fn what_depends_on_the_command_is_named_once_and_is_a_limit() {
+    let twice = "[[rule]]\nname = \"again\"\nacquire = [\"each\"]\n";
+    under(&format!("{SEATS}{twice}")).allows("1 of 5 seats, each by command");
+    let free = "[[rule]]\nname = \"free\"\naction = \"exempt\"\n";
+    let own = "[repository.mine]\nper = \"command\"\nlimit = 2\n[[rule]]\nacquire = [\"mine\"]\n";
+    under(free).allows("exempt by free");
+    under(free).own(own).allows("mine by command");
+}
+
 #[test]
 fn where_no_rule_allows_anything_everything_is_refused() {
     let system = |user: &str| {

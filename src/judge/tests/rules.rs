@@ -218,6 +218,15 @@ fn a_deny_rule_that_is_not_enforced_only_says_so() {
     under(policy).gives("would be denied by no").traces(["would refuse, but is not enforced"]);
 }
 
+/// A rule that would deny a launch has matched it: only that is not enforced, and no rule is missing.
+#[test]
+fn a_launch_that_would_be_denied_is_not_unmatched() {
+    let policy = "[defaults]\nunmatched = \"refuse\"\n[[rule]]\nname = \"no\"\ncommands = [\"matlab\"]\n\
+                  action = \"deny\"\nenforce = false\n";
+    under(policy).gives("would be denied by no");
+    under(policy).command("comsol").gives("unmatched");
+}
+
 #[test]
 fn a_limit_that_is_tried_out_does_not_bind_the_one_that_holds() {
     let policy = format!(

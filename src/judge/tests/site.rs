@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::databases::{Databases, GROUPS, USERS};
 use crate::{
     judge::{
-        Decision, Request, Unenforced, Verdict, decide, decide_within, personal,
+        Decision, Request, Unenforced, Verdict, decide, decide_within, limit_of_most, personal,
         terms::{Admit, Claim, Demand, FileLocation, Location, Slots},
     },
     policy::{LayerKind, LayerText, Policy},
@@ -220,6 +220,13 @@ impl Launch {
             assert_eq!(parts.join(", "), expected);
         });
         self
+    }
+
+    /// The limit of the members of each repository that are not named.
+    pub(super) fn limits_of_most(&self) -> Vec<u64> {
+        self.with_request(|policy, request| {
+            policy.repositories().iter().map(|one| limit_of_most(policy, one, request)).collect()
+        })
     }
 
     /// The result of every rule.

@@ -15,3 +15,19 @@ fn when_is_local_time_of_the_zone_in_the_defaults() {
     under(&day()).at("2026-07-20T16:00:00Z").gives("free");
     under(&day()).at("2026-11-22T12:00:00Z").gives("free");
 }
+
+/// What a listing says of members without a limit of their own is the limit of this hour.
+#[test]
+fn the_limit_of_most_is_that_of_the_hour() {
+    let policy = r#"
+        [defaults]
+        time_zone = "Europe/Berlin"
+        [repository.a]
+        per = "user"
+        limit = 1
+        limits = [{ users = ["ann"], limit = 9 }, { when = ["Mon-Fri 08:00-18:00"], limit = 3 }]
+    "#;
+    let at = |instant: &str| under(policy).at(instant).limits_of_most();
+    assert_eq!(at("2026-11-20T06:59:00Z"), [1]);
+    assert_eq!(at("2026-11-20T07:00:00Z"), [3]);
+}
