@@ -139,6 +139,20 @@ fn a_policy_that_is_given_must_exist_and_ones_own_need_not() {
     );
 }
 
+/// Where there is no system's policy the caller's own one stands alone. A link shows that there should be one.
+#[test]
+fn a_link_to_a_missing_policy_of_the_system_is_a_fault() {
+    let site = Site::new();
+    let policy = site.path().join("policy.toml");
+    fs::remove_file(&policy).expect("remove");
+    site.says(&site.sources(), "");
+    symlink("nowhere", &policy).expect("a link");
+    site.says(
+        &site.sources(),
+        "policy.toml: cannot be read: is a link to a file that is not there [unreadable-file]",
+    );
+}
+
 #[test]
 fn the_same_file_given_twice_counts_once() {
     let site = Site::new();

@@ -14,6 +14,7 @@
 
 mod case;
 mod files;
+mod pairs;
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,0 +1,257 @@
+//! Faults and warnings about two rules, two claims, two repositories or two files. Of two policies that differ
+//! in a word only one has something wrong: the other one shows that the finding is true.
+
+use super::Case;
+
+const MAIN: &str = "/etc/rungate/policy.toml";
+
+/// The codes of all that is shown of these files.
+fn codes_of(files: &[(&str, &str)]) -> Vec<&'static str> {
+    let owned = |(path, text): &(&str, &str)| ((*path).to_owned(), (*text).to_owned());
+    Case { about: String::new(), files: files.iter().map(owned).collect() }.check().1
+}
+
+/// A policy of one file has this finding alone, or none.
+#[track_caller]
+fn case(policy: &str, code: Option<&str>) {
+    assert_eq!(codes_of(&[(MAIN, policy)]), Vec::from_iter(code), "{policy}");
+}
+
+/// "The rule never counts: … comes first, and matches all that it matches".
+#[test]
+fn a_rule_is_shadowed_by_a_rule_that_matches_all_that_it_matches() {
+    let family = |wide: &str, narrow: &str, is_shadowed: bool| {
+        let rule = |keys: &str| format!("[[rule]]\nfirst_of = 'f'\n{keys}\n");
+        let (wide, narrow) =
+            (rule(&format!("acquire = ['a']\n{wide}")), rule(&format!("acquire = []\n{narrow}")));
+        case(&format!("[repository.a]\nlimit = 5\n{wide}{narrow}"), is_shadowed.then_some("shadowed"));
+    };
+    for (wide, narrow) in [
+        ("", "users = ['ann']"),
+        ("users = ['ann', '*']", ""),
+        ("users = ['ann', 'bob']", "users = ['ann']"),
+        ("users = ['a*']", "users = ['ann']"),
+        ("users = ['1000-1999']", "users = ['1200-1300']"),
+        ("users = ['%cad']", "users = ['%cad']"),
+        ("users = ['+lab']", "users = ['+lab']"),
+        ("groups = ['100-199']", "groups = [150]"),
+        ("users = ['ann']", "users = ['ann']\nhosts = ['ws1']"),
+        ("hosts = ['ws*']", "hosts = ['WS1']"),
+        ("commands = ['mat*']", "commands = ['matlab']"),
+        ("directories = ['/proj/**']", "directories = ['/proj/a', '/proj']"),
+        ("when = ['Fri']", "when = ['Fri']"),
+        ("environment = { A = true }", "environment = { A = ['x'], B = true }"),
+        ("environment = { A = ['x', 'y'] }", "environment = { A = ['x'] }"),
+        ("arguments = ['-a', '-b']", "arguments = ['-a']"),
+        ("arguments = [['-n', '*']]", "arguments = [['-n', '4']]"),
+        ("arguments = ['-a']", "arguments = { all = ['-a', '-b'] }"),
+        ("arguments = ['-a', '-b']", "arguments = { all = ['-a'] }"),
+        ("arguments = { all = ['-a'] }", "arguments = { all = ['-a', '-b'] }"),
+        ("arguments = { exactly = ['-a', '**'] }", "arguments = { exactly = ['-a', '**'] }"),
+        ("arguments = { exactly = ['*'] }", "arguments = { exactly = ['-a'] }"),
+        ("arguments = { exactly = ['**'] }", "arguments = { exactly = ['-a', '-b'] }"),
+        ("arguments = { exactly = ['**'] }", "arguments = ['-a']"),
+    ] {
+        family(wide, narrow, true);
+    }
+    for (wide, narrow) in [
+        ("users = ['ann']", ""),
+        ("users = ['ann']", "users = ['ann', 'bob']"),
+        ("users = ['ann']", "users = ['a*']"),
+        ("users = ['1000-1999']", "users = ['1500-2500']"),
+        ("users = ['1000-1999']", "users = ['500-1500']"),
+        ("users = ['%cad']", "users = ['%sim']"),
+        ("users = ['+lab']", "users = ['+offices']"),
+        ("users = ['ann']\nhosts = ['ws1']", "users = ['ann']"),
+        ("hosts = ['ws*']", "hosts = ['lab1']"),
+        ("commands = ['matlab']", "commands = ['mex']"),
+        ("commands = ['matlab']", "commands = ['/opt/matlab']"),
+        ("directories = ['/proj/*']", "directories = ['/proj/a/b']"),
+        ("when = ['Fri']", "when = ['Sat']"),
+        ("environment = { A = true }", "environment = { B = true }"),
+        ("environment = { A = true }", "environment = { A = false }"),
+        ("environment = { A = true, B = true }", "environment = { A = true }"),
+        ("environment = { A = ['x'] }", "environment = { A = ['x', 'y'] }"),
+        ("environment = { A = ['x'] }", "environment = { A = ['y'] }"),
+        ("arguments = ['-a']", "arguments = ['-a', '-b']"),
+        ("arguments = [['-n', '4']]", "arguments = [['-n', '*']]"),
+        ("arguments = [['-n', '4']]", "arguments = ['-n']"),
+        ("arguments = ['-a']", "arguments = { all = ['-b', '-c'] }"),
+        ("arguments = { all = ['-a', '-b'] }", "arguments = { all = ['-a'] }"),
+        ("arguments = { all = ['-a'] }", "arguments = ['-a']"),
+        ("arguments = { exactly = ['-a', '**'] }", "arguments = { exactly = ['-a', '-b'] }"),
+        ("arguments = { exactly = ['-a'] }", "arguments = { exactly = ['-a', '-b'] }"),
+        ("arguments = { exactly = ['-a'] }", "arguments = { exactly = ['-b'] }"),
+    ] {
+        family(wide, narrow, false);
+    }
+}
+
+/// Only an earlier rule of the same family shadows a rule.
+#[test]
+fn a_rule_outside_of_a_family_shadows_none_of_it() {
+    let rule = |command: &str, family: &str| {
+        format!("[[rule]]\ncommands = ['{command}']\n{family}\nacquire = ['a']\n")
+    };
+    let a = "[repository.a]\nlimit = 5\n";
+    let family = rule("matlab", "first_of = 'f'") + &rule("mex", "first_of = 'f'");
+    let another = rule("a*", "first_of = 'g'") + &rule("m*", "first_of = 'g'");
+    case(&format!("{a}{}{family}", rule("*", "")), None);
+    case(&format!("{a}{another}{family}"), None);
+    case(&format!("{a}{}{}", rule("m*", "first_of = 'f'"), rule("mex", "first_of = 'f'")), Some("shadowed"));
+}
+
+/// "The rule has no effect: … decides all launches that it matches".
+#[test]
+fn a_rule_is_overruled_by_a_rule_that_decides_all_its_launches() {
+    let beside = |other: &str, is_overruled: bool| {
+        let repositories = "[repository.a]\nlimit = 5\n[repository.b]\nlimit = 5\n";
+        let rule = "[[rule]]\ncommands = ['matlab']\nacquire = ['a', 'b']\n";
+        let code = is_overruled.then_some("overruled");
+        case(&format!("{repositories}{rule}[[rule]]\nname = 'other'\n{other}\n"), code);
+    };
+    beside("action = 'exempt'", true);
+    beside("action = 'exempt'\nfrom = ['a']", false);
+    beside("action = 'deny'", true);
+    beside("action = 'deny'\nenforce = false", false);
+    beside("action = 'deny'\nexcept = [{ users = ['ann'] }]", false);
+    beside("action = 'deny'\ncommands = ['mex']", false);
+    beside("action = 'count'\nacquire = ['a']", false);
+}
+
+/// The system exempts from no rule of the caller. What a department says is for its people, so it makes only
+/// rules of its own useless.
+#[test]
+fn a_rule_of_another_layer_makes_no_rule_useless() {
+    let own = "[repository.b]\nlimit = 1\n[[rule]]\nacquire = ['b']\n";
+    let exempt = "[[rule]]\naction = 'exempt'\n";
+    assert_eq!(codes_of(&[(MAIN, exempt), ("/home/ann/policy.toml", own)]), [] as [&str; 0]);
+    assert_eq!(codes_of(&[(MAIN, &format!("{own}{exempt}"))]), ["overruled"]);
+    let main = "[delegate.\"20-cad.toml\"]\nowner = 'ann'\nusers = ['%cad']\ncommands = ['matlab']\n\
+                [repository.a]\nlimit = 5\n[[rule]]\ncommands = ['matlab']\nacquire = ['a']\n";
+    let of_cad = |text: &str| codes_of(&[(MAIN, main), ("/etc/rungate/policy.d/20-cad.toml", text)]);
+    assert_eq!(of_cad("[[rule]]\naction = 'deny'\n"), [] as [&str; 0]);
+    let family = "[repository.pool]\nlimit = 2\n[[rule]]\nfirst_of = 'f'\nacquire = ['pool']\n\
+                  [[rule]]\nfirst_of = 'f'\ncommands = ['matlab']\nacquire = []\n";
+    assert_eq!(of_cad(family), ["shadowed"]);
+}
+
+/// One of several exceptions is enough for a rule that can never match.
+#[test]
+fn a_rule_can_never_match_if_one_of_its_exceptions_matches_everything() {
+    let except = |tables: &str| {
+        format!(
+            "[repository.a]\nlimit = 5\n[[rule]]\nacquire = ['a']\nexcept = [{{ users = ['bob'] }}{tables}]\n"
+        )
+    };
+    case(&except(""), None);
+    case(&except(", { users = ['*'] }"), Some("never-matches"));
+}
+
+/// A program keeps its slot if the strongest hold of its rule and its repositories, or else the default, is
+/// enough; and a rule without a claim has no slot to keep.
+#[test]
+fn a_hold_is_weak_only_if_no_stronger_one_counts() {
+    let held = |defaults: &str, repository: &str, rule: &str, is_weak: bool| {
+        let policy =
+            format!("{defaults}[repository.a]\nlimit = 5\n{repository}\n[[rule]]\nacquire = ['a']\n{rule}\n");
+        case(&policy, is_weak.then_some("weak-hold"));
+    };
+    held("", "", "commands = ['ssh']\nhold = 'descriptor'", true);
+    held("", "", "commands = ['ssh']\nhold = 'supervisor'", false);
+    held("", "", "commands = ['tmux']\nhold = 'supervisor'", true);
+    held("", "", "commands = ['tmux']\nhold = 'tree'", false);
+    held("", "hold = 'tree'", "commands = ['tmux']\nhold = 'process'", false);
+    let defaults = "[defaults]\nhold = 'supervisor'\n";
+    held(defaults, "", "commands = ['ssh']", false);
+    held(defaults, "", "commands = ['ssh']\nhold = 'process'", true);
+    case("[[rule]]\ncommands = ['ssh']\nacquire = []\n", None);
+}
+
+/// An alternative is never reached if an earlier one wants no more and has no lower limit.
+#[test]
+fn an_alternative_is_reached_if_an_earlier_one_wants_more() {
+    let any_of = |first: &str, second: &str, is_reached: bool| {
+        let rule = format!("[[rule]]\nacquire = [{{ any_of = [{first}, {second}] }}]\n");
+        case(&format!("[repository.a]\nlimit = 5\n{rule}"), (!is_reached).then_some("never-reached"));
+    };
+    let of = |keys: &str| format!("{{ repository = 'a', {keys} }}");
+    any_of("'a'", &of("ceiling = 2"), false);
+    any_of(&of("ceiling = 2"), "'a'", true);
+    any_of(&of("ceiling = 4"), &of("ceiling = 2"), false);
+    any_of(&of("ceiling = 2"), &of("ceiling = 4"), true);
+    any_of(&of("ceiling = 2"), &of("ceiling = 2, slots = 2"), false);
+    any_of(&of("ceiling = '50%'"), &of("ceiling = 2"), true);
+    any_of(&of("slots = 2"), "'a'", true);
+    any_of(&of("slots_from = { after = '-n' }"), "'a'", true);
+    let list = "[[rule]]\nacquire = [{ any_of = [['a', 'b'], 'a'] }]\n";
+    case(&format!("[repository.a]\nlimit = 5\n[repository.b]\nlimit = 5\n{list}"), None);
+}
+
+/// A ceiling that is no lower than the limit has no effect. A limit of 0 is for a while.
+#[test]
+fn a_ceiling_binds_below_the_limit_and_beside_a_closed_repository() {
+    let claim = |limit: u32, ceiling: u32| {
+        format!(
+            "[repository.a]\nlimit = {limit}\n[[rule]]\nacquire = [{{ repository = 'a', ceiling = {ceiling} }}]\n"
+        )
+    };
+    case(&claim(5, 4), None);
+    case(&claim(5, 5), Some("never-binds"));
+    case(&claim(0, 1), None);
+}
+
+/// A caller who chooses the lock file evades a limit that is about people, and a list of members that also
+/// admits others.
+#[test]
+fn a_file_that_the_caller_chooses_is_no_limit_for_people() {
+    let job = |limits: &str, who: &str| {
+        format!(
+            "[repository.job]\nper = '{{job}}'\n{limits}\n[[rule]]\narguments = ['--job={{job}}']\n{who}\n\
+             acquire = ['job']\n"
+        )
+    };
+    let chosen = Some("chosen-by-caller");
+    case(&job("limit = 1", ""), None);
+    case(&job("limit = 1", "hosts = ['ws1']"), None);
+    case(&job("limit = 1", "users = ['ann']"), chosen);
+    case(&job("limit = 1", "groups = ['cad']"), chosen);
+    case(&job("limit = 1\nlimits = { x = 2 }", ""), chosen);
+    case(&job("limit = 0\nlimits = { x = 2 }", ""), None);
+    let listed = "limit = 1\nlimits = { '/proj' = 2 }\n[[rule]]\nacquire = ['here']\n";
+    case(&format!("[repository.here]\nper = 'directory'\n{listed}"), None);
+    case(&format!("[repository.here]\nper = 'directory'\n{listed}users = ['ann']\n"), chosen);
+}
+
+/// Two repositories may have one file only if all their settings are the same.
+#[test]
+fn two_repositories_with_one_file_have_the_same_settings() {
+    let policy = |keys: &str| {
+        format!(
+            "[repository.a]\nlimit = 5\n{keys}\n[repository.b]\npath = '/run/rungate/a.lock'\nlimit = 5\n\
+             [[rule]]\nacquire = ['a', 'b']\n"
+        )
+    };
+    case(&policy(""), None);
+    for keys in [
+        "limits = [{ when = ['Fri'], limit = 2 }]",
+        "reserve = [{ users = ['ann'], slots = 1 }]",
+        "names = ['0', '1', '2', '3', '4']",
+        "outside = { command = ['/bin/true'] }",
+        "wait = '1m'",
+        "if_elapsed = '1h'",
+        "shared_by = 'user'",
+    ] {
+        case(&policy(keys), Some("same-path"));
+    }
+}
+
+/// Two files may say the same of a default, and nothing else.
+#[test]
+fn a_default_that_two_files_give_the_same_value_is_no_conflict() {
+    let wait = |wait: &str| format!("[defaults]\nwait = '{wait}'\n");
+    let both =
+        |other: &str| codes_of(&[(MAIN, &wait("1m")), ("/etc/rungate/policy.d/10.toml", &wait(other))]);
+    assert_eq!(both("1m"), [] as [&str; 0]);
+    assert_eq!(both("2m"), ["conflicting-default"]);
+}
