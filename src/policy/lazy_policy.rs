@@ -418,4 +418,55 @@ mod tests {
         assert_eq!(names(9), Some(Vec::new()));
         assert_eq!(names(10), Some(vec!["one"]));
     }
+
+    /// Launches that differ in one input are told apart if a selector, an exception, a path, a group, a
+    /// number of slots, a limit or a reservation can depend on it, and only then.
+    #[test]
+    fn each_input_is_relevant_by_itself() {
+        let none = RelevantInputs::default();
+        let directories = RelevantInputs { directories: true, ..none };
+        let arguments = RelevantInputs { arguments: true, ..none };
+        let environment = RelevantInputs { environment: true, ..none };
+        let hosts = RelevantInputs { hosts: true, ..none };
+        let case = |repository: &str, rule: &str, expected: RelevantInputs| {
+            let text = format!(
+                "[repository.a]\n{repository}\n[repository.b]\nlimit = 9\n\
+                 [[rule]]\nacquire = [\"b\"]\n[[rule]]\n{rule}\n"
+            );
+            let policy = Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"));
+            assert_eq!(policy.relevant_inputs(), expected, "{repository}, {rule}");
+        };
+        for (selector, expected) in [
+            ("commands = [\"x\"]", none),
+            ("users = [\"ann\"]", none),
+            ("users = [\"+lab\"]", hosts),
+            ("hosts = [\"ws1\"]", hosts),
+            ("directories = [\"/proj\"]", directories),
+            ("arguments = [\"-x\"]", arguments),
+            ("environment = { X = true }", environment),
+        ] {
+            case("limit = 1", &format!("acquire = [\"a\"]\n{selector}"), expected);
+            case("limit = 1", &format!("acquire = [\"a\"]\nexcept = [{{ {selector} }}]"), expected);
+        }
+        for (keys, expected) in [
+            ("per = \"user\"\nlimit = 1", none),
+            ("per = \"host\"\nlimit = 1", hosts),
+            ("per = \"directory\"\nlimit = 1", directories),
+            ("path = \"x/{arg1}.lock\"\nlimit = 1", arguments),
+            ("path = \"x/{args}.lock\"\nlimit = 1", arguments),
+            ("path = \"x/{env.X}.lock\"\nlimit = 1", environment),
+            ("limit = 1\nshared_by = \"directory\"", directories),
+            ("names = [\"x\"]", hosts),
+            ("limit = 1\noutside = { command = [\"/bin/true\"] }", hosts),
+            ("limit = 1\nreserve = [{ users = [\"ann\"], slots = 1 }]", none),
+            ("limit = 1\nreserve = [{ hosts = [\"ws1\"], slots = 1 }]", hosts),
+            ("limit = 1\nkeeper = \"agent\"\nlinger = \"9s\"", hosts),
+            ("per = \"user\"\nlimit = 1\nlimits = { ann = 2 }", none),
+            ("per = \"user\"\nlimit = 1\nlimits = { \"+lab\" = 2 }", hosts),
+        ] {
+            case(keys, "acquire = [\"a\"]", expected);
+        }
+        let counted = "acquire = [{ repository = \"a\", slots_from = { after = \"-n\" } }]";
+        case("limit = 1", counted, arguments);
+    }
 }

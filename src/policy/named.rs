@@ -115,4 +115,30 @@ mod tests {
         assert!(names("PROJECT", "apollo-2"));
         assert!(!names("PROJECT", "gemini") && !names("TOKEN", "x") && !names("HOST", "x"));
     }
+
+    /// A pattern for one variable says nothing of another one.
+    #[test]
+    fn a_value_is_not_named_by_the_pattern_of_another_variable() {
+        let names = |variable: &str| policy().names_value(variable, OsStr::new("apollo-2"));
+        assert!(names("PROJECT") && !names("TOKEN") && !names("HOST") && !names("PASSWORD"));
+    }
+
+    /// All users can read the names of lock files, so what is in them is named. An argument that only a star
+    /// matches is not, nor one of any number of arguments.
+    #[test]
+    fn what_is_in_the_name_of_a_lock_file_is_named() {
+        let policy = r#"
+            [repository.a]
+            path = "{env.PROJECT}/{arg3}.lock"
+            limit = 1
+            [[rule]]
+            arguments = { exactly = ["run", "*", "**", "-q"] }
+            acquire = ["a"]
+        "#;
+        let policy = Policy::of_text("/p.toml", policy).unwrap_or_else(|faults| panic!("{faults}"));
+        let arguments = ["run", "secret", "job", "password", "-q"].map(OsString::from);
+        assert_eq!(policy.named_arguments(&arguments), [true, false, true, false, true]);
+        let names = |variable: &str| policy.names_value(variable, OsStr::new("gemini"));
+        assert!(names("PROJECT") && !names("TOKEN"));
+    }
 }

@@ -155,3 +155,48 @@ impl Hours {
         self.weekday = usize::try_from(local.weekday().to_monday_zero_offset()).unwrap_or(0);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A policy names a zone of the system's, and no other file.
+    #[test]
+    fn the_name_of_a_zone_leads_nowhere_else() {
+        // A system may have no zones.
+        if named_zone("Europe/Berlin").is_none() {
+            return;
+        }
+        for elsewhere in [
+            "/Europe/Berlin",
+            "Europe//Berlin",
+            "Europe/./Berlin",
+            "Europe/../Europe/Berlin",
+            "../zoneinfo/UTC",
+        ] {
+            assert!(named_zone(elsewhere).is_none(), "{elsewhere}");
+        }
+    }
+
+    /// The hour and the day of the week of a moment do not depend on the moment that was looked at before.
+    #[test]
+    fn hours_are_those_of_the_moment() {
+        let micros = |text: &str| {
+            let moment: Timestamp = text.parse().expect("a moment");
+            u64::try_from(moment.as_microsecond()).expect("after 1970")
+        };
+        let mut hours = Hours::in_zone(TimeZone::posix("CET-1").expect("a zone"));
+        // 2026-11-20 is a Friday.
+        for (moment, hour, weekday) in [
+            ("2026-11-20T13:59:59Z", 14, 4),
+            ("2026-11-20T14:00:00Z", 15, 4),
+            ("2026-11-20T22:59:59Z", 23, 4),
+            ("2026-11-20T23:00:00Z", 0, 5),
+            ("2026-11-20T13:59:59Z", 14, 4),
+        ] {
+            let moment = micros(moment);
+            assert_eq!((hours.weekday_at(moment), hours.at(moment)), (weekday, hour));
+            assert_eq!((hours.at(moment), hours.weekday_at(moment)), (hour, weekday));
+        }
+    }
+}

@@ -145,3 +145,19 @@ pub(crate) fn create(beginning: &str, caller: u32) -> Result<PathBuf, Errno> {
 fn is_trusted(place: &Path, caller: u32) -> bool {
     matches!(TrustedDirectory::open(place, &JudgedDirectories::for_caller(caller)), Ok(Some(_)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A new file may have another group than the old one only if the group may do the same as others.
+    #[test]
+    fn a_group_is_like_others_if_both_have_the_same_permissions() {
+        for mode in [0o644, 0o600, 0o755, 0o666, 0o2755] {
+            assert!(is_group_like_others(mode), "{mode:o}");
+        }
+        for mode in [0o640, 0o664, 0o604, 0o750, 0o660] {
+            assert!(!is_group_like_others(mode), "{mode:o}");
+        }
+    }
+}

@@ -672,6 +672,15 @@ mod tests {
         assert_eq!(boot_offset("monotonic           0         0\n"), None);
     }
 
+    /// The age of a process is exact to a clock tick: also after a long time none is counted too many.
+    #[test]
+    fn clock_ticks_are_parts_of_seconds() {
+        let ticks = sysconf(SysconfVar::CLK_TCK).expect("a number").expect("a limit");
+        let ticks = u64::try_from(ticks).expect("a positive number");
+        assert_eq!(after_ticks(3600 * ticks), Some(Duration::from_secs(3600)));
+        assert_eq!(after_ticks(0), Some(Duration::ZERO));
+    }
+
     #[test]
     fn this_process_is_its_own_first_ancestor() {
         let lineage: Vec<i32> = own_lineage().take(2).collect();

@@ -261,6 +261,43 @@ fn a_policy_that_a_group_could_have_written_starts_nothing() {
     }
 }
 
+/// A group may write if it is its owner's alone: the group that the owner logs in with, which has the owner's
+/// name, and in which no other user is listed.
+#[test]
+fn a_policy_that_the_group_of_its_owner_alone_could_have_written_counts() {
+    needs_root!();
+    let site = Site::new();
+    site.account("ann", &[]);
+    let ann = site.user("ann");
+    site.own_policy(&ann, "[[rule]]\nname = \"none\"\naction = \"deny\"\n");
+    let own = site.path(format!("config/{}/rungate", ann.uid));
+    set_mode(&own, 0o775);
+    set_mode(&own.join("policy.toml"), 0o664);
+    let launch = || site.test().user("ann").args(["run", "--", "true"]);
+    let counts = || launch().stderr("rungate: true: refused: rule \"none\"\n...\n").status(77);
+    let is_refused = || {
+        let said =
+            "rungate: true: not started: the policy has 1 fault\n[..]its group can write to it[..]\n...\n";
+        launch().stderr(said).status(78);
+    };
+    counts();
+    let file = |name: &str| std::fs::read_to_string(site.path(name)).expect("a database of the site");
+    let (users, groups) = (file("etc/passwd"), file("etc/group"));
+    site.account("bob", &["ann"]);
+    is_refused();
+    site.write("etc/group", &groups);
+    counts();
+    // A group that all users log in with lists none of them.
+    let (own_group, of_all) = (format!(":{0}:{0}:", ann.uid), format!(":{}:54999:", ann.uid));
+    assert!(users.contains(&own_group), "{users}");
+    site.write("etc/passwd", &users.replace(&own_group, &of_all));
+    site.write("etc/group", &format!("{groups}everyone:x:54999:\n"));
+    for path in [own.clone(), own.join("policy.toml")] {
+        chown(path, None, Some(54999)).expect("give it to the group");
+    }
+    is_refused();
+}
+
 /// The caller's own `$XDG_CONFIG_HOME/rungate/policy.toml`: where the environment leads to somebody else's
 /// directory, as it may after su(1), there is no policy of theirs.
 #[test]

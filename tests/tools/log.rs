@@ -263,6 +263,34 @@ fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
     drop(holders);
 }
 
+/// A refusal tells of each table once: how many slots were held in those that refused, and how many there were for
+/// the launch in the others.
+#[test]
+fn a_refusal_tells_in_which_tables_there_was_room() {
+    let site = Site::with_policy(
+        r#"
+        [log]
+        to     = "$DIR/work/log.jsonl"
+        replay = true
+
+        [repository]
+        closed.limit = 0
+        shut.limit   = 0
+        open.limit   = 5
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["closed", { repository = "open", slots = 2 }, "shut"]
+        "#,
+    );
+    site.program("matlab");
+    run(&site, "matlab").status(75);
+    let refused = event(&site);
+    let tables = refused["tables"].as_array().expect("tables").iter();
+    let told: Vec<Value> = tables.map(|table| json!([table["repository"], table["room"]])).collect();
+    assert_eq!(told, [json!(["closed", null]), json!(["shut", null]), json!(["open", 2])], "{refused}");
+}
+
 /// The journal and syslog have no starts, unless the log is to be replayed.
 #[test]
 fn refusals_are_all_that_is_logged_outside_of_files() {

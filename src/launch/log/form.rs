@@ -235,9 +235,12 @@ fn unquoted(text: &str) -> Option<(String, &str)> {
 mod tests {
     use std::ffi::OsStr;
 
-    use crate::launch::log::{
-        event::{Circumstances, TableSeen},
-        form::*,
+    use crate::{
+        launch::log::{
+            event::{Circumstances, TableSeen},
+            form::*,
+        },
+        text::Numbered,
     };
 
     fn event() -> Event {
@@ -278,6 +281,20 @@ mod tests {
         assert_eq!(entry("7"), Line::Event(event.clone()));
         assert_eq!(entry("0"), Line::Event(event.clone()));
         assert_eq!(entry("8"), Line::Unknown, "somebody else wrote it");
+    }
+
+    /// On a full disk a line ends anywhere, and the next event is appended to it.
+    #[test]
+    fn an_event_behind_any_part_of_another_is_read() {
+        let event = event();
+        let line = json::line(&Numbered::of(&event)).expect("JSON").into_bytes();
+        let behind = |before: &[u8]| read(&[before, &line].concat(), &Clock::now());
+        for length in 0..=line.len() {
+            assert_eq!(behind(&line[..length]), Line::Event(event.clone()), "{length} bytes of another");
+        }
+        for other in [&b"{\"for us\":"[..], b"{\"format\"=", b"\xff", b"{}"] {
+            assert_eq!(behind(other), Line::Unknown, "{other:?} begins no event");
+        }
     }
 
     #[test]

@@ -584,4 +584,11 @@ mod until_tests {
         case(&["2026-11-20 18:00..2026-11-22 20:00"], "2026-11-22T19:00", Some("20:00"));
         case(&["00:00-24:00"], "2026-11-20T09:30", None);
     }
+
+    /// The name of a day means the next day of that name, so it is never that of today.
+    #[test]
+    fn an_end_almost_a_week_from_now_has_its_date() {
+        case(&["Fri 18:00..Thu 12:00"], "2026-11-20T18:30", Some("Thu 12:00"));
+        case(&["Fri 18:00..Fri 12:00"], "2026-11-20T18:30", Some("2026-11-27 12:00"));
+    }
 }
