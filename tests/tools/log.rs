@@ -263,8 +263,41 @@ fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
     drop(holders);
 }
 
-/// A refusal tells of each table once: how many slots were held in those that refused, and how many there were for
-/// the launch in the others.
+/// A start tells how many of the free slots are kept for others, and how many of its own are lent by others.
+#[test]
+fn a_start_tells_what_is_kept_and_what_is_lent() {
+    let site = Site::with_policy(
+        r#"
+        [log]
+        to     = "$DIR/work/log.jsonl"
+        replay = true
+
+        [repository.seats]
+        limit   = 4
+        reserve = [{ users = ["nobody-of-that-name"], slots = 2, lend = 1 }]
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("matlab");
+    let mut running = Vec::new();
+    for (used, lent) in [(1, Value::Null), (2, Value::Null), (3, json!(1))] {
+        running.push(run(&site, "matlab").spawn());
+        let started = event(&site);
+        let table = &started["tables"][0];
+        assert_eq!(
+            (&table["used"], &table["kept"], &table["lent"]),
+            (&json!(used), &json!(1), &lent),
+            "{started}"
+        );
+    }
+    assert_eq!(site.held_numbers("seats.lock"), [2, 3, 4]);
+}
+
+/// A refusal tells of each table once: how many slots were held in those that refused, and how many there
+/// were for the launch in the others.
 #[test]
 fn a_refusal_tells_in_which_tables_there_was_room() {
     let site = Site::with_policy(

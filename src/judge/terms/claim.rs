@@ -537,4 +537,24 @@ mod tests {
         assert_eq!(common(None, others).as_deref(), others);
         assert_eq!(common(None, None), None);
     }
+
+    /// The policy shortens a wait if the longest that it allows is shorter than the wait asked for.
+    #[test]
+    fn a_wait_is_cut_by_a_shorter_one_alone() {
+        let minutes = |minutes: u64| Wait::For(Duration::from_secs(60 * minutes));
+        let setting = Setting { bound: Some(minutes(10)), default: None };
+        assert_eq!(setting.cut(Some(minutes(11))), Some(minutes(10)));
+        assert_eq!(setting.cut(Some(Wait::Forever)), Some(minutes(10)));
+        assert_eq!((setting.cut(Some(minutes(10))), setting.cut(None)), (None, None));
+    }
+
+    /// A pause is over when its length has passed. A moment in the future counts as long ago.
+    #[test]
+    fn a_pause_is_on_for_its_length() {
+        let length = Duration::from_secs(60);
+        let pause = Pause { length, from: ElapsedFrom::Start, too_soon: TooSoon::Refuse };
+        let last = SystemTime::UNIX_EPOCH + 9 * length;
+        assert!(pause.is_on(last, last) && pause.is_on(last, last + length - Duration::from_nanos(1)));
+        assert!(!pause.is_on(last, last + length) && !pause.is_on(last + length, last));
+    }
 }

@@ -39,6 +39,20 @@ fn an_argument_or_its_end_is_captured_where_it_first_stands() {
     }
 }
 
+/// A wildcard for any number of arguments is tried again from each argument on. What an earlier try captured
+/// does not count.
+#[test]
+fn of_exact_arguments_the_try_that_fits_captures() {
+    let with = |arguments: &[&str]| {
+        project("arguments = { exactly = [\"**\", \"-p\", \"{project}\"] }").arguments(arguments)
+    };
+    for others in 0..4 {
+        let arguments = [&["-p", "x"][..], &["-v"; 4][..others], &["-p", "apollo"]].concat();
+        with(&arguments).gives("1 of 3 project [apollo]");
+    }
+    with(&["-p", "apollo", "-v"]).gives("free");
+}
+
 #[test]
 fn a_variable_is_captured_where_it_is_set_to_something() {
     let with = |value: &str| {

@@ -188,6 +188,20 @@ fn limits_are_exceptions_by_member_and_an_exact_name_counts_before_a_pattern() {
     under(&host.replace("ws17", "\"Ws1*.EXAMPLE\"")).gives("1 of 9 a [ws17.example]");
 }
 
+/// The reason of a limit that a ceiling lowers is the ceiling, and not whose limit it is.
+#[test]
+fn a_limit_below_that_of_the_member_has_another_reason() {
+    let reason = |claim: &str| {
+        under(&format!(
+            "[repository.a]\nper = \"user\"\nlimit = 4\nlimits = {{ \"a*\" = 9 }}\n[[rule]]\nacquire = [{claim}]\n"
+        ))
+        .claims(|claims| claims[0].reason_of_limit())
+    };
+    assert_eq!(reason("\"a\"").as_deref(), Some("limit of a*"));
+    assert_eq!(reason("{ repository = \"a\", ceiling = 9 }").as_deref(), Some("limit of a*"));
+    assert_eq!(reason("{ repository = \"a\", ceiling = 8 }"), None);
+}
+
 #[test]
 fn the_number_of_slots_may_stand_on_the_command_line() {
     let policy = r#"
@@ -241,8 +255,8 @@ fn numbers_of_several_arguments_add_up_and_a_table_says_how_many_slots_they_are(
         .gives("4294967295 of 9 a");
 }
 
-/// A number on the command line counts also if it is lower, and `most` limits only such a number. A digit behind
-/// an option that ends in one is a part of that option.
+/// A number on the command line counts also if it is lower, and `most` limits only such a number. A digit
+/// behind an option that ends in one is a part of that option.
 #[test]
 fn only_a_number_of_the_command_line_replaces_the_slots_of_the_policy() {
     let policy = |slots: u32, after: &str| {
