@@ -272,4 +272,27 @@ mod tests {
         }
         assert_eq!(Shim::fault_of(OsStr::new("matlab")), None);
     }
+
+    /// Of several links all are made or removed, or none.
+    #[test]
+    fn a_link_that_cannot_be_made_or_removed_changes_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let shims = ShimDirectory::open(directory.path().to_owned()).expect("a directory");
+        let rungate = Path::new("/opt/rungate");
+        let names = |names: &[&'static str]| -> Vec<&'static OsStr> {
+            names.iter().copied().map(OsStr::new).collect()
+        };
+        let are_there = |links: &[&'static str]| {
+            links.iter().all(|name| fs::read_link(shims.link(OsStr::new(name))).is_ok_and(|to| to == rungate))
+        };
+        fs::write(shims.link(OsStr::new("taken")), "").expect("a file");
+        assert!(shims.make(&names(&["one", "two", "taken"]), rungate).is_err());
+        assert!(!are_there(&["one"]) && !are_there(&["two"]));
+        shims.make(&names(&["one", "two"]), rungate).expect("two links");
+        assert!(are_there(&["one", "two"]));
+        assert!(shims.remove(&names(&["one", "two", "missing"])).is_err());
+        assert!(are_there(&["one", "two"]));
+        shims.remove(&names(&["one", "two"])).expect("two links");
+        assert!(!are_there(&["one"]) && !are_there(&["two"]));
+    }
 }

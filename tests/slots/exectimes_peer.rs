@@ -178,6 +178,29 @@ fn one_exectimes_may_become_another() {
         .status(1);
 }
 
+/// A child of a holder is another process, and takes a slot of its own.
+#[test]
+fn a_child_of_an_exectimes_counts_beside_it() {
+    let site = Site::new();
+    let child = format!("{} exectimes {SEATS} 2 cat; exit $?", site.rungate().display());
+    let _both = exectimes(&site, &[SEATS, "2", "sh", "-c", &child]).spawn();
+    assert_eq!(site.held_numbers("seats"), [1, 2]);
+}
+
+/// A slot that a descriptor keeps is listed with its process too, beside one of a process.
+#[test]
+fn each_holder_is_listed_with_its_process() {
+    let site = Site::new();
+    let words = ["run", "--hold", "descriptor", "--repository", SEATS, "--limit", "3", "--", "cat"];
+    let by_descriptor = site.test().args(words).spawn();
+    let by_process = exectimes(&site, &[SEATS, "3", "cat"]).spawn();
+    let listed = exectimes(&site, &[SEATS, "list"]).outcome().stdout;
+    let mut lines: Vec<&str> = listed.lines().collect();
+    lines.sort_unstable();
+    let line = |slot: i32, holder: &Running| format!("Slot {slot} held by PID {}", holder.pid());
+    assert_eq!(lines, [line(1, &by_descriptor), line(2, &by_process)]);
+}
+
 /// Whoever waits comes first, and that is said where fewer are running than may.
 #[test]
 fn behind_a_waiting_line_it_says_so() {

@@ -1,5 +1,5 @@
-//! Faults and warnings about two rules, two claims, two repositories or two files. Of two policies that differ
-//! in a word only one has something wrong: the other one shows that the finding is true.
+//! Faults and warnings about two rules, claims, repositories or files, and about numbers at their bounds. Of two
+//! policies that differ in a word only one has something wrong: the other one shows that the finding is true.
 
 use super::Case;
 
@@ -254,4 +254,57 @@ fn a_default_that_two_files_give_the_same_value_is_no_conflict() {
         |other: &str| codes_of(&[(MAIN, &wait("1m")), ("/etc/rungate/policy.d/10.toml", &wait(other))]);
     assert_eq!(both("1m"), [] as [&str; 0]);
     assert_eq!(both("2m"), ["conflicting-default"]);
+}
+
+/// A number is allowed up to its bound, and above it is a fault.
+#[test]
+fn a_number_is_allowed_up_to_its_bound() {
+    let at_site = |keys: &str| {
+        format!(
+            "[repository.a]\nkeeper = 'site'\nlimit = 500\n[[rule]]\nacquire = [{{ repository = 'a', {keys} }}]\n"
+        )
+    };
+    for (keys, beyond, code) in [
+        ("slots = 100", "slots = 101", "too-many-for-site"),
+        ("slots = 'all', ceiling = 100", "slots = 'all', ceiling = 101", "too-many-for-site"),
+        ("slots = 'all', ceiling = '20%'", "slots = 'all', ceiling = '21%'", "too-many-for-site"),
+        (
+            "slots_from = { after = '-n', most = 100 }",
+            "slots_from = { after = '-n', most = 101 }",
+            "too-many-for-site",
+        ),
+        (
+            "slots_from = { after = '-n', table = { 1 = 100 } }",
+            "slots_from = { after = '-n', table = { 1 = 101 } }",
+            "table-too-great-for-site",
+        ),
+    ] {
+        case(&at_site(keys), None);
+        case(&at_site(beyond), Some(code));
+    }
+    let waits = |repository: &str, claim: &str| {
+        let rule = format!("[[rule]]\nacquire = [{{ repository = 'a', {claim} }}]\n");
+        format!("[repository.a]\nlimit = 5\nmax_wait = '1h'\n{repository}\n{rule}")
+    };
+    case(&waits("wait = '1h'", "wait = '1h'"), None);
+    case(&waits("wait = '61m'", "wait = '1h'"), Some("wait-above-max"));
+    case(&waits("wait = '1h'", "wait = '61m'"), Some("wait-above-max"));
+    let pace = |expire: &str| {
+        let keys = format!("if_elapsed = '10m'\nexpire_after = '{expire}'");
+        format!("[repository.a]\nlimit = 5\n{keys}\n[[rule]]\nacquire = ['a']\n")
+    };
+    case(&pace("11m"), None);
+    case(&pace("10m"), Some("expire-not-above-elapsed"));
+    let named = |length: usize| {
+        let name = "a".repeat(length);
+        format!("[repository.{name}]\nlimit = 5\n[[rule]]\nacquire = ['{name}']\n")
+    };
+    case(&named(100), None);
+    case(&named(101), Some("name-too-long"));
+    let path = |length: usize| {
+        let name = "a".repeat(length);
+        format!("[repository.a]\nlimit = 5\npath = '{name}'\n[[rule]]\nacquire = ['a']\n")
+    };
+    case(&path(199), None);
+    case(&path(200), Some("name-too-long"));
 }
