@@ -321,6 +321,21 @@ fn slots_that_are_kept_are_named_once_and_only_if_there_are_any() {
     assert_eq!(kept("\"1/cpu\"", both), ["4 kept for %cad"]);
 }
 
+/// A listing shows the slots that are kept now: not those that are lent, nor those of other hours, nor any
+/// beyond the limit.
+#[test]
+fn a_listing_shows_which_slots_are_kept_now() {
+    let listed = |limit: &str, reserve: &str| {
+        let zone = "[defaults]\ntime_zone = \"UTC\"\n";
+        under(&format!("{zone}[repository.a]\nlimit = {limit}\nreserve = [{reserve}]\n")).listed_as_kept()
+    };
+    let (cad, sim) = ("{ users = [\"%cad\"], slots = 10, lend = 6 }", "{ users = [\"%sim\"], slots = 5");
+    assert_eq!(listed("50", &format!("{cad}, {sim} }}")), ["1-4 for %cad", "11-15 for %sim"]);
+    assert_eq!(listed("\"1/cpu\"", &format!("{cad}, {sim} }}")), ["1-4 for %cad"]);
+    assert_eq!(listed("50", &format!("{cad}, {sim}, when = [\"Sat\"] }}")), ["1-4 for %cad"]);
+    assert_eq!(listed("50", &format!("{sim}, lend = 5 }}")), [] as [&str; 0]);
+}
+
 #[test]
 fn a_reservation_may_be_for_whoever_is_on_some_hosts() {
     let policy = r#"

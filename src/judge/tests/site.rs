@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::databases::{Databases, GROUPS, USERS};
 use crate::{
     judge::{
-        Decision, Request, Unenforced, Verdict, decide, decide_within, limit_of_most, personal,
+        Decision, Request, Unenforced, Verdict, decide, decide_within, limit_of_most, listed, personal,
         terms::{Admit, Claim, Demand, FileLocation, Location, Slots},
     },
     policy::{LayerKind, LayerText, Policy},
@@ -226,6 +226,15 @@ impl Launch {
     pub(super) fn limits_of_most(&self) -> Vec<u64> {
         self.with_request(|policy, request| {
             policy.repositories().iter().map(|one| limit_of_most(policy, one, request)).collect()
+        })
+    }
+
+    /// What a listing says is kept of the slots of each repository, and for whom.
+    pub(super) fn listed_as_kept(&self) -> Vec<String> {
+        self.with_request(|policy, request| {
+            let kept = |one| listed(policy, one, request, None, b"").expect("look-ups").kept;
+            let kept = policy.repositories().iter().flat_map(kept);
+            kept.map(|(slots, whom)| format!("{}-{} for {whom}", slots.start(), slots.end())).collect()
         })
     }
 
