@@ -120,3 +120,41 @@ impl Held {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{rc::Rc, time::Duration};
+
+    use tempfile::NamedTempFile;
+
+    use super::*;
+    use crate::{
+        judge::terms::{Creation, Hold},
+        keeper::{
+            BaseDirectories, LockPath,
+            file::file::{LockFile, Opening},
+        },
+        sys::Inherited,
+    };
+
+    /// A launch whose program was not started takes back its own start, and not that of a later launch.
+    #[test]
+    fn the_start_of_a_later_launch_stays_in_the_file() {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let (inherited, bases) = (Inherited::default(), BaseDirectories::default());
+        let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
+        let creation = Creation::by_hand(&path, 0o600);
+        let opened = LockFile::open_to_lock(&LockPath::named(&path), &creation, &opening);
+        let lock_file = Rc::new(opened.expect("an empty file can be a lock file"));
+        let held = Held::File(file::held::Held::nothing_of(&lock_file, Hold::Process));
+        let times = [1_000, 2_000, 3_000].map(|since| SystemTime::UNIX_EPOCH + Duration::from_secs(since));
+        let [before, own, later] = times;
+        let left = |last: SystemTime| {
+            let header = Header { last_start: Some(last), ..Header::default() };
+            header.write(&lock_file).expect("the file can be written");
+            held.withdraw(own, Some(before)).expect("the file can be written");
+            Header::read(&lock_file).expect("the file can be read").last_start
+        };
+        assert_eq!((left(later), left(own)), (Some(later), Some(before)));
+    }
+}

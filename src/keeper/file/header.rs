@@ -108,7 +108,13 @@ fn moment(milliseconds: u64) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::NamedTempFile;
+
     use super::*;
+    use crate::{
+        judge::terms::Creation,
+        keeper::file::{LockPath, prune},
+    };
 
     #[track_caller]
     fn case(content: &[u8], hint: Option<u64>) {
@@ -137,6 +143,26 @@ mod tests {
         assert!(header.is_of_start(start));
         assert!(!header.is_of_start(start + Duration::from_millis(1)));
         assert!(!Header::default().is_of_start(start));
+    }
+
+    /// Other content may be in the place of the header before it is first written. It is not the end of a
+    /// program.
+    #[test]
+    fn the_first_header_has_no_end() {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let file = prune::open(&LockPath::named(&path), &Creation::by_hand(&path, 0o600));
+        let file = file.expect("an empty file can be a lock file");
+        let end = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let write = || {
+            Header::read(&file).and_then(|header| header.write(&file)).expect("the file can be written");
+            Header::read(&file).expect("the file can be read")
+        };
+        Header::write_end(&file, end).expect("the file can be written");
+        let first = write();
+        assert_eq!((first.is_there, first.last_end), (true, None));
+        // An end that was written later stays.
+        Header::write_end(&file, end).expect("the file can be written");
+        assert_eq!(write().last_end, Some(end));
     }
 
     #[test]

@@ -532,3 +532,39 @@ impl TableSnapshot {
         self.holders.iter().filter(|holder| holder.since.is_some()).min_by_key(|holder| holder.since)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A slot may have another holder than its record says: a peer writes no record, and a record stays when
+    /// its process has ended.
+    #[test]
+    fn a_record_is_believed_only_if_the_lock_agrees() {
+        let is_believed = |hold, pid, boot| {
+            let record = Record {
+                pid: 7,
+                supervisor: None,
+                start: 1,
+                uid: 1000,
+                since: 0,
+                taken: None,
+                slots: 1,
+                hold,
+                boot: "01234567".to_owned(),
+                host: "ws17".to_owned(),
+                rule: "seats".to_owned(),
+                command: "matlab".to_owned(),
+            };
+            may_be_believed(&record, pid, boot)
+        };
+        let boot = Some("01234567");
+        assert!(is_believed(Hold::Process, Some(7), boot) && is_believed(Hold::Tree, None, boot));
+        assert!(!is_believed(Hold::Process, Some(8), boot), "another process has locked the slot");
+        assert!(!is_believed(Hold::Tree, Some(7), boot), "a description would keep the slot");
+        assert!(!is_believed(Hold::Process, None, boot), "a process would keep the slot");
+        for other in [Some("76543210"), None] {
+            assert!(!is_believed(Hold::Process, Some(7), other), "the number is from another boot");
+        }
+    }
+}

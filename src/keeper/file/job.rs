@@ -253,6 +253,25 @@ mod tests {
         }
     }
 
+    /// A guardian proves its slot and the slots behind it that the same lock covers, up to the next guardian.
+    /// The locks of a description prove nothing: any process may have got its descriptor.
+    #[test]
+    fn a_slot_is_proved_by_the_last_guardian_at_or_before_it() {
+        let lock = |first, last| (Ownership::Process, slot_byte(first)..=slot_byte(last));
+        let guard = |slot| (Ownership::Process, Guardian { slot, hold: Hold::Tree, moment: slot }.byte());
+        let shown = [lock(3, 5), guard(3), guard(5), lock(8, 9), guard(9)];
+        let proved = |slot| guardian_of(&shown, slot).map(|guardian| guardian.slot);
+        let (none, gone) = (Err(UnverifiedTarget::NoGuardian), Err(UnverifiedTarget::Gone));
+        assert_eq!([3, 4, 5, 6, 8, 9].map(proved), [Ok(3), Ok(3), Ok(5), gone, none, Ok(9)]);
+        assert_eq!(
+            (proof_of(&shown, 8), proof_of(&shown, 6)),
+            (Ok(Proof::Slot), Err(UnverifiedTarget::Gone))
+        );
+        let given = shown.map(|(_, bytes)| (Ownership::Description, bytes));
+        let unproved = [3, 8].map(|slot| proof_of(&given, slot));
+        assert_eq!(unproved, [Err(UnverifiedTarget::NoGuardian); 2]);
+    }
+
     #[test]
     fn a_lock_of_several_bytes_is_no_guardian() {
         let byte = *Guardian::begin(7, Hold::Process).expect("/proc is mounted").byte().start();

@@ -305,3 +305,63 @@ pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Resul
         Err(errno) => Err(call("wait at", file.path(), "fcntl(F_SETLKW)", errno)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tempfile::{NamedTempFile, TempPath};
+
+    use super::*;
+    use crate::{
+        judge::terms::Creation,
+        keeper::file::{LockPath, prune},
+    };
+
+    const FIRST: Number = Number(1);
+
+    /// A waiter with the first number, and the same file as another program has it open.
+    fn waiter_and_other() -> (Place, LockFile, TempPath) {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        let waiter = Place::take(&Rc::new(file), FIRST).expect("a lock file").expect("the number is free");
+        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        (waiter, other, path)
+    }
+
+    fn lock(other: &LockFile, byte: u64) {
+        assert!(other.try_join_shared(&(byte..=byte)).expect("a lock file"), "the byte is free");
+    }
+
+    /// A waiter without heartbeats is passed over. Another program that has locked a byte of the place cannot
+    /// silence it.
+    #[test]
+    fn a_heartbeat_that_another_program_blocks_is_seen() {
+        let (mut waiter, other, _path) = waiter_and_other();
+        lock(&other, place_byte(FIRST.0, 2));
+        let mut before = pulse(&other, FIRST).expect("a lock file");
+        for _ in 0..6 {
+            waiter.beat().expect("a lock file");
+            let now = pulse(&other, FIRST).expect("a lock file");
+            assert_ne!(now, before);
+            before = now;
+        }
+    }
+
+    /// The last number that the waiter gave counts, and not what another program has locked.
+    #[test]
+    fn a_waiter_itself_says_how_many_slots_it_wants() {
+        let (mut waiter, other, _path) = waiter_and_other();
+        waiter.stand(&[Class { generation: 0, capacity: 4 }]).expect("a lock file");
+        let [seen]: [Waiter; 1] =
+            waiters(waiter.file()).expect("a lock file").try_into().expect("one waiter");
+        let file = Rc::clone(waiter.file());
+        let wanted = || wants(&file, &seen).expect("a lock file");
+        lock(&other, wants_byte(FIRST.0, 4));
+        assert_eq!(wanted(), None);
+        other.unlock_shared(&wants_bytes(FIRST.0)).expect("a lock file");
+        for slots in [2, 3] {
+            waiter.wants(slots).expect("a lock file");
+            assert_eq!(wanted(), Some(slots));
+        }
+    }
+}
