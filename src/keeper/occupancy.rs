@@ -128,4 +128,17 @@ mod tests {
         assert_eq!(occupancy.free_among(4..=4).count(), 0);
         assert_eq!(occupancy.held(), 3 + (1 << 40) - 6);
     }
+
+    /// Of a range only the held slots within it count, and for people only slots that a limit can reach: a
+    /// lock may continue to the end of any file.
+    #[test]
+    fn held_slots_are_counted_where_they_are() {
+        let spans = [(1, 2), (5, 8), (LAST_SLOT - 1, 1 << 40)];
+        let spans = spans.iter().map(|&(first, last)| Span { slots: first..=last, pid: None });
+        let occupancy = Occupancy::of(spans.collect());
+        let among = [(1, 4), (2, 5), (6, 7), (3, 4), (7, 100)];
+        assert_eq!(among.map(|(first, last)| occupancy.held_among(first..=last)), [2, 2, 2, 0, 2]);
+        assert_eq!((occupancy.shown(), occupancy.runs().count()), (8, 8));
+        assert!(occupancy.runs().has(LAST_SLOT) && !occupancy.runs().has(LAST_SLOT + 1));
+    }
 }

@@ -402,6 +402,39 @@ mod tests {
         assert_eq!(used.vacancy(&held(&[(1, 1), (3, 3)]), &terms(3, 1)), Vacancy::Full);
     }
 
+    /// A repository may have a table for each user, or for each host. Then only the lines about that one
+    /// count.
+    #[test]
+    fn a_table_of_one_user_or_host_counts_the_lines_about_it() {
+        let counted = |outside: &Outside| used(outside, TWO, &[], 1).count;
+        let [of_ann, of_another] = [ANN, 1002].map(|uid| Outside { is_by_user: true, uid, ..outside() });
+        let on = |host: &str| Outside { is_by_host: true, host: host.to_owned(), ..outside() };
+        assert_eq!((counted(&of_ann), counted(&of_another)), (5, 0));
+        assert_eq!((counted(&on("ws17.example")), counted(&on("LAB1")), counted(&on("lab2"))), (5, 1, 0));
+        assert_eq!(counted(&Outside { is_by_user: true, uid: ANN, ..on("lab1") }), 0);
+    }
+
+    /// Where slots have no names, a line with a name is the use of one slot.
+    #[test]
+    fn a_line_with_a_name_takes_one_slot_where_no_slot_has_a_name() {
+        let sample = sample("{\"name\":\"gpu0\",\"user\":\"bob\"}\n");
+        let lines = sample.lines(&outside()).expect("a sample");
+        let names = Names { all: &[], out_of_order: &[] };
+        let used = Used::of(&sample, &lines, &outside(), (&held(&[]), &[]), &names, 1);
+        assert_eq!(used, Used { count: 1, ..Used::default() });
+    }
+
+    /// A line needs a user, a host or a name. A blank line has no meaning.
+    #[test]
+    fn a_line_needs_one_value_that_says_what_is_in_use() {
+        let text = "{\"host\":\"lab1\"}\n\n \n\
+             {\"name\":\"0\"}\n{\"user\":\"ann\",\"amount\":1048575}\n";
+        let lines = parse_lines((1..).zip(text.lines())).expect("these lines can be counted");
+        assert_eq!(lines.iter().map(|line| line.amount).collect::<Vec<_>>(), [1, 1, 1_048_575]);
+        let wrong = parse_lines((1..).zip("\n\n{\"amount\":1}".lines())).expect_err("it is about no use");
+        assert!(wrong.contains("line 3"), "{wrong}");
+    }
+
     #[test]
     fn a_line_that_says_nothing_or_too_much_spoils_the_sample() {
         for line in [

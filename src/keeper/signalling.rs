@@ -152,6 +152,25 @@ fn is_unchanged(seen: &Process) -> bool {
 mod tests {
     use super::*;
 
+    /// A process that has ended meanwhile needs no signal. One that may not be signalled is reported. Its job
+    /// gets the next signal nevertheless, as long as another process got this one.
+    #[test]
+    fn a_signal_is_delivered_where_one_process_got_it() {
+        let (gone, denied) = (Err(Errno::ESRCH), Err(Errno::EPERM));
+        for (answers, is_whole, expected) in [
+            (&[Ok(()), Ok(())][..], true, Ok(Delivery::Full)),
+            (&[Ok(()), Ok(())], false, Ok(Delivery::NoGroup)),
+            (&[gone, Ok(())], true, Ok(Delivery::Full)),
+            (&[Ok(()), denied], true, Ok(Delivery::Partly)),
+            (&[gone, denied, Ok(())], false, Ok(Delivery::Partly)),
+            (&[gone, denied], true, Err(Errno::EPERM)),
+            (&[gone, gone], true, Err(Errno::ESRCH)),
+            (&[], true, Err(Errno::ESRCH)),
+        ] {
+            assert_eq!(delivery(answers, is_whole), expected, "{answers:?}");
+        }
+    }
+
     #[test]
     fn a_reused_pid_is_not_the_process_that_was_seen() {
         let this = Process::this().expect("/proc is mounted");
