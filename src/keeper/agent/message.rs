@@ -702,3 +702,19 @@ impl UnreadableSlot {
         format!("if no program of the site runs for it: etcdctl del {}", word(&self.key))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What took exactly as long as a bound is counted there, and what took longer than all bounds by itself.
+    #[test]
+    fn each_duration_is_counted_once() {
+        let mut latency = Latency::default();
+        for micros in [0, 250, 251, 4_000_000, 4_000_001] {
+            latency.add(Duration::from_micros(micros));
+        }
+        assert_eq!((latency.counts, latency.longer), (vec![2, 1, 0, 0, 0, 0, 0, 1], 1));
+        assert_eq!(latency.sum, Duration::from_micros(8_000_502));
+    }
+}

@@ -73,3 +73,74 @@ fn runs(spans: impl Iterator<Item = (u64, u64)>) -> Vec<(u64, u64)> {
     }
     runs
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::{
+        judge::terms::{Group, Hold, Seats, Terms},
+        keeper::{self, Class, Number, Store},
+    };
+
+    fn at(hour: u64) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_secs(3600 * hour)
+    }
+
+    /// A holder on another host, since this hour.
+    fn holder(pid: i32, hour: u64) -> keeper::Holder {
+        keeper::Holder {
+            pid: Some(pid),
+            uid: Some(1000),
+            host: Some("no.such.host.".to_owned()),
+            since: Some(at(hour)),
+            hold: Some(Hold::Process),
+            command: Some("matlab".to_owned()),
+            rule: Some("seats".to_owned()),
+            ..keeper::Holder::unknown(0..=0)
+        }
+    }
+
+    /// A launch sees the slots, groups, holders and waiters that the agent has.
+    #[test]
+    fn a_table_is_the_same_after_its_way_to_a_launch() {
+        let (store, group) = (Store::default(), Group::of("ann"));
+        let table = store.table("seats");
+        let pair = table.take(&[4, 5]).expect("they are free");
+        pair.describe(holder(7, 3));
+        let member = |shared: &[u64], free: &[u64], pid| {
+            let seats = Seats { shared: shared.to_vec(), free: free.to_vec() };
+            let held = table.take_with(&seats, Some(&group)).expect("it is free");
+            held.describe(holder(pid, 2));
+            held
+        };
+        let _group = [member(&[], &[2], 8), member(&[2], &[], 9)];
+        let mut place = table.take_place(Number(1)).expect("the number is free");
+        place.stand(&[Class { generation: 0, capacity: 5 }]);
+        table.set_stamps(Some(at(3)), Some(at(1)), None);
+        let seen = Table::of("seats", &table, usize::MAX, usize::MAX, 1000).to_memory(&Store::default());
+        let occupancy = table.occupancy();
+        assert_eq!(seen.occupancy(), occupancy);
+        assert_eq!(seen.holders(&occupancy), table.holders(&occupancy));
+        assert_eq!((seen.waiters(), seen.stamps()), (table.waiters(), table.stamps()));
+        let terms = Terms { limit: 5, slots: 1, group: Some(group), ..Terms::default() };
+        assert_eq!((seen.shared(&terms), table.shared(&terms)), (vec![2], vec![2]));
+    }
+
+    /// If only some holders are described, they are those that have held their slots for longest. All slots
+    /// are held nevertheless.
+    #[test]
+    fn the_oldest_holders_are_described() {
+        let table = Store::default().table("seats");
+        let held = [(1, 5), (2, 3), (3, 4)].map(|(slot, hour)| {
+            let held = table.take(&[slot]).expect("it is free");
+            held.describe(holder(7, hour));
+            held
+        });
+        let seen = Table::of("seats", &table, 2, 0, 1000).to_memory(&Store::default());
+        let since = seen.holders(&table.occupancy()).into_iter().map(|holder| holder.since);
+        assert_eq!(since.collect::<Vec<_>>(), [None, Some(at(3)), Some(at(4))]);
+        assert_eq!(seen.used(), held.len() as u64);
+    }
+}

@@ -155,3 +155,6 @@ impl Store {
         Table::new(number, name)
     }
 }
+
+#[cfg(test)]
+mod tests;

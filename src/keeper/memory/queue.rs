@@ -284,6 +284,23 @@ mod tests {
         assert_eq!((table.highest_place(), table.highest_number()), (None, Some(Number(7))));
     }
 
+    /// Of a long queue only the first waiters are described. The others are counted: all, and those of one
+    /// user.
+    #[test]
+    fn waiters_that_are_not_described_are_counted() {
+        let table = Store::default().table("seats");
+        let wait = |(number, user)| {
+            let mut place = table.take_place(Number(number)).expect("the number is free");
+            place.belongs_to(&WaitingProcess { user: Some(user), ..WaitingProcess::default() });
+            place.stand(&[Class { generation: 0, capacity: 1 }]);
+            place
+        };
+        let _places = [(1, 7), (2, 8), (3, 7), (4, 7)].map(wait);
+        assert_eq!(table.first_waiters(2).iter().map(Waiter::uid).collect::<Vec<_>>(), [Some(7), Some(8)]);
+        assert_eq!((table.count_after(2, 7), table.count_after(2, 8)), ((2, 2), (2, 0)));
+        assert_eq!((table.count_after(0, 7), table.count_after(4, 7)), ((4, 3), (0, 0)));
+    }
+
     #[test]
     fn a_launch_in_two_classes_is_counted_once() {
         let table = Store::default().table("seats");

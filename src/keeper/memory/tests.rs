@@ -1,0 +1,103 @@
+//! Slots that several launches have, and the number of tables that count for a user.
+
+use std::time::{Duration, SystemTime};
+
+use super::{Held, Store, VerifiedAncestry};
+use crate::judge::terms::{Group, Seats};
+
+/// Takes these slots for a member of a group, which has the first ones already.
+fn member(store: &Store, shared: &[u64], free: &[u64]) -> Held {
+    let seats = Seats { shared: shared.to_vec(), free: free.to_vec() };
+    store.table("seats").take_with(&seats, Some(&Group::of("ann"))).expect("the slots are free")
+}
+
+/// One nested launch at a time uses a slot. The end of one that used it below an earlier holder changes
+/// nothing for the next one.
+#[test]
+fn a_nested_launch_gives_up_only_its_own_use() {
+    let table = Store::default().table("seats");
+    let first = table.take(&[1]).expect("it is free");
+    let below_the_first = table.share_again(&[1]).expect("no nested launch uses it");
+    assert!(table.share_again(&[1]).is_none(), "one uses it");
+    drop(first);
+    let second = table.take(&[1]).expect("it is free again");
+    let below_the_second = table.share_again(&[1]).expect("no nested launch uses the slot of this holder");
+    drop(below_the_first);
+    assert!(table.share_again(&[1]).is_none() && second.is_used_below(), "one uses it");
+    drop(below_the_second);
+    assert!(!second.is_used_below());
+    assert!(table.share_again(&[1]).is_some());
+}
+
+/// A slot of a group is held as long as a member has it.
+#[test]
+fn the_last_member_of_a_group_releases_its_slot() {
+    let store = Store::default();
+    let (first, second) = (member(&store, &[], &[1, 2]), member(&store, &[1], &[]));
+    assert_eq!((first.joined(), second.joined()), (&[][..], &[1][..]));
+    assert_eq!((first.shared_with_others(), second.shared_with_others()), (vec![1], vec![1]));
+    drop(first);
+    let held = store.table("seats").occupancy();
+    assert_eq!((held.holds(1), held.holds(2), second.shared_with_others()), (true, false, Vec::new()));
+    drop(second);
+    assert_eq!(store.table("seats").used(), 0);
+}
+
+/// A member that leaves its group keeps the slots that it has alone, and no launch of the group joins them.
+#[test]
+fn who_leaves_a_group_keeps_its_own_slots_alone() {
+    let store = Store::default();
+    let (mut first, second) = (member(&store, &[], &[1, 2]), member(&store, &[1], &[]));
+    first.leave_group();
+    let groups = || store.table("seats").groups().iter().map(|(slot, ..)| *slot).collect::<Vec<_>>();
+    assert_eq!((first.slots(), groups()), (&[2][..], vec![1]));
+    drop(second);
+    let held = store.table("seats").occupancy();
+    assert_eq!((held.holds(1), held.holds(2)), (false, true));
+}
+
+/// A slot that gets another number is still that of its group, and a nested launch still uses it.
+#[test]
+fn a_slot_with_another_number_is_what_it_was() {
+    let store = Store::default();
+    let table = store.table("seats");
+    let (mut held, other) = (member(&store, &[], &[1]), table.take(&[2]).expect("it is free"));
+    let mut below = table.share_again(&[1]).expect("no nested launch uses it");
+    assert!(!table.move_slot(1, 2), "another launch has that slot");
+    assert!(table.move_slot(1, 3) && held.follow(1, 3) && below.follow(1, 3) && !held.follow(1, 4));
+    assert!(table.share_again(&[3]).is_none() && held.is_used_below(), "a nested launch uses it");
+    assert_eq!(table.groups().iter().map(|(slot, ..)| *slot).collect::<Vec<_>>(), [3]);
+    drop((below, held));
+    assert_eq!((table.used(), other.slots()), (1, &[2][..]));
+}
+
+/// A table counts for the user who needed it first, until it is forgotten. It is kept while it is in use, and
+/// while a pause after its last use may block launches.
+#[test]
+fn a_table_counts_for_its_first_user_until_it_is_forgotten() {
+    let store = Store::default();
+    let by = |uid| store.for_asker(VerifiedAncestry::of_user(Some(uid)));
+    let counted = || (store.count_of(7), store.count_of(8));
+    store.table("of-other-hosts");
+    assert_eq!(counted(), (0, 0));
+    for name in ["idle", "in-use", "paused", "of-other-hosts"] {
+        by(7).table(name);
+        by(8).table(name);
+    }
+    assert_eq!(counted(), (4, 0));
+    let (now, hour) = (SystemTime::now(), Duration::from_secs(3600));
+    let held = store.table("in-use").take(&[1]).expect("it is free");
+    store.table("paused").pauses_for(hour);
+    store.table("paused").ended(now);
+    // A table that may not be forgotten counts for the next user who needs it.
+    assert_eq!(store.forget_idle(7, now, |name| name != "of-other-hosts"), ["idle"]);
+    assert_eq!(counted(), (2, 0));
+    by(8).table("of-other-hosts");
+    assert_eq!(counted(), (2, 1));
+    assert_eq!(store.forget_idle(7, now + hour, |_| true), ["paused"]);
+    store.forget_if_unused("in-use");
+    assert_eq!(counted(), (1, 1));
+    drop(held);
+    store.forget_if_unused("in-use");
+    assert_eq!((counted(), store.known("in-use").is_none()), ((0, 1), true));
+}
