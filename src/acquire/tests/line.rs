@@ -2,14 +2,17 @@
 //! its number.
 
 use std::{
-    ops::ControlFlow,
+    ops::{ControlFlow, RangeInclusive},
     thread,
     time::{Duration, Instant},
 };
 
 use super::stage::{But, GENERATION, Tables, any_of, claim, granted, one, shown, tables};
 use crate::{
-    acquire::{HEARTBEAT_INTERVAL, LivenessTracker, Outcome, PlaceInLine, Sign, waiting::acquire_in_turn},
+    acquire::{
+        HEARTBEAT_INTERVAL, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Sign,
+        waiting::acquire_in_turn,
+    },
     judge::terms::Demand,
     keeper::{Class, Number, table::Table},
 };
@@ -35,6 +38,43 @@ fn a_lower_reach_does_not_hold_up_a_higher_one() {
     let zoned = || [one(claim("seats", 5).zones(&[1..=2]))];
     tables().waiting("seats", 1, 0, 2).gives(&zoned(), "75: seats behind");
     tables().waiting("seats", 1, 0, 1).gives(&zoned(), "seats 1");
+}
+
+/// Launches with these numbers wait, with this ceiling.
+fn many(tables: Tables, numbers: RangeInclusive<u64>, ceiling: u64) -> Tables {
+    numbers.fold(tables, |tables, number| tables.waiting("seats", number, 0, ceiling))
+}
+
+/// A launch may pass many that wait below a lower ceiling. It does not pass an older one before them.
+#[test]
+fn an_older_launch_before_many_with_a_lower_reach_is_not_overtaken() {
+    let seats = || [one(claim("seats", 3))];
+    many(tables(), 2..=40, 1).gives(&seats(), "seats 1");
+    many(tables().waiting("seats", 1, 0, 3), 2..=40, 1).gives(&seats(), "75: seats behind");
+}
+
+/// Only older launches are ahead, however many of them may be passed.
+#[test]
+fn a_younger_launch_is_not_ahead() {
+    let tables = many(tables(), 1..=40, 1).waiting("seats", 42, 0, 3);
+    let table = Table::Memory(tables.store.table("seats"));
+    let ahead = |number| {
+        let position = QueuePosition { number: Some(Number(number)), generation: 0, liveness: None };
+        position.nearest_ahead(&table, 3).expect("a table in memory").map(|waiter| waiter.number)
+    };
+    assert_eq!((ahead(41), ahead(43)), (None, Some(Number(42))));
+}
+
+/// Many waiters may be silent at once. They are checked from both ends of the queue, so a launch passes over
+/// all of them.
+#[test]
+fn many_silent_waiters_are_passed_over() {
+    let demands = [one(claim("seats", 3))];
+    let tables = many(tables(), 1..=24, 3);
+    for place in &tables.line {
+        place.fall_silent();
+    }
+    assert_eq!(tables.acquire(&demands).ok().map(|grant| granted(&grant)).as_deref(), Some("seats 1"));
 }
 
 #[test]
