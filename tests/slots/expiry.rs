@@ -287,6 +287,27 @@ pub(crate) fn only_the_longest_overdue_holder_is_ended() {
     youngest.wait_for_echo();
 }
 
+/// A launch that waits for the end of one holder ends no second one meanwhile.
+#[test]
+fn no_second_holder_is_ended_while_the_first_one_ends() {
+    let site = site(2, OVERDUE);
+    let mut first = stubborn(&site, &[]);
+    some_time_after(&first);
+    let mut second = job(&site).through(["env", "--default-signal"]).spawn();
+    let waiter = site.test().args(["run", "-q", "--wait", "forever", "--", "job"]).background();
+    eventually("the first is asked to end", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
+    let place = (1 << 62) + (site.line("seats.lock")[0].number << 20);
+    let beats = || site.lock_between("seats.lock", place, place + 1).map_or(0, |lock| lock.l_len);
+    let before = beats();
+    eventually("the waiter has looked again", || {
+        assert!(!second.is_zombie(), "the second was ended");
+        (beats() > before + 1).then_some(())
+    });
+    assert_eq!(site.line("seats.lock")[0].pid, waiter.pid());
+    first.wait_for_echo();
+    second.wait_for_echo();
+}
+
 /// Nobody is ended in vain: a holder of a reserved slot is longer overdue, but its end would not help.
 #[test]
 pub(crate) fn a_holder_of_a_slot_that_the_launch_may_not_take_is_spared() {
@@ -687,6 +708,37 @@ pub(crate) fn the_group_is_ended_where_the_policy_says_so() {
             assert!(!matches!(state_of(child), None | Some('Z')));
         } else {
             eventually("the child is gone", || matches!(state_of(child), None | Some('Z')).then_some(()));
+        }
+        holder.close_stdin();
+        holder.end();
+    }
+}
+
+/// The same for a supervisor: its child gets the signal, and no other descendant. With `"group"` the whole group of the
+/// supervisor gets it.
+#[test]
+fn the_group_of_a_supervisor_is_ended_where_the_policy_says_so() {
+    for (kill, grandchild_lives) in [("process", true), ("group", false)] {
+        let site = site(1, &format!("hold = \"supervisor\"\nexpire_kill = \"{kill}\"\n{OVERDUE}"));
+        let script = "env --default-signal cat <&0 >/dev/null & echo $!; trap 'exit 1' INT; wait";
+        let mut holder = site
+            .test()
+            .args(["run", "--as", "job", "--", "bash", "-c", script])
+            .through(["env", "--default-signal", "setsid"])
+            .background();
+        let grandchild: i32 = holder.read_line().trim_end().parse().expect("a process id");
+        // Until then it ignores SIGINT, as every process that a shell starts in the background.
+        eventually("the grandchild is what it is to be", || {
+            let name = fs::read_to_string(format!("/proc/{grandchild}/comm")).ok()?;
+            (name == "cat\n").then_some(())
+        });
+        let said = "rungate: seats: ended PID [pid] (job), overdue by [age], with SIG[..]\n";
+        job(&site).stderr(said).status(0);
+        let has_ended = || matches!(state_of(grandchild), None | Some('Z'));
+        if grandchild_lives {
+            assert!(!has_ended(), "it got a signal");
+        } else {
+            eventually("the grandchild has ended", || has_ended().then_some(()));
         }
         holder.close_stdin();
         holder.end();

@@ -199,3 +199,36 @@ pub(crate) fn a_forged_environment_joins_nothing() {
     let running = site.test().env("RUNGATE_HELD", "seats=1").args(["run", "--", "matlab"]).spawn();
     assert_eq!(site.held("seats.lock")[0].pid, running.pid(), "it takes a slot of its own");
 }
+
+/// A launch joins no more slots than its process holds: the record of an earlier holder proves nothing.
+#[test]
+fn a_forged_environment_joins_no_slots_that_are_free() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 3
+
+        [[rule]]
+        name     = "one"
+        commands = ["matlab"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        name      = "three"
+        commands  = ["matlab"]
+        arguments = ["large", "honest"]
+        acquire   = [{ repository = "seats", slots = 3 }]
+        "#,
+    );
+    let wrapper = "#!/bin/sh
+        case $1 in
+        honest) exec LAUNCHER run -- matlab large ;;
+        forged) export RUNGATE_HELD=seats=1-3; exec LAUNCHER run -- matlab large ;;
+        esac
+        echo $RUNGATE_HELD
+        ";
+    site.script("matlab", &wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path")));
+    let run = |argument: &str| site.test().args(["run", "--", "matlab", argument]);
+    run("honest").stdout("seats=1-3\n").status(0);
+    run("forged").stderr("rungate: matlab: not started: [..]\n...\n").status(75);
+}

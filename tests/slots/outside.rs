@@ -130,6 +130,30 @@ pub(crate) fn what_is_used_outside_takes_room_and_our_own_counts_once() {
     starts(&site);
 }
 
+/// A process may have lived for long before it becomes a launch. Its slot is younger than the sample, and counts beside
+/// what its user has outside.
+#[test]
+fn a_sample_does_not_know_a_launch_of_an_older_process() {
+    needs_root!();
+    let site = site(&policy("").replace("limit = 3", "limit = 2"));
+    let wait = "read line; exec \"$@\"";
+    let mut older = tool(&site, "ann").through(["bash", "-c", wait, "bash"]).background();
+    // A holder is known to a sample a sixteenth of a second later.
+    let begun = Instant::now();
+    eventually("it has lived before", || (begun.elapsed() > Duration::from_millis(250)).then_some(()));
+    used(&site, "{\"user\":\"ann\",\"host\":\"HERE\"}\n");
+    older.write_line("continue");
+    assert_eq!(older.read_line(), "\n");
+    older.wait_for_echo();
+    full(&site, "1 of 2 used, 1 in use outside rungate");
+    // A sample from now on knows it.
+    full_in_time(
+        &site,
+        "{\"user\":\"ann\",\"host\":\"HERE\",\"amount\":2}\n",
+        "1 of 2 used, 1 in use outside rungate",
+    );
+}
+
 /// Full, and not never: it may be free again.
 #[test]
 pub(crate) fn more_than_is_left_is_full_and_not_never() {

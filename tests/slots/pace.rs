@@ -151,6 +151,17 @@ pub(crate) fn reset_forgets_the_last_start() {
     assert_eq!(site.held("sync.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid()]);
 }
 
+/// The same for the last end.
+#[test]
+fn reset_forgets_the_last_end() {
+    let site = site("if_elapsed = \"1h\"\nif_elapsed_from = \"end\"\nhold = \"supervisor\"");
+    sync(&site).status(0);
+    assert_eq!(sync(&site).outcome().ending, Ending::Status(69));
+    site.test().args(["reset", "sync"]).status(0);
+    assert_eq!(field(&site, LAST_END), 0);
+    sync(&site).status(0);
+}
+
 /// When exec itself fails (126, 127), no start counts: neither the first one, nor one after a start that
 /// does.
 #[test]
@@ -236,6 +247,22 @@ pub(crate) fn a_cursor_of_any_value_only_loses_the_name() {
             ";
         site.test().args(["run", "--", "sync"]).stderr(unnamed).status(69);
     }
+}
+
+/// A launch that started nothing leaves its record, and the header has an older start. That record does not say who
+/// started then.
+#[test]
+fn the_record_of_another_start_names_no_user() {
+    let site = site("if_elapsed = \"1h\"");
+    sync(&site).status(0);
+    too_soon(&site).status(69);
+    set_field(&site, LAST_START, field(&site, LAST_START) - 60_000);
+    let unnamed = "
+        rungate: sync: too soon: last started at [time] ([age] ago), next allowed at [time]
+          repository sync, if_elapsed = \"1h\"
+        To start it now anyway: rungate reset sync
+        ";
+    sync(&site).stderr(unnamed).status(69);
 }
 
 /// What the hint names forgets no more than is in the way: the one file of a member, and the policy that

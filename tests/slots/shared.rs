@@ -250,6 +250,26 @@ pub(crate) fn listings_show_all_members() {
     assert_eq!((&holder["user"], &holder["command"]), (&json!("games"), &json!("matlab")));
 }
 
+/// The record of a slot is of the member that wrote it, whatever programs the supervisors of other members start.
+#[test]
+fn a_supervised_member_leaves_the_record_of_another_as_it_is() {
+    let site = site(1, "");
+    let member = |hold: &str| site.test().args(["run", "--hold", hold, "--", "matlab"]).spawn();
+    let first = member("process");
+    let named = || {
+        let holder = &listing(&site.test())[0]["holders"][0];
+        ["pid", "command", "rule"].map(|key| holder[key].clone())
+    };
+    let before = named();
+    assert!(before[0] == first.pid() && before[2].is_string(), "{before:?}");
+    let mut second = member("supervisor");
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+    // It has named its program before that ends.
+    second.close_stdin();
+    second.end();
+    assert_eq!(named(), before);
+}
+
 /// What is overdue is ended as a whole: the slot is free only when nobody of the group is left.
 #[test]
 pub(crate) fn an_overdue_group_is_ended_as_a_whole() {
