@@ -23,3 +23,24 @@ pub(super) fn looks_like_a_lock_file(content: &[u8]) -> bool {
         u64::from_ne_bytes(*hint) <= slot_byte(u64::from(u32::MAX)) && rest.iter().all(|byte| *byte == 0);
     is_ours || is_theirs
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Other content may begin with zeros, as that of a disk image does, or with a small number.
+    #[test]
+    fn a_file_is_known_by_all_of_its_first_bytes() {
+        let with_hint = |byte: u64, rest: &[u8]| [&byte.to_ne_bytes()[..], rest].concat();
+        let zeros = [0_u8; HEADER_INDEX];
+        for content in [Vec::new(), with_hint(0, &[]), with_hint(8, &[]), with_hint(9, &zeros)] {
+            assert!(looks_like_a_lock_file(&content), "{} bytes", content.len());
+        }
+        assert!(looks_like_a_lock_file(&[&[b'x'; HEADER_INDEX][..], &MAGIC].concat()), "it has a header");
+        let image = [&zeros[8..], b"CD001"].concat();
+        let far = with_hint(slot_byte(u64::from(u32::MAX)) + 1, &[]);
+        for content in [b"text".to_vec(), vec![0; 7], with_hint(0, &image), with_hint(8, &image), far] {
+            assert!(!looks_like_a_lock_file(&content), "{} bytes", content.len());
+        }
+    }
+}

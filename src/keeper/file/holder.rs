@@ -537,6 +537,18 @@ impl TableSnapshot {
 mod tests {
     use super::*;
 
+    /// Listings show the age of the oldest holder. Holders with an unknown start are not compared.
+    #[test]
+    fn the_oldest_holder_is_the_one_with_the_first_start() {
+        let since = |hour: u64| SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(3600 * hour));
+        let holder = |slot, since| Holder { since, ..Holder::unknown(slot..=slot) };
+        let holders = vec![holder(1, None), holder(2, since(5)), holder(3, since(4)), holder(4, None)];
+        let seen = TableSnapshot { holders, ..TableSnapshot::default() };
+        assert_eq!(seen.oldest().map(|holder| holder.slots), Some((3, 3)));
+        assert_eq!(seen.free_among(&(2..=7)), 3);
+        assert_eq!(TableSnapshot::default().oldest(), None);
+    }
+
     /// A slot may have another holder than its record says: a peer writes no record, and a record stays when
     /// its process has ended.
     #[test]

@@ -301,6 +301,23 @@ mod tests {
         assert_eq!((table.count_after(0, 7), table.count_after(4, 7)), ((4, 3), (0, 0)));
     }
 
+    /// The launch directly ahead of a number is the youngest before it.
+    #[test]
+    fn the_ends_of_a_queue_are_found_from_any_number() {
+        let table = Store::default().table("seats");
+        let _places = [3, 5, 7].map(|number| {
+            let mut place = table.take_place(Number(number)).expect("the number is free");
+            place.stand(&[Class { generation: 0, capacity: 1 }]);
+            place
+        });
+        let number = |waiter: Option<Waiter>| waiter.map(|waiter| waiter.number.0);
+        let youngest = |before| number(table.youngest(before));
+        assert_eq!([None, Some(Number(5)), Some(Number(3))].map(youngest), [Some(7), Some(3), None]);
+        let oldest = |(from, before)| number(table.oldest(Number(from), before));
+        let asked = [(1, None), (4, None), (4, Some(Number(6))), (4, Some(Number(5))), (8, None)];
+        assert_eq!(asked.map(oldest), [Some(3), Some(5), Some(5), None, None]);
+    }
+
     #[test]
     fn a_launch_in_two_classes_is_counted_once() {
         let table = Store::default().table("seats");

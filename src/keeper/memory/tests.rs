@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::{Held, Store, VerifiedAncestry};
-use crate::judge::terms::{Group, Seats};
+use crate::judge::terms::{Group, Seats, Terms};
 
 /// Takes these slots for a member of a group, which has the first ones already.
 fn member(store: &Store, shared: &[u64], free: &[u64]) -> Held {
@@ -100,4 +100,30 @@ fn a_table_counts_for_its_first_user_until_it_is_forgotten() {
     drop(held);
     store.forget_if_unused("in-use");
     assert_eq!((counted(), store.known("in-use").is_none()), ((0, 1), true));
+}
+
+/// Each program that runs is counted when its slots are restored. If another launch has one of them, the
+/// lowest free one takes its place.
+#[test]
+fn slots_that_others_have_are_replaced_when_they_are_restored() {
+    let store = Store::default();
+    let table = store.table("seats");
+    let (_other, _group) = (table.take(&[1, 4]).expect("they are free"), member(&store, &[], &[2]));
+    assert_eq!(table.to_restore(&[1, 3, 4], None), [5, 3, 6]);
+    assert_eq!(table.to_restore(&[2], None), [3]);
+    let (own, another) = (Group::of("ann"), Group::of("bob"));
+    assert_eq!(table.to_restore(&[2, 3], Some(&own)), [2, 3]);
+    assert_eq!(table.to_restore(&[2, 3], Some(&another)), [5, 3]);
+}
+
+/// A member with less keeps the first slots of its group. After a restart the order of the slots is the same.
+#[test]
+fn restored_slots_of_a_group_have_their_order() {
+    let store = Store::default();
+    let (table, group) = (store.table("seats"), Group::of("ann"));
+    let _one = table.restore(&[2], Some(&group)).expect("it is free");
+    let pair = table.restore(&[5, 2], Some(&group)).expect("it is free, or the group's");
+    assert_eq!((pair.joined(), table.used()), (&[2][..], 2));
+    let terms = Terms { limit: 5, slots: 2, group: Some(group), ..Terms::default() };
+    assert_eq!(table.shared(&terms), [5, 2]);
 }
