@@ -586,7 +586,9 @@ impl Table {
 
     /// Removes the recorded start, because no program was started.
     pub fn withdraw(&self, before: Option<SystemTime>) {
-        self.state().borrow_mut().last_start = before;
+        let mut state = self.state().borrow_mut();
+        // Who started then is not known any more.
+        (state.last_start, state.started_by) = (before, None);
     }
 
     /// Records the end of a program.

@@ -3,7 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use super::{Held, Store, VerifiedAncestry};
-use crate::judge::terms::{Group, Seats, Terms};
+use crate::{
+    judge::terms::{Group, Seats, Terms},
+    keeper::Holder,
+};
 
 /// Takes these slots for a member of a group, which has the first ones already.
 fn member(store: &Store, shared: &[u64], free: &[u64]) -> Held {
@@ -126,4 +129,17 @@ fn restored_slots_of_a_group_have_their_order() {
     assert_eq!((pair.joined(), table.used()), (&[2][..], 2));
     let terms = Terms { limit: 5, slots: 2, group: Some(group), ..Terms::default() };
     assert_eq!(table.shared(&terms), [5, 2]);
+}
+
+/// The user of a start is known as long as that start is the last one.
+#[test]
+fn the_user_of_another_start_is_not_named() {
+    let table = Store::default().table("seats");
+    let [first, last] = [1, 2].map(|hour| SystemTime::UNIX_EPOCH + Duration::from_secs(3600 * hour));
+    let held = table.take(&[1]).expect("it is free");
+    held.describe(Holder { uid: Some(7), ..Holder::unknown(1..=1) });
+    table.started(held.slots(), last);
+    assert_eq!((table.who_started(last), table.who_started(first)), (Some(7), None));
+    table.withdraw(Some(first));
+    assert_eq!((table.who_started(last), table.who_started(first)), (None, None));
 }
