@@ -59,6 +59,7 @@ over_the_agent! {
             a_group_that_has_a_seat_outside_needs_no_room,
             a_waiting_launch_starts_with_the_sample_that_leaves_room,
             a_sample_that_cannot_be_believed_refuses,
+            no_launch_begins_to_wait_without_a_sample,
             what_must_be_freed_counts_use_outside,
         }
         several_repositories {

@@ -1,5 +1,9 @@
 //! `nested` of a repository says what a launch below a holder does.
 
+use std::fs;
+
+use serde_json::{Value, json};
+
 use crate::support::{Site, needs_root, seats};
 
 fn site(limit: u32, nested: &str, wrapper: &str) -> Site {
@@ -51,6 +55,48 @@ pub(crate) fn join_tells_the_program_the_slot_it_uses() {
         "#!/bin/sh\n[ \"$1\" = inner ] && exec printenv RUNGATE_HELD\nexec LAUNCHER run -- matlab inner\n",
     );
     site.test().args(["run", "--", "matlab"]).stdout("seats=1\n").status(0);
+}
+
+/// The log says of each repository whether a launch uses the slot of an ancestor there.
+#[test]
+fn the_log_says_which_slots_are_those_of_an_ancestor() {
+    let site = Site::with_policy(
+        r#"
+        [log]
+        to     = "$DIR/work/log.jsonl"
+        replay = true
+
+        [repository.seats]
+        limit = 1
+
+        [repository.tokens]
+        limit = 1
+
+        [[rule]]
+        name     = "seats"
+        commands = ["matlab"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        name      = "tokens"
+        commands  = ["matlab"]
+        arguments = ["inner"]
+        acquire   = ["tokens"]
+        "#,
+    );
+    let wrapper = EXECS_ITSELF.replace("LAUNCHER", site.rungate().to_str().expect("a plain path"));
+    site.script("matlab", &wrapper);
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    let shared = |line: &str| -> Vec<(Value, bool)> {
+        let event: Value = serde_json::from_str(line).expect("an event");
+        let tables = event["tables"].as_array().expect("the repositories").iter();
+        tables.map(|table| (table["repository"].clone(), table["shared"] == true)).collect()
+    };
+    let events: Vec<_> = log.lines().map(shared).collect();
+    let [outer, inner] = events.as_slice() else { panic!("two starts: {log}") };
+    assert_eq!(*outer, [(json!("seats"), false)]);
+    assert_eq!(*inner, [(json!("seats"), true), (json!("tokens"), false)]);
 }
 
 /// Its end is not the end of the program whose slot it is, so no pause begins.

@@ -339,6 +339,31 @@ pub(crate) fn a_sample_that_cannot_be_believed_refuses() {
     starts(&site);
 }
 
+/// A launch that could wait does not begin to wait while use outside is unknown: it would wait without knowing for what.
+#[test]
+pub(crate) fn no_launch_begins_to_wait_without_a_sample() {
+    needs_root!();
+    let site = site(&policy(""));
+    let waits = site.test().user("bob").args(["run", "-w", "300ms", "--", "tool"]);
+    let refused = waits.outcome();
+    assert!(refused.stderr.contains("there is no sample"), "{}", refused.stderr);
+    assert_eq!(refused.ending, Ending::Status(74), "{}", refused.stderr);
+    // With a sample it waits.
+    used(&site, &BOB_ELSEWHERE.replace('}', ",\"amount\":3}"));
+    assert_eq!(waits.outcome().ending, Ending::Status(124));
+}
+
+/// A repository that is not enforced needs no sample: a launch takes a slot if one is free.
+#[test]
+fn what_is_not_enforced_is_taken_without_a_sample() {
+    needs_root!();
+    let site = site(&POLICY.replace("REPOSITORY", "enforce = false").replace("KEYS", ""));
+    let _holders: Vec<Running> = (0..3).map(|_| start(&site, "bob")).collect();
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3]);
+    let _beyond = start(&site, "bob");
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2, 3]);
+}
+
 /// Commands that fail, hang, print for ever or leave children: the last sample stays, and none of them does.
 #[test]
 fn a_command_that_misbehaves_leaves_the_last_sample() {
