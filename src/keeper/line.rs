@@ -134,3 +134,31 @@ pub enum Woken {
     /// The time is over.
     Time,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The number of a process has no meaning on another host.
+    #[test]
+    fn a_waiter_of_another_host_is_no_process_here() {
+        let pid = process::own_pid();
+        let waiter = |host: Option<&str>| Waiter {
+            number: Number(1),
+            class: Class::LOWEST,
+            wants: None,
+            is_away: false,
+            process: WaitingProcess {
+                pid: Some(pid),
+                host: host.map(Arc::from),
+                ..WaitingProcess::default()
+            },
+        };
+        let (here, there) = (waiter(None), waiter(Some("lab2")));
+        let shown = (here.process.shown_pid(), there.process.shown_pid());
+        assert_eq!(shown, (Some(pid.to_string()), Some(format!("{pid}@lab2"))));
+        assert_eq!((here.pid_here(), there.pid_here()), (Some(pid), None));
+        assert!(here.uid().is_some() && here.since().is_some() && here.command().is_some());
+        assert!(there.uid().is_none() && there.since().is_none() && there.command().is_none());
+    }
+}

@@ -1,11 +1,11 @@
-//! Slots that several launches have, and the number of tables that count for a user.
+//! Slots that several launches have, who is overdue, and the number of tables that count for a user.
 
 use std::time::{Duration, SystemTime};
 
-use super::{Held, Store, VerifiedAncestry};
+use super::{Held, Store, VerifiedAncestry, chosen, lingering, overdue};
 use crate::{
-    judge::terms::{Group, Seats, Terms},
-    keeper::Holder,
+    judge::terms::{ExpireKill, Expiry, Group, Seats, Terms},
+    keeper::{Holder, Overdue},
 };
 
 /// Takes these slots for a member of a group, which has the first ones already.
@@ -142,4 +142,42 @@ fn the_user_of_another_start_is_not_named() {
     assert_eq!((table.who_started(last), table.who_started(first)), (Some(7), None));
     table.withdraw(Some(first));
     assert_eq!((table.who_started(last), table.who_started(first)), (None, None));
+}
+
+const EXPIRY: Expiry =
+    Expiry { after: Duration::from_millis(1), grace: Duration::ZERO, kill: ExpireKill::Process };
+
+/// A holder of this slot since then, in time since the boot of the host.
+fn holder(slot: u64, pid: i32, taken: Duration) -> Holder {
+    Holder { pid: Some(pid), keeper: Some(pid), taken: Some(taken), ..Holder::unknown(slot..=slot) }
+}
+
+/// A program that has ended has no process that could be ended. Only its slots can be freed.
+#[test]
+fn a_holder_that_has_ended_is_not_overdue() {
+    let lives = holder(1, 7, Duration::ZERO);
+    let until = Some(SystemTime::now());
+    let ended = Holder { keeper: None, lingers_until: until, ..holder(2, 7, Duration::ZERO) };
+    let host = Some("lab2".to_owned());
+    let elsewhere = Holder { host: host.clone(), taken: None, slots: (3, 4), ..ended.clone() };
+    let holders = [lives, ended, elsewhere];
+    let slots = |found: &[Overdue]| found.iter().map(|one| (one.holder.slots, one.slots)).collect::<Vec<_>>();
+    assert_eq!(slots(&overdue(&holders, &EXPIRY)), [((1, 1), 1)]);
+    assert_eq!(slots(&chosen(&holders)), [((1, 1), 1)]);
+    let free = lingering(&holders);
+    assert_eq!(slots(&free), [((2, 2), 1), ((3, 4), 2)]);
+    assert_eq!(free.into_iter().map(|one| one.elsewhere).collect::<Vec<_>>(), [None, host]);
+}
+
+/// The end of one member of a group frees nothing: all members are overdue, or none is ended.
+#[test]
+fn a_group_is_overdue_as_a_whole() {
+    let (old, young) = (Duration::ZERO, Duration::MAX);
+    let found = |first, others: &[Duration]| {
+        let others = (8..).zip(others).map(|(pid, taken)| holder(1, pid, *taken)).collect();
+        let found = overdue(&[Holder { others, ..holder(1, 7, first) }], &EXPIRY);
+        found.iter().flat_map(Overdue::all).map(Overdue::process).collect::<Vec<_>>()
+    };
+    assert_eq!(found(old, &[old, old]), [7, 8, 9]);
+    assert!(found(old, &[old, young]).is_empty() && found(young, &[old]).is_empty());
 }
