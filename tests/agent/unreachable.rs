@@ -94,3 +94,22 @@ fn who_waits_for_an_agent_that_does_not_come_back_gets_what_the_policy_says() {
     assert_eq!(started.read_line(), "it runs\n");
     assert_eq!(free_starts(&site), before + 1);
 }
+
+/// A launch that needs several repositories starts without the agent only if all of them allow that.
+#[test]
+fn one_repository_that_refuses_is_enough() {
+    needs_root!();
+    for (first, second, status) in [("start", "start", 0), ("start", "refuse", 74), ("refuse", "start", 74)] {
+        let repository = |name: &str, unreachable: &str| {
+            format!("[repository.{name}]\nkeeper = \"agent\"\nlimit = 1\nunreachable = \"{unreachable}\"\n")
+        };
+        let rule = "[[rule]]\ncommands = [\"matlab\"]\nacquire = [\"a\", \"b\"]\n";
+        let site = Site::new();
+        site.system_policy(&(repository("a", first) + &repository("b", second) + rule));
+        // On this host no agent runs.
+        site.directory_over_run();
+        site.program("matlab");
+        let outcome = site.test().args(["run", "--", "matlab"]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(status), "{first} {second}: {}", outcome.stderr);
+    }
+}
