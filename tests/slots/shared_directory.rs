@@ -86,3 +86,25 @@ fn a_file_for_one_user_that_another_one_made_is_refused() {
         .status(74);
     assert_eq!(site.held("seats.lock"), []);
 }
+
+/// In a directory that only root can write to, the file of a user may be root's: an administrator has made it there.
+#[test]
+fn a_file_for_one_user_that_root_made_in_its_own_directory_is_used() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(SEATS);
+    site.program("matlab");
+    let file = format!("seats-per-user.{}.lock", Account::named("games").uid);
+    for name in ["seats.lock", &file] {
+        site.write(format!("repositories/{name}"), "");
+        set_mode(&site.repository(name), 0o666);
+    }
+    let matlab = site.test().user("games").args(["run", "--", "matlab"]);
+    // In a directory for all users every user could have made it, and could block games.
+    matlab
+        .clone()
+        .stderr(&format!("rungate: [..]$DIR/repositories/{file} belongs to root[..]\n...\n"))
+        .status(74);
+    set_mode(&site.repository(""), 0o755);
+    matlab.status(0);
+}
