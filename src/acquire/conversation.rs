@@ -324,3 +324,24 @@ fn start_without(demands: &[Demand], error: AgentError) -> Result<Outcome<'_>, K
     }
     Ok(Outcome::Granted(Grant::without_slots(claims, SystemTime::now())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A launch waits for an agent that is gone as long as for slots, and for half a minute at most. A launch
+    /// that does not wait gives it some seconds.
+    #[test]
+    fn no_launch_waits_for_a_lost_agent_for_longer_than_half_a_minute() {
+        let waits = |may_wait, seconds: Option<u64>| {
+            let over = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+            Patience { may_wait, may_end: false, deadline: None, over }.with_agent()
+        };
+        assert_eq!((waits(true, None), waits(true, Some(3600))), (LONGEST_ABSENCE, LONGEST_ABSENCE));
+        let left = waits(true, Some(25));
+        assert!(left <= Duration::from_secs(25) && left > client::PATIENCE, "{left:?}");
+        for (may_wait, seconds) in [(true, Some(0)), (false, None), (false, Some(3600))] {
+            assert_eq!(waits(may_wait, seconds), client::PATIENCE);
+        }
+    }
+}
