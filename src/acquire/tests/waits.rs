@@ -116,6 +116,28 @@ fn the_time_of_a_launch_ends_when_it_cannot_start_any_more() {
     when(&[any_of([claim("a", 1).queue(0), short("b")])], HOUR);
 }
 
+/// The same before it waits: the shortest wait of several demands, the longest of alternatives, the shortest
+/// of a list. A launch that does not wait for one of its demands waits for none.
+#[test]
+fn a_launch_would_wait_until_it_cannot_start_any_more() {
+    let full = tables().held("a", 1..=1).held("b", 1..=1);
+    let wait = |demands: &[Demand]| {
+        let refusal = full.outlook(demands).refusal.expect("tables in memory");
+        refusal.expect("both are full").wait()
+    };
+    let hours = |hours: u64| Some(Wait::For(Duration::from_millis(hours * HOUR)));
+    let (short, long) = (|name| claim(name, 1).waits(HOUR), |name| claim(name, 1).waits(2 * HOUR));
+    assert_eq!(wait(&[one(long("a")), one(short("b"))]), hours(1));
+    assert_eq!(wait(&[one(short("a")), one(long("b"))]), hours(1));
+    assert_eq!(wait(&[any_of([long("a"), short("b")])]), hours(2));
+    assert_eq!(wait(&[any_of([short("a"), long("b")])]), hours(2));
+    assert_eq!(wait(&[any_list_of([vec![short("a"), long("b")]])]), hours(1));
+    assert_eq!(wait(&[any_list_of([vec![long("a"), short("b")]])]), hours(1));
+    assert_eq!(wait(&[any_of([claim("a", 1), short("b")])]), Some(Wait::Forever));
+    assert_eq!(wait(&[any_of([claim("a", 1).waits(0), short("b")])]), hours(1));
+    assert_eq!(wait(&[one(claim("a", 1).waits(0)), one(long("b"))]), None);
+}
+
 /// A new policy that leaves no time may also make room. So the launch has a little time then, and never more
 /// than it had before.
 #[test]
