@@ -373,10 +373,16 @@ fn doubt(process: &PidFd) -> Option<UnverifiedTarget> {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Child, Command};
+    use std::{
+        cell::Cell,
+        process::{Child, Command},
+    };
 
     use super::*;
-    use crate::sys::own_uid;
+    use crate::{
+        agent::tests::{HOUR, ending, overdue, saved},
+        sys::own_uid,
+    };
 
     fn program() -> Child {
         let child = Command::new("sleep").arg("600").spawn().expect("sleep(1)");
@@ -421,5 +427,100 @@ mod tests {
         holder.kill().expect("it is ours");
         holder.wait().expect("it has ended");
         assert_eq!(carry_out(&look), Sent::Nobody);
+    }
+
+    /// A holder with what keeps its slots, and nothing of them.
+    fn holding(process: Option<PidFd>, hold: Hold) -> Holding {
+        let (held, without, has_spared) = (Vec::new(), Vec::new(), Cell::default());
+        Holding { saved: saved(1, hold), process, fifo: None, held, without, launch: 0, has_spared }
+    }
+
+    /// What the thread of the evictor would get next.
+    #[track_caller]
+    fn next(to_do: &Receiver<Job>) -> Job {
+        let job = to_do.try_recv().expect("a job");
+        assert!(to_do.try_recv().is_err(), "one job at a time");
+        job
+    }
+
+    /// The signals come in their order, each after the time for the one before it. The first only lets a
+    /// stopped process receive the second, and comes with it. At last it is checked whether the holder is
+    /// still there.
+    #[test]
+    fn each_signal_comes_after_the_time_for_the_one_before() {
+        let (jobs, to_do) = channel();
+        let (evictor, holding) = (Evictor { jobs }, holding(None, Hold::Process));
+        let mut eviction = ending(1, overdue(2, None));
+        let both = vec![Signal::SIGCONT, Signal::SIGINT];
+        for signals in [both, vec![Signal::SIGTERM], vec![Signal::SIGKILL]] {
+            let next_signal = signals.iter().copied().find(|signal| *signal != Signal::SIGCONT);
+            assert_eq!(eviction.next_signal(), next_signal);
+            assert_eq!(eviction.advance(&holding, &evictor), None);
+            let job = next(&to_do);
+            assert_eq!(job.signals, signals);
+            assert_eq!(eviction.advance(&holding, &evictor), None);
+            assert!(to_do.try_recv().is_err(), "the signal is being sent");
+            let sent = Instant::now();
+            job.answer.send(Sent::To(Delivery::Full)).expect("it is heard");
+            assert_eq!(eviction.advance(&holding, &evictor), None);
+            assert!(to_do.try_recv().is_err() && eviction.due >= sent + HOUR, "it has time to end");
+            eviction.due = sent;
+        }
+        assert_eq!(eviction.advance(&holding, &evictor), None);
+        let look = next(&to_do);
+        assert!(look.signals.is_empty());
+        look.answer.send(Sent::Denied).expect("it is heard");
+        assert_eq!(eviction.advance(&holding, &evictor), Some(EvictionOutcome::Survived));
+    }
+
+    /// A holder has some time to end, also if the policy gives it none.
+    #[test]
+    fn signals_do_not_come_in_quick_succession() {
+        let mut eviction = ending(1, overdue(2, None));
+        eviction.expiry.grace = Duration::ZERO;
+        let sent = Instant::now();
+        let holding = holding(None, Hold::Process);
+        assert_eq!(eviction.on_sent(Some(Signal::SIGINT), Sent::To(Delivery::Full), &holding), None);
+        assert!(eviction.due >= sent + SHORTEST_GRACE);
+    }
+
+    /// A holder whose slots are free was ended by a signal if that was sent, also if the answer comes only
+    /// now. A signal that was not sent yet is not sent any more.
+    #[test]
+    fn a_signal_that_is_sent_before_the_end_counts() {
+        for is_sent in [true, false] {
+            let (jobs, to_do) = channel();
+            let (evictor, holding) = (Evictor { jobs }, holding(None, Hold::Process));
+            let mut eviction = ending(1, overdue(2, None));
+            assert_eq!(eviction.advance(&holding, &evictor), None);
+            let job = next(&to_do);
+            if is_sent {
+                assert!(job.claim.is_first());
+                job.answer.send(Sent::To(Delivery::Full)).expect("it is heard");
+            }
+            let ended = EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full);
+            let expected = if is_sent { ended } else { EvictionOutcome::HadLeft };
+            assert_eq!(eviction.when_free(), expected);
+            assert!(!job.claim.is_first());
+        }
+    }
+
+    /// A supervisor that lives and has no child keeps the slots itself, and gets the signals itself. One that
+    /// has ended is about to release them.
+    #[test]
+    fn a_supervisor_without_a_child_gets_the_signals_itself() {
+        let mut child = program();
+        let open = || PidFd::open(child.id().try_into().expect("a PID")).ok();
+        let (lives, ends) = (open(), open());
+        let target_of = |process: Option<PidFd>| {
+            let (mut eviction, holding) = (ending(1, overdue(2, None)), holding(process, Hold::Supervisor));
+            assert_eq!(eviction.on_sent(Some(Signal::SIGINT), Sent::Nobody, &holding), None);
+            eviction.target(&holding).expect("a descriptor").hold
+        };
+        assert_eq!(target_of(lives), Hold::Process);
+        assert_eq!(target_of(None), Hold::Supervisor, "only its FIFO is left");
+        child.kill().expect("it is ours");
+        child.wait().expect("it has ended");
+        assert_eq!(target_of(ends), Hold::Supervisor);
     }
 }

@@ -204,3 +204,6 @@ fn content(path: &Path) -> Result<Option<Vec<u8>>, InsecurePath> {
     let file = TrustedFile::open(path, &JudgedDirectories::for_caller(ROOT))?;
     file.map(|file| file.of_its_owner_alone()?.read()).transpose()
 }
+
+#[cfg(test)]
+mod tests;

@@ -466,6 +466,7 @@ fn descendants<'c>(of: i32, children: impl Fn(i32) -> &'c [i32]) -> BTreeSet<i32
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{agent::tests::saved, judge::terms::Group};
 
     /// A user may stack thousands of processes, and the agent looks with its only thread.
     #[test]
@@ -486,5 +487,34 @@ mod tests {
         let cycle = BTreeMap::from([(1, vec![2, 4]), (2, vec![3]), (3, vec![1])]);
         let children = |of: i32| cycle.get(&of).map_or(&[][..], Vec::as_slice);
         assert_eq!(descendants(2, children), BTreeSet::from([1, 2, 3, 4]));
+    }
+
+    /// Slots that linger replace those that an earlier program has left, if these are among them, and would
+    /// all be free sooner. No slot is free too early.
+    #[test]
+    fn lingering_slots_cover_those_that_are_free_sooner() {
+        let (store, group) = (memory::Store::default(), Group::of_heirs("games"));
+        let of = |slots: &[(&str, u64, u64)]| {
+            let held = slots.iter().map(|(table, slot, until)| {
+                let held = store.table(table).restore(&[*slot], Some(&group)).expect("it is the group's");
+                (held, Duration::from_secs(*until))
+            });
+            Lingering { saved: saved(1, Hold::Process), held: held.collect() }
+        };
+        let both = of(&[("one", 1, 60), ("other", 1, 60)]);
+        for (earlier, are_covered) in [
+            (&[("one", 1, 50)][..], true),
+            (&[("one", 1, 50), ("other", 1, 50)], true),
+            (&[("one", 1, 50), ("other", 1, 70)], false),
+            (&[("one", 1, 50), ("other", 2, 50)], false),
+            (&[("one", 1, 50), ("third", 1, 50)], false),
+        ] {
+            assert_eq!(both.covers(&of(earlier)), are_covered);
+        }
+        assert_eq!(
+            (of(&[("one", 1, 60), ("other", 1, 50)]).next(), both.has("one", 1)),
+            (Duration::from_secs(50), true)
+        );
+        assert!(!both.has("one", 2) && !both.has("third", 1));
     }
 }

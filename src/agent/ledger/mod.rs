@@ -888,3 +888,6 @@ fn holding(
     let (process, has_spared) = (Some(process), Cell::default());
     Holding { saved, process, fifo: None, held, without, launch: 0, has_spared }
 }
+
+#[cfg(test)]
+mod tests;

@@ -783,6 +783,7 @@ impl SavedLine {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::tests::{saved, take};
 
     /// A remaining file would be a holding for the next agent.
     #[test]
@@ -796,6 +797,72 @@ mod tests {
             fs::write(state.fifo(7), "").expect("there is room");
             state.forget(7);
             assert_eq!(state.names("holdings").expect("it is there"), []);
+        }
+    }
+
+    /// The file of a program that has started counts, where there is another one of its holding.
+    #[test]
+    fn of_two_files_of_a_holding_that_of_its_start_counts() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        for number in 0..20 {
+            for is_started in [false, true] {
+                let holding = SavedHolding { is_started, ..saved(1, Hold::Process) };
+                state.write(number, &holding).expect("there is room");
+            }
+        }
+        let found = state.read().expect("it is whole").holdings;
+        assert_eq!((found.len(), found.values().all(|saved| saved.is_started)), (20, true));
+    }
+
+    /// Of the launches for which the site was asked, those with a holding were answered. The others are
+    /// returned once.
+    #[test]
+    fn a_launch_with_a_holding_was_answered() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        let of = |pid| saved(pid, Hold::Process);
+        for (number, pid) in [(7, 1), (8, 2)] {
+            state.write(number, &of(pid)).expect("there is room");
+        }
+        for (launch, pid) in [(1, 2), (2, 3)] {
+            state.write_unproved(launch, &of(pid)).expect("there is room");
+        }
+        let unproved =
+            || -> Vec<i32> { state.read().expect("it is whole").unproved.iter().map(|of| of.pid).collect() };
+        assert_eq!(unproved(), [3]);
+        assert_eq!(unproved(), [0; 0]);
+    }
+
+    /// A place is saved again if its number, or a queue with its classes, is another one. For how long the
+    /// launch has waited changes nothing.
+    #[test]
+    fn a_place_is_where_its_number_and_its_queues_are() {
+        let line = |table: &str, capacity, begun| SavedLine {
+            table: table.to_owned(),
+            classes: vec![(0, capacity)],
+            begun,
+            stood: None,
+            wants: None,
+        };
+        let place = |number, lines| SavedPlace {
+            pid: 1,
+            start: 1,
+            uid: 1000,
+            command: "matlab".to_owned(),
+            number: SavedNumber::of(Number(number), &take()),
+            since: None,
+            lines,
+        };
+        let before = place(1, vec![line("seats", 1, 5)]);
+        assert!(before.is_where(&place(1, vec![line("seats", 1, 9)])));
+        for other in [
+            place(2, vec![line("seats", 1, 5)]),
+            place(1, vec![line("other", 1, 5)]),
+            place(1, vec![line("seats", 2, 5)]),
+            place(1, vec![line("seats", 1, 5), line("other", 1, 5)]),
+        ] {
+            assert!(!before.is_where(&other));
         }
     }
 }

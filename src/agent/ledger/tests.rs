@@ -1,0 +1,142 @@
+//! What the agent keeps, over its own restarts: numbers, places and ends.
+
+use std::{
+    path::Path,
+    process::{Child, Command},
+    rc::Rc,
+    thread,
+    time::Duration,
+};
+
+use tempfile::TempDir;
+
+use super::{
+    Ledger, MOST_ENDS,
+    state::{SavedHolding, SavedPlace, State, at},
+};
+use crate::{
+    agent::tests::saved,
+    judge::terms::Hold,
+    keeper::{Number, agent::message::End},
+    sys::{PidFd, Poller, Process, Signal},
+};
+
+/// An agent that starts with this state, and its first unused number.
+fn ledger(directory: &Path) -> (Ledger, u64) {
+    let poller = Rc::new(Poller::new().expect("a poller"));
+    Ledger::open(poller, directory).expect("a state")
+}
+
+/// A new state directory.
+fn state() -> (TempDir, State) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    (directory, state)
+}
+
+/// A process that does nothing, until this is dropped.
+struct Idle(Child);
+
+impl Idle {
+    fn begin() -> Self {
+        Self(Command::new("sleep").arg("600").spawn().expect("sleep(1)"))
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id().try_into().expect("a PID")
+    }
+
+    /// Its place in the queue of a table, as it is saved.
+    fn place(&self) -> SavedPlace {
+        let (pid, start) = (self.pid(), Process::find(self.pid()).expect("it runs").started);
+        let lines = r#"[{"table":"seats","classes":[[0,1]],"begun":1}]"#;
+        let number = r#"{"number":1,"launch":[0,0]}"#;
+        let text = format!(r#"{{"pid":{pid},"start":{start},"uid":1000,"number":{number},"lines":{lines}}}"#);
+        serde_json::from_str(&text).expect("a place")
+    }
+
+    /// Stops it, or continues it.
+    fn stop(&self, is_stopped: bool) {
+        let signal = if is_stopped { Signal::SIGSTOP } else { Signal::SIGCONT };
+        PidFd::open(self.pid()).expect("it runs").signal(signal).expect("it is ours");
+        while Process::find(self.pid()).is_some_and(|process| process.is_stopped()) != is_stopped {
+            thread::yield_now();
+        }
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A launch that waited when the agent failed is passed over if it does not come back in time. After its time
+/// to come back late, it has lost its place, unless its process is stopped, or was until then.
+#[test]
+fn a_launch_that_does_not_come_back_loses_its_place_unless_it_is_stopped() {
+    let (waiter, (directory, state)) = (Idle::begin(), state());
+    state.write_place(9, &waiter.place()).expect("there is room");
+    let (mut ledger, _) = ledger(directory.path());
+    let table = ledger.store().known("seats").expect("a table");
+    let mut pass_over = || ledger.pass_over(9).map(|tables| tables.len());
+    assert_eq!(table.next_to_look(None, &[]), Some(Number(1)));
+    assert_eq!(pass_over(), Some(1));
+    assert_eq!(table.next_to_look(None, &[]), None, "it is passed over");
+    waiter.stop(true);
+    assert_eq!(pass_over(), Some(0));
+    waiter.stop(false);
+    assert_eq!(pass_over(), Some(0), "it was stopped until now");
+    assert_eq!(pass_over(), None);
+}
+
+/// The first number of an agent is above all that are saved, of holders and of places.
+#[test]
+fn numbers_begin_above_all_that_are_saved() {
+    for (holder, place, next) in [(3, 9, 10), (9, 3, 10)] {
+        let (idle, (directory, state)) = (Idle::begin(), state());
+        let start = Process::find(idle.pid()).expect("it runs").started;
+        let holding = SavedHolding { start, ..saved(idle.pid(), Hold::Process) };
+        state.write(holder, &holding).expect("there is room");
+        state.write_place(place, &idle.place()).expect("there is room");
+        let (ledger, first) = ledger(directory.path());
+        assert_eq!((ledger.holdings().len(), ledger.recovered().len()), (1, 1));
+        assert_eq!(first, next);
+    }
+}
+
+/// If there are too many ends of programs, the user who has most of them loses the oldest.
+#[test]
+fn the_user_with_most_ends_loses_the_oldest() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let one = saved(1, Hold::Process);
+    let of = |uid, pid| SavedHolding { uid, pid, ..one.clone() };
+    ledger.remember_end(&of(1, -1));
+    let many = i32::try_from(MOST_ENDS).expect("a small number");
+    for pid in 1..many {
+        ledger.remember_end(&of(2, pid));
+    }
+    let remembered = |ledger: &Ledger, pid| ledger.ends().iter().any(|end| end.pid == pid);
+    assert!(remembered(&ledger, 1), "there is room for all");
+    ledger.remember_end(&of(3, -3));
+    assert!(!remembered(&ledger, 1));
+    assert!([-1, 2, many - 1, -3].into_iter().all(|pid| remembered(&ledger, pid)));
+    assert_eq!(ledger.ends().len(), MOST_ENDS);
+}
+
+/// The ends of all users are in the order of time.
+#[test]
+fn ends_are_in_the_order_of_time() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    for (uid, seconds) in [(1, [2, 5]), (2, [1, 4]), (3, [3, 6])] {
+        let end = |pid: i32| {
+            let until = at(Duration::from_secs(pid.unsigned_abs().into())).expect("a moment");
+            End { pid, since: until, until }
+        };
+        ledger.ends.insert(uid, seconds.map(end).into());
+    }
+    assert_eq!(ledger.ends().iter().map(|end| end.pid).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+}

@@ -1,0 +1,104 @@
+//! Parts of the agent on their own: a launch, a request, and a holder, without connections and slots.
+
+mod request;
+mod session;
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    agent::{AcquireRequest, Eviction, RunningEviction, is_below, ledger::state::SavedHolding},
+    judge::terms::{Demand, Expiry, Hold, Wait},
+    keeper::{Holder, Overdue, TableId, agent::message::Take},
+};
+
+/// Longer than any test takes.
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
+
+/// What a launch asks.
+pub(super) fn take() -> Take {
+    Take {
+        typed: "matlab".into(),
+        path: "/usr/bin/matlab".into(),
+        canonical: "/usr/bin/matlab".into(),
+        directory: "/".into(),
+        arguments: Vec::new(),
+        environment: Vec::new(),
+        held: "".into(),
+        hold: Hold::Process,
+        wait: Some(Wait::Forever),
+        may_end: true,
+        is_again: false,
+        opened: None,
+        through: None,
+    }
+}
+
+/// What it needs. The judgement is fresh for as long as a test takes.
+pub(super) fn needs(demands: Vec<Demand>) -> AcquireRequest {
+    AcquireRequest {
+        demands,
+        locations: Vec::new(),
+        hold: Hold::Process,
+        longest: None,
+        generation: 0,
+        command: "matlab".to_owned(),
+        host: "lab".to_owned(),
+        uid: 1000,
+        ancestors: Vec::new(),
+        may_end: true,
+        judged: Instant::now() + HOUR,
+        without: Vec::new(),
+    }
+}
+
+/// A holder as it is saved. It has no slots.
+pub(super) fn saved(pid: i32, hold: Hold) -> SavedHolding {
+    let text = r#"{"pid":1,"start":1,"uid":1000,"hold":"process","host":"lab","command":"matlab","since":1,"taken":null,"tables":[]}"#;
+    SavedHolding { pid, hold, ..serde_json::from_str(text).expect("a holder") }
+}
+
+/// A holder that is to be ended: overdue by this much, or at a user's request.
+pub(super) fn overdue(pid: i32, by: Option<Duration>) -> Overdue {
+    let holder = Holder { pid: Some(pid), keeper: Some(pid), ..Holder::unknown(1..=1) };
+    Overdue {
+        holder,
+        pid,
+        elsewhere: None,
+        by,
+        slots: 1,
+        job: Ok(pid),
+        may_be_signalled: true,
+        with: Vec::new(),
+    }
+}
+
+/// The same while it is being ended, with a long time between the signals; the number is that of its holding.
+pub(super) fn ending(holding: u64, overdue: Overdue) -> RunningEviction {
+    let expiry = Expiry { grace: HOUR, ..Expiry::AT_REQUEST };
+    let eviction =
+        Eviction { table: "seats".to_owned(), id: TableId::Memory(0), expiry, overdue: Vec::new() };
+    RunningEviction::of(holding, &eviction, overdue, None)
+}
+
+/// No user could connect to a socket in the state directory, also if a link leads there.
+#[test]
+fn a_socket_in_the_state_directory_is_seen_through_links() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let [state, other, link] = ["state", "other", "link"].map(|name| directory.path().join(name));
+    for made in [&state, &other] {
+        fs::create_dir(made).expect("a directory");
+    }
+    symlink(&state, &link).expect("a link");
+    for (file, is_in_state) in [
+        (state.join("socket"), true),
+        (link.join("socket"), true),
+        (other.join("socket"), false),
+        (directory.path().join("state-socket"), false),
+    ] {
+        assert_eq!(is_below(&file, &state), is_in_state);
+    }
+}
