@@ -327,4 +327,111 @@ mod tests {
         rate.say(1);
         assert_eq!(rate.pause(1), Some(until + Duration::from_secs(1)));
     }
+
+    const USER: u32 = 1000;
+    const OTHER: u32 = 1001;
+
+    /// Quotas under which these users have something.
+    fn in_use(limits: AgentLimits, descriptors: usize, has: &[(u32, Share)]) -> Quotas {
+        let mut quotas = Quotas::new(limits, descriptors);
+        for (uid, share) in has {
+            quotas.change(*uid, Share::default(), *share);
+        }
+        quotas
+    }
+
+    /// A user may have as much as the settings say, and no more. Root may have more of everything.
+    #[test]
+    fn a_user_has_as_much_as_the_settings_say() {
+        let limits =
+            AgentLimits { connections: 2, launches: 3, places: 4, members: 5, ..AgentLimits::default() };
+        let with = |connections, launches, places| {
+            let share = Share { connections, launches, places, ..Share::default() };
+            in_use(limits, 1000, &[(USER, share), (0, share)])
+        };
+        let (fits, full) = (with(1, 2, 4), with(2, 3, 5));
+        assert_eq!((fits.may_connect(USER), full.may_connect(USER)), (Ok(()), Err(Quota::Connections)));
+        assert_eq!((fits.may_launch(USER), full.may_launch(USER)), (Ok(()), Err(Quota::Launches)));
+        assert_eq!((fits.check_places(USER), full.check_places(USER)), (Ok(()), Err(Quota::Places)));
+        assert_eq!((full.may_connect(0), full.may_launch(0), full.check_places(0)), (Ok(()), Ok(()), Ok(())));
+        assert_eq!((full.may_connect(OTHER), full.may_launch(OTHER)), (Ok(()), Ok(())));
+        assert_eq!((fits.may_have_tables(USER, 4, 1), fits.may_have_tables(0, 5, 1)), (Ok(()), Ok(())));
+        assert_eq!(fits.may_have_tables(USER, 4, 2), Err(Quota::Members));
+        assert!(!fits.are_too_many_tables(6, 0), "no table more");
+    }
+
+    /// One user may use a quarter of the descriptors that all users leave. Some are reserved for the agent.
+    #[test]
+    fn a_user_has_a_quarter_of_the_descriptors_that_are_left() {
+        let of = |descriptors| Share { descriptors, ..Share::default() };
+        let most = 1000 + OWN_DESCRIPTORS;
+        for (has, other, may_open) in [(199, 0, true), (200, 0, false), (159, 200, true), (160, 200, false)] {
+            let quotas = in_use(AgentLimits::default(), most, &[(USER, of(has)), (OTHER, of(other))]);
+            assert_eq!(quotas.may_open(USER).is_ok(), may_open, "{has}, and another user {other}");
+        }
+        // An agent that may open few of them reserves half.
+        for (has, may_open) in [(9, true), (10, false)] {
+            let quotas = in_use(AgentLimits::default(), 100, &[(USER, of(has))]);
+            assert_eq!(quotas.may_open(USER).is_ok(), may_open, "{has}");
+        }
+    }
+
+    /// One user may use a quarter of the memory that all users leave: by requests, and by unread answers.
+    #[test]
+    fn a_user_has_a_quarter_of_the_memory_that_is_left() {
+        const PART_OF_ALL: usize = MEMORY / 15;
+        for (bytes, owed, question) in [(1, 1, 1), (3, 0, 0), (0, 3, 0), (0, 0, 3)] {
+            let of = |part: usize| {
+                let [bytes, owed, question] = [bytes, owed, question].map(|parts| parts * part);
+                Share { bytes, owed, question, ..Share::default() }
+            };
+            let [little, much] = [of(PART_OF_ALL - 4096), of(PART_OF_ALL)];
+            let quotas = in_use(AgentLimits::default(), 1000, &[(USER, little)]);
+            assert_eq!(quotas.may_ask(USER), Ok(()));
+            let quotas = in_use(AgentLimits::default(), 1000, &[(USER, much), (0, much)]);
+            assert_eq!((quotas.may_ask(USER), quotas.may_ask(0)), (Err(Quota::Memory), Ok(())));
+        }
+    }
+
+    /// A user who has too many unread answers is not read for a while, and one who has said too much is cut
+    /// off. Root is neither.
+    #[test]
+    fn a_user_who_leaves_too_much_unread_is_not_heard() {
+        let limits = AgentLimits { message: 100, ..AgentLimits::default() };
+        for (owed, bytes, is_too_much) in [(MOST_OWED, 1600, false), (MOST_OWED + 1, 1601, true)] {
+            let share = Share { owed, bytes, ..Share::default() };
+            let quotas = in_use(limits, 1000, &[(USER, share), (0, share)]);
+            let is_paused = |uid| quotas.pause(uid, Rate::new()).is_some();
+            assert_eq!((is_paused(USER), is_paused(0), is_paused(OTHER)), (is_too_much, false, false));
+            let says_too_much = |uid| quotas.has_said_too_much(uid);
+            assert_eq!((says_too_much(USER), says_too_much(0)), (is_too_much, false));
+        }
+    }
+
+    /// What a user has no more is not counted, and a user who has nothing is forgotten.
+    #[test]
+    fn what_is_given_back_is_not_counted() {
+        let share = Share {
+            connections: 1,
+            launches: 2,
+            slots: 3,
+            descriptors: 4,
+            places: 5,
+            bytes: 6,
+            owed: 7,
+            question: 8,
+        };
+        let mut quotas = in_use(AgentLimits::default(), 1000, &[(USER, share), (OTHER, share)]);
+        assert_eq!((quotas.waiting(), quotas.holding(), quotas.somebody_waits()), (10, 4, true));
+        quotas.change(USER, share, Share { slots: 9, ..Share::default() });
+        assert_eq!(quotas.users[&USER], Share { slots: 9, ..Share::default() });
+        quotas.change(USER, Share { slots: 9, ..Share::default() }, Share::default());
+        assert_eq!((quotas.users.contains_key(&USER), quotas.all), (false, share));
+        quotas.change(OTHER, share, Share::default());
+        assert_eq!((quotas.waiting(), quotas.holding(), quotas.somebody_waits()), (0, 0, false));
+        assert_eq!(quotas.declined(), 0);
+        quotas.decline(Quota::Slots);
+        quotas.decline(Quota::Places);
+        assert_eq!(quotas.declined(), 2);
+    }
 }
