@@ -431,4 +431,13 @@ mod tests {
         let order: Vec<_> = [0, 7, 7, 0].into_iter().map(&mut next).collect();
         assert_eq!(order, [Some((9, 100)), Some((5, 200)), Some((7, 4)), Some((5, 201))]);
     }
+
+    /// A name is cut to the length of a file name, and never within a character.
+    #[test]
+    fn a_long_name_is_cut_between_two_characters() {
+        let short = |name: &str| shortened(OsStr::new(name));
+        assert_eq!(short("matlab"), "matlab");
+        assert_eq!(short(&"x".repeat(300)), "x".repeat(255));
+        assert_eq!(short(&"é".repeat(200)), "é".repeat(127));
+    }
 }

@@ -185,3 +185,77 @@ impl Drop for Reading {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, iter, os::unix::fs::symlink};
+
+    use super::*;
+
+    /// Puts a reading at a file, as it is now. The file is silent since long ago, or answers.
+    fn put(reading: &Reading, file: &Path, is_silent: bool) {
+        let now = Instant::now();
+        let since =
+            if is_silent { now.checked_sub(SILENT_AFTER * 2) } else { now.checked_add(PATIENCE * 3600) };
+        reading.is_at(Some((file.to_owned(), Stamp::of_link(file), since.expect("a moment"))));
+    }
+
+    /// How many readings are at a file.
+    fn at_files(readings: &Readings) -> usize {
+        lock(&readings.0).iter().filter(|(_, at)| at.is_some()).count()
+    }
+
+    /// The number of readings is bounded, without those that a silent file keeps. One that ends makes room,
+    /// and takes no other one with it.
+    #[test]
+    fn readings_at_silent_files_do_not_count() {
+        let readings = Arc::<Readings>::default();
+        let mut all: Vec<Reading> = iter::repeat_with(|| Readings::begin(&readings)).take(MOST - 1).collect();
+        assert!(readings.may_begin());
+        all.push(Readings::begin(&readings));
+        assert!(!readings.may_begin());
+        put(&all[3], Path::new("/nowhere"), true);
+        assert!(readings.may_begin(), "it is at a silent file");
+        all[3].end();
+        assert!(!readings.may_begin(), "the file has answered");
+        drop(all.remove(5));
+        assert!(readings.may_begin());
+        let last = Readings::begin(&readings);
+        drop(all);
+        put(&last, Path::new("/nowhere"), true);
+        assert_eq!(at_files(&readings), 1);
+    }
+
+    /// A delegated file is left out as long as another reading is silent at it. Other files are read, also
+    /// one that has its name by now.
+    #[test]
+    fn a_file_is_left_out_while_another_reading_is_silent_at_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [file, other] = ["file", "other"].map(|name| directory.path().join(name));
+        for file in [&file, &other] {
+            fs::write(file, "").expect("a file");
+        }
+        let readings = Arc::<Readings>::default();
+        let [first, second] = [(); 2].map(|()| Readings::begin(&readings));
+        let is_read = |file: &Path| {
+            let is_read = second.begin(file);
+            assert_eq!(at_files(&readings), 1 + usize::from(is_read));
+            second.end();
+            is_read
+        };
+        assert!(first.begin(&file));
+        put(&first, &file, false);
+        assert!(is_read(&file), "it is not silent yet");
+        put(&first, &file, true);
+        assert!(!is_read(&file));
+        assert!(is_read(&other));
+        assert!(!is_read(&file), "it is silent still");
+        fs::remove_file(&file).expect("a file");
+        symlink(&other, &file).expect("a link");
+        assert!(is_read(&file), "it is another one");
+        put(&first, &file, true);
+        assert!(!is_read(&file));
+        put(&first, &other, true);
+        assert!(is_read(&file), "it has answered");
+    }
+}

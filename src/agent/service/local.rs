@@ -297,3 +297,31 @@ pub(super) enum Next {
     /// A session checks again, because a holder was ended for it.
     Look(u64),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keeper::Store;
+
+    /// Work of every kind is pending until it is done, each piece once. Closed connections come first: the
+    /// places of their launches are for others.
+    #[test]
+    fn pending_work_is_done_once_and_in_its_order() {
+        let (mut work, table) = (Worklist::default(), Store::default().table("seats"));
+        work.look_again([7]);
+        assert!(!work.is_empty());
+        work.mark_dirty(&[table.clone(), table]);
+        work.hang_up_later(3);
+        let first = work.next();
+        assert!(matches!(first, Some(Next::HangUp(3))) && !work.is_empty());
+        let second = work.next();
+        assert!(matches!(second, Some(Next::Serve(name)) if name == "seats") && !work.is_empty());
+        assert!(matches!(work.next(), Some(Next::Look(7))));
+        assert!(work.is_empty() && work.next().is_none());
+        work.hang_up_later(3);
+        assert!(!work.is_empty());
+        assert!(matches!(work.next(), Some(Next::HangUp(3))));
+        work.mark_dirty(&[Store::default().table("other")]);
+        assert!(!work.is_empty());
+    }
+}
