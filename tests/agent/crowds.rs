@@ -4,7 +4,6 @@
 use std::fs;
 use std::io::Write;
 use std::iter;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -20,7 +19,7 @@ use rungate::{
 
 use super::hostility::{answer, memory_of};
 use super::settings::seats_with;
-use crate::support::{Ending, LOOK, Running, Site, eventually, needs_root, set_mode};
+use crate::support::{Ending, LOOK, Running, Site, eventually, needs_root};
 
 const USERS: [&str; 5] = ["bin", "lp", "mail", "news", "uucp"];
 
@@ -369,27 +368,4 @@ fn who_speaks_over_many_connections_is_heard_no_sooner_than_others() {
         agent.signal(Signal::SIGCONT);
         (answered < VOICES).then_some(())
     });
-}
-
-/// The agent tells only root which programs have ended, and makes an existing state directory private.
-#[test]
-fn only_root_learns_what_others_run() {
-    needs_root!();
-    let (site, agent) = site();
-    agent.kill();
-    set_mode(&site.agent_state(), 0o755);
-    let _agent = site.agent();
-    let mode = fs::metadata(site.agent_state()).expect("the state").permissions().mode();
-    assert_eq!(mode & 0o7777, 0o700);
-    let ask = "import socket, sys\n\
-               c = socket.socket(socket.AF_UNIX)\n\
-               c.connect('/run/rungate-agent/socket')\n\
-               c.sendall(bytes.fromhex(sys.argv[1]))\n\
-               print(b'only root' in c.recv(65536))\n";
-    let frame = Request::Ends.frame().expect("it is short");
-    let said: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
-    for (user, is_refused) in [("games", "True\n"), ("root", "False\n")] {
-        let test = site.test().user(user).program("/usr/bin/python3").args(["-c", ask, said.as_str()]);
-        test.stdout(is_refused).status(0);
-    }
 }

@@ -514,3 +514,21 @@ fn who_calls_a_process_of_others_its_program_is_not_believed() {
     assert!(matches!(answer(&mut lies, &mut inbox), Answer::About(_)));
     assert_eq!(held(&site), [(1, std::process::id().into())]);
 }
+
+/// The agent tells only root which programs have ended.
+#[test]
+fn who_is_not_root_is_not_told_what_others_run() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let ask = "import socket, sys\n\
+               c = socket.socket(socket.AF_UNIX)\n\
+               c.connect('/run/rungate-agent/socket')\n\
+               c.sendall(bytes.fromhex(sys.argv[1]))\n\
+               print(b'only root' in c.recv(65536))\n";
+    let frame = Request::Ends.frame().expect("it is short");
+    let said: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+    for (user, is_refused) in [("games", "True\n"), ("root", "False\n")] {
+        let test = site.test().user(user).program("/usr/bin/python3").args(["-c", ask, said.as_str()]);
+        test.stdout(is_refused).status(0);
+    }
+}
