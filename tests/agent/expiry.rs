@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use super::numbers::Caller;
 use super::waiting::sleeps;
 use super::{held, seats, waiter};
 use crate::support::{Ending, Running, Site, Test, copy_program, eventually, given_time, needs_root};
@@ -230,5 +231,31 @@ fn who_is_not_overdue_any_more_gets_no_further_signal() {
             eventually("the grace has passed", || (begun.elapsed() > grace * 3 / 2).then_some(()));
             holder.wait_for_echo();
         });
+    }
+}
+
+/// As long as a holder is being ended for a launch, no other one is ended for the same slot, however often the
+/// launch shows that it waits.
+#[test]
+fn no_second_holder_is_ended_for_one_slot() {
+    needs_root!();
+    let (site, _agent) = seats(2, "expire_after = \"1ms\"\nexpire_grace = \"1h\"");
+    site.script(
+        "matlab",
+        "#!/bin/sh\ntrap 'echo asked' INT\necho\nwhile :; do read line && echo \"$line\"; done\n",
+    );
+    let [mut oldest, mut other] = ["games", "backup"].map(|user| {
+        let mut holder = matlab(&site, user).background();
+        assert_eq!(holder.read_line(), "\n");
+        holder
+    });
+    let mut waits = Caller::new(&site);
+    waits.takes(false);
+    waits.waits();
+    assert_eq!(oldest.read_line(), "asked\n");
+    for _ in 0..20 {
+        waits.beats();
+        // It would say that it was asked, as the oldest has.
+        other.wait_for_echo();
     }
 }

@@ -235,3 +235,21 @@ fn no_start_counts_of_who_asks_again() {
     caller.takes(true);
     caller.is_granted();
 }
+
+/// A process may have slots over several connections. They are released only for a request that says that the
+/// answer to an earlier one was lost.
+#[test]
+fn each_connection_has_its_own_slots_until_an_answer_was_lost() {
+    needs_root!();
+    let (site, _agent) = seats(2, "");
+    let mut callers = [Caller::new(&site), Caller::new(&site)];
+    for caller in &mut callers {
+        caller.takes(false);
+        caller.is_granted();
+    }
+    assert_eq!(held(&site).len(), 2);
+    let mut again = Caller::new(&site);
+    again.takes(true);
+    again.is_granted();
+    assert_eq!(held(&site).len(), 1);
+}

@@ -3,7 +3,7 @@
 
 use std::{
     fs,
-    os::unix::net::UnixDatagram,
+    os::unix::{fs::chown, net::UnixDatagram},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -11,7 +11,7 @@ use std::{
 use nix::sys::signal::Signal;
 
 use super::{held, seats, settings};
-use crate::support::{self, Running, Site, eventually, needs_root};
+use crate::support::{self, Running, Site, eventually, needs_root, set_mode};
 
 /// An agent whose standard error is the file `agent.log`; the journal's, if `is_journal`.
 fn agent(site: &Site, is_journal: bool) -> Running {
@@ -155,6 +155,49 @@ fn the_journal_gets_levels_and_fields() {
     let log = log_with(&site, "[unknown-key]\n");
     assert!(log.starts_with("<6>version ") && log.lines().all(|line| line.starts_with('<')), "{log}");
     assert!(log.lines().any(|line| line.starts_with("<3>the policy has faults")), "{log}");
+}
+
+/// A delegated file with faults is in the log with its place, when the agent starts and at each reload. The rest of
+/// the policy is in force.
+#[test]
+fn the_log_names_a_delegated_file_with_faults() {
+    needs_root!();
+    let (site, first) = Site::with_agent(
+        "
+        [delegate.\"20-cad.toml\"]
+        owner    = \"cadadm\"
+        users    = [\"ann\"]
+        commands = [\"matlab\"]
+
+        [repository.seats]
+        keeper = \"agent\"
+        limit  = 1
+        ",
+    );
+    first.kill();
+    site.account("ann", &[]);
+    site.account("cadadm", &[]);
+    let folder = site.path("etc/rungate/policy.d");
+    fs::create_dir_all(&folder).expect("policy.d");
+    set_mode(&folder, 0o755);
+    let file = folder.join("20-cad.toml");
+    fs::write(&file, "broken").expect("the delegated file");
+    chown(&file, Some(site.user("cadadm").uid), None).expect("chown");
+    set_mode(&file, 0o644);
+    let agent = agent(&site, false);
+    let faulty = "rungate-agent: a delegated file has faults, and launches that it applies to are refused:\n";
+    let is_named = |log: &str| log.contains(faulty) && !log.contains("the policy has faults");
+    let log = log_with(&site, "20-cad.toml:1:");
+    assert!(is_named(&log) && log.contains("rungate-agent: policy: files: "), "{log}");
+    forget(&site);
+    agent.signal(Signal::SIGHUP);
+    let log = log_with(&site, "20-cad.toml:1:");
+    assert!(is_named(&log), "{log}");
+    fs::write(&file, "version = 1\n").expect("the delegated file");
+    forget(&site);
+    agent.signal(Signal::SIGHUP);
+    let log = log_with(&site, "the policy was read again");
+    assert!(!log.contains(faulty), "{log}");
 }
 
 /// The unit checks before it sends the signal, so that the reload fails with the fault of the policy.

@@ -132,6 +132,77 @@ fn a_user_has_no_more_slots_than_he_may_have() {
     }
 }
 
+/// A launch that is refused because its user would have too many slots begins no pause.
+#[test]
+fn what_a_user_may_not_have_begins_no_pause() {
+    needs_root!();
+    let (site, agent) = Site::with_agent(
+        "
+        [repository.seats]
+        keeper = \"agent\"
+        limit  = 1
+
+        [repository.rested]
+        keeper     = \"agent\"
+        limit      = 1
+        if_elapsed = \"1h\"
+
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"seats\"]
+
+        [[rule]]
+        commands = [\"nightly\"]
+        acquire  = [\"rested\"]
+        ",
+    );
+    agent.kill();
+    write(&site, "[agent]\nslots = 1\n");
+    let _agent = site.agent();
+    for program in ["matlab", "nightly"] {
+        site.program(program);
+    }
+    let launch = |user: &str, command: &str| site.test().user(user).args(["run", "--", command]);
+    let _holder = launch("games", "matlab").spawn();
+    let too_many = "rungate: nightly: not started: the agent refuses: this user would have too many slots ([agent] slots in /etc/rungate/agent.toml)\n";
+    launch("games", "nightly").stderr(too_many).status(74);
+    launch("backup", "nightly").status(0);
+    launch("backup", "nightly").stderr("rungate: nightly: too soon: [..]\n...\n").status(69);
+}
+
+/// `launches`: one that has ended is not counted any more.
+#[test]
+fn a_user_has_no_more_launches_than_he_may_have() {
+    needs_root!();
+    let (site, _agent) = seats_with("[agent]\nlaunches = 1\n");
+    let launch = |user: &str| site.test().user(user).args(["run", "--", "matlab"]);
+    let too_many = "rungate: matlab: not started: the agent refuses: too many launches of this user have slots ([agent] launches in /etc/rungate/agent.toml)\n";
+    for _ in 0..2 {
+        let holder = launch("games").spawn();
+        launch("games").stderr(too_many).status(74);
+        launch("backup").status(0);
+        holder.kill();
+        eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    }
+}
+
+/// `places`: a launch that may not wait leaves the places of others as they are.
+#[test]
+fn a_user_has_no_more_places_than_he_may_have() {
+    needs_root!();
+    let (site, _agent) = seats_with("[agent]\nplaces = 1\n");
+    let [first, _second] = [(); 2].map(|()| site.test().args(["run", "--", "matlab"]).spawn());
+    let waits = |user: &str| site.test().user(user).args(["run", "-q", "--wait", "forever", "--", "matlab"]);
+    let mut games = waits("games").background();
+    eventually("it waits", || (waiting(&site) == 1).then_some(()));
+    let too_many = "rungate: matlab: not started: the agent refuses: this user would have too many positions in queues ([agent] places in /etc/rungate/agent.toml)\n";
+    waits("games").stderr(too_many).status(74);
+    let _backup = waits("backup").background();
+    eventually("another user waits too", || (waiting(&site) == 2).then_some(()));
+    first.kill();
+    games.wait_for_echo();
+}
+
 /// `connections`
 #[test]
 fn a_user_has_no_more_connections_than_he_may_have() {
