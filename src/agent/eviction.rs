@@ -373,14 +373,11 @@ fn doubt(process: &PidFd) -> Option<UnverifiedTarget> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        cell::Cell,
-        process::{Child, Command},
-    };
+    use std::process::{Child, Command};
 
     use super::*;
     use crate::{
-        agent::tests::{HOUR, ending, overdue, saved},
+        agent::tests::{HOUR, ending, holding, overdue, saved},
         sys::own_uid,
     };
 
@@ -429,12 +426,6 @@ mod tests {
         assert_eq!(carry_out(&look), Sent::Nobody);
     }
 
-    /// A holder with what keeps its slots, and nothing of them.
-    fn holding(process: Option<PidFd>, hold: Hold) -> Holding {
-        let (held, without, has_spared) = (Vec::new(), Vec::new(), Cell::default());
-        Holding { saved: saved(1, hold), process, fifo: None, held, without, launch: 0, has_spared }
-    }
-
     /// What the thread of the evictor would get next.
     #[track_caller]
     fn next(to_do: &Receiver<Job>) -> Job {
@@ -449,7 +440,7 @@ mod tests {
     #[test]
     fn each_signal_comes_after_the_time_for_the_one_before() {
         let (jobs, to_do) = channel();
-        let (evictor, holding) = (Evictor { jobs }, holding(None, Hold::Process));
+        let (evictor, holding) = (Evictor { jobs }, holding(saved(1, Hold::Process), None));
         let mut eviction = ending(1, overdue(2, None));
         let both = vec![Signal::SIGCONT, Signal::SIGINT];
         for signals in [both, vec![Signal::SIGTERM], vec![Signal::SIGKILL]] {
@@ -479,7 +470,7 @@ mod tests {
         let mut eviction = ending(1, overdue(2, None));
         eviction.expiry.grace = Duration::ZERO;
         let sent = Instant::now();
-        let holding = holding(None, Hold::Process);
+        let holding = holding(saved(1, Hold::Process), None);
         assert_eq!(eviction.on_sent(Some(Signal::SIGINT), Sent::To(Delivery::Full), &holding), None);
         assert!(eviction.due >= sent + SHORTEST_GRACE);
     }
@@ -490,7 +481,7 @@ mod tests {
     fn a_signal_that_is_sent_before_the_end_counts() {
         for is_sent in [true, false] {
             let (jobs, to_do) = channel();
-            let (evictor, holding) = (Evictor { jobs }, holding(None, Hold::Process));
+            let (evictor, holding) = (Evictor { jobs }, holding(saved(1, Hold::Process), None));
             let mut eviction = ending(1, overdue(2, None));
             assert_eq!(eviction.advance(&holding, &evictor), None);
             let job = next(&to_do);
@@ -513,7 +504,8 @@ mod tests {
         let open = || PidFd::open(child.id().try_into().expect("a PID")).ok();
         let (lives, ends) = (open(), open());
         let target_of = |process: Option<PidFd>| {
-            let (mut eviction, holding) = (ending(1, overdue(2, None)), holding(process, Hold::Supervisor));
+            let holding = holding(saved(1, Hold::Supervisor), process);
+            let mut eviction = ending(1, overdue(2, None));
             assert_eq!(eviction.on_sent(Some(Signal::SIGINT), Sent::Nobody, &holding), None);
             eviction.target(&holding).expect("a descriptor").hold
         };

@@ -259,3 +259,59 @@ fn no_second_holder_is_ended_for_one_slot() {
         other.wait_for_echo();
     }
 }
+
+/// A holder of slots of two repositories is ended for a launch that needs a slot of one of them.
+#[test]
+fn a_holder_of_two_repositories_is_ended_for_one_of_them() {
+    needs_root!();
+    let (site, _agent) = Site::with_agent(&format!(
+        "
+        [repository.other]
+        keeper = \"agent\"
+        limit  = 2
+
+        [[rule]]
+        name     = \"both\"
+        commands = [\"matlab\"]
+        acquire  = [\"other\", \"seats\"]
+
+        [[rule]]
+        name     = \"seats\"
+        commands = [\"viewer\"]
+        acquire  = [\"seats\"]
+
+        [repository.seats]
+        keeper = \"agent\"
+        limit  = 1
+        {OVERDUE}
+        "
+    ));
+    for program in ["matlab", "viewer"] {
+        site.program(program);
+    }
+    let mut holder = matlab(&site, "games").spawn();
+    let viewer = site.test().user("backup").args(["run", "--", "viewer"]);
+    viewer.stderr(&ended(holder.pid().into(), "SIGINT")).status(0);
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+}
+
+/// The end of one holder says nothing of another one that is ended by the same request: each gets the signals that
+/// it needs.
+#[test]
+fn each_of_two_holders_gets_the_signals_that_it_needs() {
+    needs_root!();
+    let (site, _agent) = seats(2, "expire_after = \"1ms\"\nexpire_grace = \"10ms\"");
+    let mut quick = matlab(&site, "games").spawn();
+    site.script("other", "#!/bin/sh\ntrap '' INT TERM\necho\nwhile :; do read line; done\n");
+    let mut stubborn = site.test().user("backup").args(["run", "--", "other"]).background();
+    assert_eq!(stubborn.read_line(), "\n");
+    let outcome = site.test().args(["end", "--overdue"]).outcome();
+    let is_told = |pid: i32, command: &str, with: &str| {
+        let begins = format!("rungate: seats: ended PID {pid} ({command}), overdue by ");
+        outcome.stderr.lines().any(|line| line.starts_with(&begins) && line.contains(with))
+    };
+    assert!(is_told(quick.pid(), "matlab", ", with SIG"), "{outcome:?}");
+    assert!(is_told(stubborn.pid(), "other", ", with SIGKILL"), "{outcome:?}");
+    assert!(matches!(quick.end().ending, Ending::Signal(_)));
+    assert_eq!(stubborn.end().ending, Ending::Signal(9));
+}

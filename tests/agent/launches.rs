@@ -233,6 +233,38 @@ fn a_pause_is_kept_also_over_the_death_of_the_agent() {
     site.test().args(["run", "--", "matlab"]).status(0);
 }
 
+/// What root has forgotten stays forgotten when the agent fails.
+#[test]
+fn a_pause_that_was_forgotten_does_not_come_back() {
+    needs_root!();
+    let (site, agent) = seats(1, "if_elapsed = \"1h\"");
+    site.test().args(["run", "--", "matlab"]).status(0);
+    site.test().args(["run", "--", "matlab"]).stderr("rungate: matlab: too soon: [..]\n...\n").status(69);
+    site.test().args(["reset", "seats"]).status(0);
+    agent.kill();
+    let _agent = site.agent();
+    site.test().args(["run", "--", "matlab"]).status(0);
+}
+
+/// A program that cannot start leaves the last start of another one as it was, also for the next agent.
+#[test]
+fn a_program_that_cannot_start_leaves_the_start_before_it() {
+    needs_root!();
+    let (site, agent) = seats(1, "if_elapsed = \"1ms\"");
+    site.test().user("games").args(["run", "--", "matlab"]).status(0);
+    site.script("other", "#!/nowhere/at/all\n");
+    let other = site.test().user("backup").args(["run", "--", "other"]);
+    eventually("it is not too soon", || (other.outcome().ending == Ending::Status(127)).then_some(()));
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &policy.replace("\"1ms\"", "\"1h\""));
+    let too_soon =
+        "rungate: matlab: too soon: last started [..]at [..] ([..] ago), next allowed at [..]\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+    agent.kill();
+    let _agent = site.agent();
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+}
+
 /// When exec itself fails (126, 127), no start counts, and the slot is free again.
 #[test]
 fn a_program_that_cannot_start_gives_everything_back() {

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use rungate::judge::terms::claim::ExpireKill;
 use rungate::keeper::agent::{
     frame::Inbox,
-    message::{Answer, Evict, Request, Take, Which},
+    message::{Answer, Evict, Request, Take, WaitState, Which},
 };
 
 use super::hostility::{LONG, answer, request};
@@ -234,6 +234,25 @@ fn no_start_counts_of_who_asks_again() {
     let mut caller = Caller::new(&site);
     caller.takes(true);
     caller.is_granted();
+}
+
+/// A launch that waits is told how many come before it, also when one of them has left.
+#[test]
+fn who_waits_is_told_how_many_come_before() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let [mut first, mut second, mut third] = [(); 3].map(|()| Caller::new(&site));
+    for (caller, expected) in [(&mut first, 0), (&mut second, 1), (&mut third, 2)] {
+        caller.takes(false);
+        let answer = caller.hears();
+        assert!(matches!(answer, Answer::Waits(WaitState { ahead, .. }) if ahead == expected), "{answer:?}");
+    }
+    first.says(&Request::Leave);
+    assert_eq!(first.hears(), Answer::Done(true));
+    third.says(&Request::Beat);
+    let answer = third.hears();
+    assert!(matches!(answer, Answer::Waits(WaitState { ahead: 1, .. })), "{answer:?}");
 }
 
 /// A process may have slots over several connections. They are released only for a request that says that the

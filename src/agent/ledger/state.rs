@@ -800,6 +800,15 @@ mod tests {
         }
     }
 
+    /// A file that was damaged is not of another boot, not even if it is as long as the id of one.
+    #[test]
+    fn only_an_id_is_that_of_another_boot() {
+        assert!(is_boot_id("0a9f0000-0000-4000-8000-00000000000f"));
+        for damaged in ["", "another", &"\0".repeat(36), &"0".repeat(35), &"0".repeat(37)] {
+            assert!(!is_boot_id(damaged));
+        }
+    }
+
     /// The file of a program that has started counts, where there is another one of its holding.
     #[test]
     fn of_two_files_of_a_holding_that_of_its_start_counts() {

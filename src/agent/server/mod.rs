@@ -697,3 +697,30 @@ impl FairQueue {
         Some((uid, session))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{io::Write, os::unix::net::UnixStream};
+
+    use super::*;
+    use crate::policy::AgentLimits;
+
+    /// What a client has sent is unread until it is processed: in its socket, and when it was received.
+    #[test]
+    fn input_is_unread_until_it_is_processed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = Listener::at(&path).expect("a free path");
+        let poller = Rc::new(Poller::new().expect("a poller"));
+        let quotas = Quotas::new(AgentLimits::default(), 1000);
+        let mut connections = Connections::new(poller, listener, quotas).expect("a thread");
+        let mut client = UnixStream::connect(&path).expect("it listens");
+        assert!(matches!(connections.on_accept(1), Accepted::Caller(_)));
+        assert!(!connections.is_unheard(1), "it has sent nothing");
+        client.write_all(&Request::Beat.frame().expect("it is short")).expect("it is open");
+        assert!(connections.is_unheard(1));
+        assert!(connections.on_readable(1).is_ok());
+        assert!(connections.is_unheard(1), "the message is not processed yet");
+        assert!(!connections.is_unheard(2), "there is no such client");
+    }
+}

@@ -314,6 +314,10 @@ fn each(a_second: u32) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::{
+        ledger::state::{SavedHolding, SavedSlots},
+        tests::{holding, saved},
+    };
 
     #[test]
     fn whoever_says_much_at_once_is_heard_again_when_others_would_have_said_as_much() {
@@ -405,6 +409,29 @@ mod tests {
             assert_eq!((is_paused(USER), is_paused(0), is_paused(OTHER)), (is_too_much, false, false));
             let says_too_much = |uid| quotas.has_said_too_much(uid);
             assert_eq!((says_too_much(USER), says_too_much(0)), (is_too_much, false));
+        }
+    }
+
+    /// A holder counts with its own slots, not with those of an ancestor, and with the descriptors of its
+    /// process and its FIFO.
+    #[test]
+    fn a_holder_counts_with_its_own_slots() {
+        for (hold, descriptors) in [(Hold::Process, 1), (Hold::Descriptor, 2), (Hold::Tree, 2)] {
+            let of_table = |(slots, is_shared)| SavedSlots {
+                table: "seats".to_owned(),
+                rule: "seats".to_owned(),
+                slots,
+                is_shared,
+                on_lost: None,
+                group: None,
+                linger: None,
+                is_of_heirs: false,
+                before: None,
+            };
+            let tables = [(vec![1, 4], false), (vec![7], true), (vec![2], false)].map(of_table);
+            let saved = SavedHolding { tables: tables.into(), ..saved(1, hold) };
+            let expected = Share { launches: 1, slots: 3, descriptors, ..Share::default() };
+            assert_eq!(Share::of(&holding(saved, None)), expected);
         }
     }
 

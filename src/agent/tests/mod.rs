@@ -4,15 +4,20 @@ mod request;
 mod session;
 
 use std::{
+    cell::Cell,
     fs,
     os::unix::fs::symlink,
     time::{Duration, Instant},
 };
 
 use crate::{
-    agent::{AcquireRequest, Eviction, RunningEviction, is_below, ledger::state::SavedHolding},
+    agent::{
+        AcquireRequest, Eviction, RunningEviction, is_below,
+        ledger::{holding::Holding, state::SavedHolding},
+    },
     judge::terms::{Demand, Expiry, Hold, Wait},
     keeper::{Holder, Overdue, TableId, agent::message::Take},
+    sys::PidFd,
 };
 
 /// Longer than any test takes.
@@ -59,6 +64,12 @@ pub(super) fn needs(demands: Vec<Demand>) -> AcquireRequest {
 pub(super) fn saved(pid: i32, hold: Hold) -> SavedHolding {
     let text = r#"{"pid":1,"start":1,"uid":1000,"hold":"process","host":"lab","command":"matlab","since":1,"taken":null,"tables":[]}"#;
     SavedHolding { pid, hold, ..serde_json::from_str(text).expect("a holder") }
+}
+
+/// The same while this process keeps its slots, or only its FIFO does.
+pub(super) fn holding(saved: SavedHolding, process: Option<PidFd>) -> Holding {
+    let (held, without, has_spared) = (Vec::new(), Vec::new(), Cell::default());
+    Holding { saved, process, fifo: None, held, without, launch: 0, has_spared }
 }
 
 /// A holder that is to be ended: overdue by this much, or at a user's request.
