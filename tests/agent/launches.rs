@@ -258,7 +258,27 @@ fn a_program_that_cannot_start_leaves_the_start_before_it() {
     let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
     site.system_file("policy.toml", &policy.replace("\"1ms\"", "\"1h\""));
     let too_soon =
-        "rungate: matlab: too soon: last started [..]at [..] ([..] ago), next allowed at [..]\n...\n";
+        "rungate: matlab: too soon: last started by games at [..] ([..] ago), next allowed at [..]\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+    agent.kill();
+    let _agent = site.agent();
+    site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+}
+
+/// The user of the last start is named, also if a program of another user ends after it, and by the next agent.
+#[test]
+fn who_has_started_last_is_named_whoever_ends_later() {
+    needs_root!();
+    let (site, agent) = seats(2, "if_elapsed = \"1ms\"");
+    let mut first = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let second = site.test().user("backup").args(["run", "--", "matlab"]).spawn();
+    first.close_stdin();
+    first.end();
+    eventually("its end is seen", || (held(&site) == [(2, second.pid().into())]).then_some(()));
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &policy.replace("\"1ms\"", "\"1h\""));
+    let too_soon =
+        "rungate: matlab: too soon: last started by backup at [..] ([..] ago), next allowed at [..]\n...\n";
     site.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
     agent.kill();
     let _agent = site.agent();

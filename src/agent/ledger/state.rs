@@ -705,13 +705,15 @@ fn for_ever() -> Duration {
 }
 
 impl SavedStamps {
-    /// The last uses of a table, as the time since 1970.
-    pub(in crate::agent) fn of(table: &memory::Table, started_by: u32) -> Self {
+    /// The last uses of a table, as the time since 1970. This user has used it now; the last program may have
+    /// been started by another one.
+    pub(in crate::agent) fn of(table: &memory::Table, used_by: u32) -> Self {
         let (start, end) = table.stamps();
+        let started_by = start.and_then(|start| table.who_started(start));
         Self {
             last_start: start.and_then(since_1970),
             last_end: end.and_then(since_1970),
-            started_by: Some(started_by),
+            started_by: started_by.or(Some(used_by)),
             longest_pause: table.longest_pause(),
         }
     }

@@ -49,6 +49,8 @@ pub(super) struct State {
     pub(super) longest_pause: Duration,
     /// The user of the last start.
     pub(super) started_by: Option<u32>,
+    /// The start before the last one, and its user.
+    start_before: (Option<SystemTime>, Option<u32>),
     /// The use outside rungate, in a simulation.
     pub(super) sample: Option<Rc<Sample>>,
     /// The highest number that was ever used. A launch that releases its slots may join again under its
@@ -575,6 +577,7 @@ impl Table {
     /// Records a start in these slots.
     pub fn started(&self, slots: &[u64], now: SystemTime) {
         let mut state = self.state().borrow_mut();
+        state.start_before = (state.last_start, state.started_by);
         state.last_start = Some(now);
         let holder = |slot: &u64| match state.groups.get(slot) {
             Some(grouped) => grouped.members.values().flatten().next_back().cloned(),
@@ -584,11 +587,12 @@ impl Table {
         state.cursor = slots.iter().max().map_or(1, |last| last + 1);
     }
 
-    /// Removes the recorded start, because no program was started.
+    /// Removes the recorded start, because no program was started. The user of an earlier start is known if
+    /// that was the last one before it.
     pub fn withdraw(&self, before: Option<SystemTime>) {
         let mut state = self.state().borrow_mut();
-        // Who started then is not known any more.
-        (state.last_start, state.started_by) = (before, None);
+        let (start, user) = state.start_before;
+        (state.last_start, state.started_by) = (before, user.filter(|_| start == before));
     }
 
     /// Records the end of a program.
