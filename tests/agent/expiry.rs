@@ -6,7 +6,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use rungate::keeper::agent::message::{Answer, Request, Take};
 
+use super::hostility::{LONG, request};
 use super::numbers::Caller;
 use super::waiting::sleeps;
 use super::{held, seats, waiter};
@@ -258,6 +260,30 @@ fn no_second_holder_is_ended_for_one_slot() {
         // It would say that it was asked, as the oldest has.
         other.wait_for_echo();
     }
+}
+
+/// No holder is ended for a request that says so, however often the launch shows that it waits.
+#[test]
+fn a_request_may_ask_that_no_holder_is_ended() {
+    needs_root!();
+    let (site, _agent) = seats(1, "expire_after = \"1ms\"\nexpire_grace = \"1h\"");
+    site.script(
+        "matlab",
+        "#!/bin/sh\ntrap 'echo asked' INT\necho\nwhile :; do read line && echo \"$line\"; done\n",
+    );
+    let mut holder = matlab(&site, "games").background();
+    assert_eq!(holder.read_line(), "\n");
+    let mut waits = Caller::new(&site);
+    waits.says(&Request::Take(Take { may_end: false, ..request("matlab", LONG * 10) }));
+    waits.waits();
+    for _ in 0..20 {
+        waits.beats();
+        holder.wait_for_echo();
+    }
+    waits.takes(false);
+    assert_eq!(waits.hears(), Answer::Anew);
+    waits.waits();
+    assert_eq!(holder.read_line(), "asked\n");
 }
 
 /// A holder of slots of two repositories is ended for a launch that needs a slot of one of them.

@@ -132,6 +132,22 @@ fn a_user_has_no_more_slots_than_he_may_have() {
     }
 }
 
+/// The slots that a user has count for the next agent, too.
+#[test]
+fn slots_count_for_the_next_agent_too() {
+    needs_root!();
+    let (site, agent) = seats_with("[agent]\nslots = 1\n");
+    let launch = site.test().user("games").args(["run", "--", "matlab"]);
+    let holder = launch.spawn();
+    agent.kill();
+    let _agent = site.agent();
+    let too_many = "rungate: matlab: not started: the agent refuses: this user would have too many slots ([agent] slots in /etc/rungate/agent.toml)\n";
+    launch.clone().stderr(too_many).status(74);
+    holder.kill();
+    eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    launch.status(0);
+}
+
 /// A launch that is refused because its user would have too many slots begins no pause.
 #[test]
 fn what_a_user_may_not_have_begins_no_pause() {

@@ -5,7 +5,7 @@ use std::{
     process::{Child, Command},
     rc::Rc,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tempfile::TempDir;
@@ -15,7 +15,7 @@ use super::{
     state::{SavedHolding, SavedPlace, State, at},
 };
 use crate::{
-    agent::tests::saved,
+    agent::tests::{HOUR, saved},
     judge::terms::Hold,
     keeper::{Number, agent::message::End},
     sys::{PidFd, Poller, Process, Signal},
@@ -89,6 +89,22 @@ fn a_launch_that_does_not_come_back_loses_its_place_unless_it_is_stopped() {
     waiter.stop(false);
     assert_eq!(pass_over(), Some(0), "it was stopped until now");
     assert_eq!(pass_over(), None);
+}
+
+/// After a standstill of the agent, launches that are not passed over yet have their full time to come back.
+#[test]
+fn a_standstill_gives_time_to_come_back() {
+    let (waiter, (directory, state)) = (Idle::begin(), state());
+    state.write_place(9, &waiter.place()).expect("there is room");
+    let (mut ledger, _) = ledger(directory.path());
+    let [first, second] = [1, 2].map(|hours| Instant::now() + HOUR * hours);
+    ledger.wait_for_recovered(first);
+    assert_eq!(ledger.next_recovered(), Some((first, 9)));
+    assert!(ledger.pass_over(9).is_some());
+    let (due, _) = ledger.next_recovered().expect("it may still come back");
+    assert!(due > first);
+    ledger.wait_for_recovered(second);
+    assert_eq!(ledger.next_recovered(), Some((due, 9)));
 }
 
 /// The first number of an agent is above all that are saved, of holders and of places.

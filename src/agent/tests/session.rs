@@ -170,6 +170,26 @@ fn a_silent_launch_does_not_respond_until_it_is_heard() {
     assert!(session.falls_silent(), "it was heard, and is silent again");
 }
 
+/// A launch is owed an answer from its request on, and from each heartbeat on. With the answer it has its
+/// full time again.
+#[test]
+fn a_request_and_a_heartbeat_are_owed_an_answer() {
+    let mut stage = Stage::new();
+    stage.asks();
+    let begun = stage.session().place.begun.expect("it has asked");
+    assert!(stage.session().place.is_owed);
+    stage.waits(needs(Vec::new()), None);
+    assert!(!stage.session().place.is_owed);
+    stage.session().place.beaten = long_ago();
+    stage.on(Event::Beats);
+    let beaten = stage.session().place.beaten.expect("it has beaten");
+    assert!(beaten >= begun && stage.session().place.is_owed);
+    stage.session().place.beaten = long_ago();
+    stage.session().answer(Answer::Done(true), None);
+    let beaten = stage.session().place.beaten.expect("it has its answer");
+    assert!(beaten >= begun && !stage.session().place.is_owed);
+}
+
 /// After a standstill of the agent, a launch that responded before has its full time again. One that did not
 /// respond is passed over as before.
 #[test]
@@ -256,6 +276,18 @@ fn a_judgement_spares_a_holder_that_is_not_overdue_any_more() {
     let session = stage.session();
     assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), [3]);
     assert_eq!(session.tried, [4, 6], "the first may be tried again");
+}
+
+/// A launch that asks again may end any holder once more, except those that are being ended.
+#[test]
+fn a_new_request_tries_all_holders_again() {
+    let mut stage = Stage::new();
+    stage.asks();
+    let session = stage.session();
+    session.evictions = vec![ending(1, overdue(2, Some(Duration::ZERO)))];
+    session.tried = vec![2, 4];
+    stage.asks();
+    assert_eq!(stage.session().tried, [2]);
 }
 
 /// By a judgement that is too old no signal is sent. If a signal is due for any holder, the launch is judged
