@@ -408,6 +408,7 @@ impl Names for NoLookups {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::launch::SystemNames;
 
     #[test]
     fn users_take_turns_and_each_has_an_order() {
@@ -430,6 +431,18 @@ mod tests {
         };
         let order: Vec<_> = [0, 7, 7, 0].into_iter().map(&mut next).collect();
         assert_eq!(order, [Some((9, 100)), Some((5, 200)), Some((7, 4)), Some((5, 201))]);
+    }
+
+    /// A request whose launch has gone is not judged, and delays no other one of its user.
+    #[test]
+    fn a_request_of_a_launch_that_has_gone_does_not_count() {
+        let bell = Arc::new(Bell::new().expect("a bell"));
+        let mut judges = Judges::start(&SystemNames, &bell).expect("threads");
+        for session in 1..=20 {
+            judges.wait(7, session);
+        }
+        assert!(judges.work(|_| None).is_none());
+        assert_eq!((judges.questions.turns.users(), judges.questions.judged.len()), (0, 0));
     }
 
     /// A name is cut to the length of a file name, and never within a character.

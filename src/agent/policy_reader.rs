@@ -196,7 +196,7 @@ mod tests {
     fn put(reading: &Reading, file: &Path, is_silent: bool) {
         let now = Instant::now();
         let since =
-            if is_silent { now.checked_sub(SILENT_AFTER * 2) } else { now.checked_add(PATIENCE * 3600) };
+            if is_silent { now.checked_sub(SILENT_AFTER * 3 / 2) } else { now.checked_add(PATIENCE * 3600) };
         reading.is_at(Some((file.to_owned(), Stamp::of_link(file), since.expect("a moment"))));
     }
 

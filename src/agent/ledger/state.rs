@@ -826,6 +826,24 @@ mod tests {
         assert_eq!((found.len(), found.values().all(|saved| saved.is_started)), (20, true));
     }
 
+    /// What was not finished is removed when the agent starts. The FIFO of a holding stays.
+    #[test]
+    fn what_was_not_finished_is_removed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        state.write(7, &saved(1, Hold::Descriptor)).expect("there is room");
+        let unfinished = state.directory.join("holdings/.9.json.4711");
+        for path in [state.fifo(7), state.fifo(8), unfinished] {
+            fs::write(path, "").expect("there is room");
+        }
+        assert_eq!(state.read().expect("it is whole").holdings.len(), 1);
+        let names = state.names("holdings").expect("it is there");
+        let mut names: Vec<String> =
+            names.into_iter().filter_map(|(name, _)| name.into_string().ok()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["7.fifo", "7.json"]);
+    }
+
     /// Of the launches for which the site was asked, those with a holding were answered. The others are
     /// returned once.
     #[test]

@@ -362,6 +362,9 @@ mod tests {
         assert_eq!((fits.may_have_tables(USER, 4, 1), fits.may_have_tables(0, 5, 1)), (Ok(()), Ok(())));
         assert_eq!(fits.may_have_tables(USER, 4, 2), Err(Quota::Members));
         assert!(!fits.are_too_many_tables(6, 0), "no table more");
+        let strictest = AgentLimits { connections: 1, launches: 1, ..AgentLimits::default() };
+        let unused = in_use(strictest, 1000, &[]);
+        assert_eq!((unused.may_connect(USER), unused.may_launch(USER)), (Ok(()), Ok(())));
     }
 
     /// One user may use a quarter of the descriptors that all users leave. Some are reserved for the agent.
@@ -369,7 +372,7 @@ mod tests {
     fn a_user_has_a_quarter_of_the_descriptors_that_are_left() {
         let of = |descriptors| Share { descriptors, ..Share::default() };
         let most = 1000 + OWN_DESCRIPTORS;
-        for (has, other, may_open) in [(199, 0, true), (200, 0, false), (159, 200, true), (160, 200, false)] {
+        for (has, other, may_open) in [(199, 1, true), (200, 0, false), (159, 200, true), (160, 200, false)] {
             let quotas = in_use(AgentLimits::default(), most, &[(USER, of(has)), (OTHER, of(other))]);
             assert_eq!(quotas.may_open(USER).is_ok(), may_open, "{has}, and another user {other}");
         }

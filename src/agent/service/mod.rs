@@ -846,19 +846,4 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// An agent that did not run for much longer than it wanted to wait has stood still. It says so once.
-    /// An agent with nothing to wait for may sleep for any time.
-    #[test]
-    fn a_standstill_is_a_longer_gap_than_the_agent_wanted() {
-        let seconds = Duration::from_secs;
-        let since = |ago| StallDetector(Instant::now().checked_sub(seconds(ago)).expect("a moment"));
-        let mut stalls = since(10_000);
-        assert!(stalls.check_stall(Some(seconds(5000))));
-        assert!(!stalls.check_stall(Some(seconds(5000))), "it ran since");
-        assert!(!since(10_000).check_stall(Some(seconds(20_000))));
-        assert!(!since(10_000).check_stall(None));
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use crate::{
     agent::{AcquireRequest, request::of_agent},
     judge::terms::{
         Admit, AgentLocation, Amount, Claim, Demand, ElapsedFrom, Expiry, FileLocation, Location, OnLost,
-        Pace, Pause, Setting, Slots, TooSoon, Unreachable, Wait,
+        Pace, Pause, Queue, Setting, Slots, TooSoon, Unreachable, Wait,
     },
     keeper::Holder,
     sys::process,
@@ -42,12 +42,14 @@ fn paced(table: &str, pause: u64, linger: u64, limit: u64) -> Demand {
 fn of_claims_on_one_table_the_strictest_counts() {
     for [first, second] in [[(5, 9, 3), (7, 8, 2)], [(7, 8, 2), (5, 9, 3)]] {
         let of = |(pause, linger, limit)| paced("seats", pause, linger, limit);
-        let request = needs(vec![of(first), of(second), paced("other", 60, 60, 1)]);
+        let plain = Demand::One(claim("third"));
+        let request = needs(vec![of(first), of(second), paced("other", 60, 60, 1), plain]);
         assert_eq!(request.pause_on("seats"), Some(seconds(7)));
         assert_eq!(request.linger_on("seats"), Some(seconds(9)));
         assert_eq!((request.limit_of("seats"), request.terms_on("seats")), (2, Some(2)));
         assert!(request.is_paced("seats") && !request.is_paced("third"));
-        assert_eq!((request.pause_on("third"), request.limit_of("third")), (None, 0));
+        assert_eq!((request.pause_on("third"), request.limit_of("third")), (None, 10));
+        assert_eq!(request.limit_of("fourth"), 0);
     }
 }
 
@@ -70,7 +72,8 @@ fn a_holder_is_overdue_by_the_claims_on_its_table() {
         let expiry = Some(Expiry { after, ..Expiry::AT_REQUEST });
         Demand::One(Claim { pace: Pace { pause: None, expiry }, ..claim(table) })
     };
-    let ends = needs(vec![of("seats", HOUR), of("seats", seconds(1)), of("other", seconds(0))]);
+    let plain = Demand::One(claim("third"));
+    let ends = needs(vec![of("seats", HOUR), of("seats", seconds(1)), of("other", seconds(0)), plain]);
     assert!(ends.may_end_others());
     assert!(ends.is_overdue("seats", &holder(seconds(1))));
     let later = needs(vec![of("seats", HOUR), of("other", seconds(0))]);
@@ -121,6 +124,18 @@ fn what_happens_when_the_site_is_lost_is_the_strictest() {
         assert_eq!((request.on_lost("site/a"), request.on_lost("site/b")), (both[1], both[0]));
         assert_eq!(request.on_lost("seats"), None);
     }
+}
+
+/// The queues that end are known by their names at the site.
+#[test]
+fn only_queues_of_the_site_that_end_are_named() {
+    let ends = |table: &str| {
+        let queue = Queue { most: Some(3), ..Queue::default() };
+        Demand::One(Claim { queue, ..claim(table) })
+    };
+    let request = needs(vec![ends("site/a"), Demand::One(claim("site/b")), ends("seats")]);
+    assert_eq!(request.ends_of_lines().collect::<Vec<_>>(), ["a"]);
+    assert_eq!(request.tables_of_site().collect::<Vec<_>>(), ["a", "b"]);
 }
 
 /// One of these lists of tables must be available.

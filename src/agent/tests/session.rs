@@ -88,7 +88,7 @@ fn place(store: &Store) -> PlaceInLine {
 
 /// A moment so long ago that a launch of which nothing was heard since then does not respond.
 fn long_ago() -> Option<Instant> {
-    Instant::now().checked_sub(AWAY * 2)
+    Instant::now().checked_sub(AWAY * 3 / 2)
 }
 
 fn judges(effects: &[Effect]) -> bool {
@@ -152,7 +152,9 @@ fn a_silent_launch_does_not_respond_until_it_is_heard() {
     let mut stage = Stage::new();
     stage.waits(needs(Vec::new()), None);
     let session = stage.session();
+    let heard = session.place.beaten;
     assert!(!session.see_whether_away(|| false), "it was heard just now");
+    assert_eq!(session.place.beaten, heard, "its time goes on");
     session.place.beaten = long_ago();
     assert!(session.falls_silent());
     session.place.is_owed = true;
