@@ -6,7 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
-use rungate::keeper::agent::message::{Answer, Request, Take};
+use rungate::{
+    judge::terms::claim::ExpireKill,
+    keeper::agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Request, Take, Which},
+};
 
 use super::hostility::{LONG, request};
 use super::numbers::Caller;
@@ -284,6 +287,41 @@ fn a_request_may_ask_that_no_holder_is_ended() {
     assert_eq!(waits.hears(), Answer::Anew);
     waits.waits();
     assert_eq!(holder.read_line(), "asked\n");
+}
+
+/// A request for an end means a holder as a listing showed it, and no other one with its slot or its process. It
+/// names not more of them than it may.
+#[test]
+fn a_holder_is_ended_as_it_was_shown() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let mut holder = matlab(&site, "games").spawn();
+    let mut root = Caller::new(&site);
+    root.says(&Request::Look(vec!["seats".to_owned()]));
+    let Answer::Tables(tables) = root.hears() else { panic!("it shows tables") };
+    let shown = &tables[0].holders[0];
+    let shown = Chosen { slot: 1, pid: shown.pid, since: shown.since };
+    let mut end = |chosen: Vec<Chosen>| {
+        let (table, grace, kill) = ("seats".to_owned(), Duration::from_secs(600), ExpireKill::Process);
+        root.says(&Request::Evict(Evict { table, which: Which::These(chosen), grace, kill }));
+        root.hears()
+    };
+    let others = [
+        Chosen { slot: 2, ..shown.clone() },
+        Chosen { pid: shown.pid + 1, ..shown.clone() },
+        Chosen { since: shown.since + Duration::from_nanos(1), ..shown.clone() },
+    ];
+    assert_eq!(end(vec![others[1].clone(); MOST_CHOSEN]), Answer::Done(true));
+    let said = end(vec![shown.clone(); MOST_CHOSEN + 1]);
+    assert!(matches!(said, Answer::Failed(_)), "{said:?}");
+    for other in others {
+        assert_eq!(end(vec![other]), Answer::Done(true));
+    }
+    holder.wait_for_echo();
+    let said = end(vec![shown]);
+    assert!(matches!(said, Answer::Expired(_)), "{said:?}");
+    assert_eq!(root.hears(), Answer::Done(true));
+    assert_eq!(holder.end().ending, Ending::Signal(2));
 }
 
 /// A holder of slots of two repositories is ended for a launch that needs a slot of one of them.

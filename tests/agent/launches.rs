@@ -233,6 +233,24 @@ fn a_pause_is_kept_also_over_the_death_of_the_agent() {
     site.test().args(["run", "--", "matlab"]).status(0);
 }
 
+/// The agent judges by each variable of the environment under its own name.
+#[test]
+fn the_agent_judges_by_each_variable() {
+    needs_root!();
+    let of = |name: &str| {
+        format!(
+            "[repository.{name}]\nkeeper = \"agent\"\nlimit = 1\n\
+             [[rule]]\nname = \"{name}\"\ncommands = [\"matlab\"]\nenvironment = {{ {name} = [\"yes\"] }}\n\
+             acquire = [\"{name}\"]\n"
+        )
+    };
+    let (site, _agent) = Site::with_agent(&(of("one") + &of("two")));
+    site.script("matlab", "#!/bin/sh\necho $RUNGATE_HELD\n");
+    for (one, two, held) in [("yes", "no", "one=1\n"), ("no", "yes", "two=1\n")] {
+        site.test().env("one", one).env("two", two).args(["run", "--", "matlab"]).stdout(held).status(0);
+    }
+}
+
 /// What root has forgotten stays forgotten when the agent fails.
 #[test]
 fn a_pause_that_was_forgotten_does_not_come_back() {

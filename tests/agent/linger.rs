@@ -277,6 +277,20 @@ fn the_slot_of_another_repository_stays() {
     assert!(lingers("other") && !lingers("one"));
 }
 
+/// Root frees the slot that it names: another one of the same repository lingers on.
+#[test]
+fn another_slot_of_the_repository_stays() {
+    needs_root!();
+    let (site, _agent) = seats(2, "linger = \"1h\"");
+    ["games", "backup"].map(|user| matlab(&site, user).spawn()).into_iter().for_each(ends);
+    let slots = || held(&site).into_iter().map(|(slot, _)| slot).collect::<Vec<u64>>();
+    let lingers = || site.test().args(["list"]).outcome().stdout.contains("2 of 2 used, 2 lingering");
+    eventually("both linger", || lingers().then_some(()));
+    let freed = "rungate: seats: freed slot 1 of PID [..] (matlab (ended))\n";
+    site.test().args(["end", "--yes", "seats", "slot:1"]).stderr(freed).status(0);
+    assert_eq!(slots(), [2]);
+}
+
 /// A launch that executes another one is one process with one slot, and has one row.
 #[test]
 fn a_chain_of_launches_is_one_row() {

@@ -255,6 +255,48 @@ fn who_waits_is_told_how_many_come_before() {
     assert!(matches!(answer, Answer::Waits(WaitState { ahead: 1, .. })), "{answer:?}");
 }
 
+/// A process that keeps its slot itself gives nothing back over another connection.
+#[test]
+fn who_keeps_a_slot_itself_gives_nothing_back_elsewhere() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let mut caller = Caller::new(&site);
+    caller.takes(false);
+    caller.is_granted();
+    caller.says(&Request::Started);
+    let mut other = Caller::new(&site);
+    other.says(&Request::GiveBack(true));
+    assert_eq!(other.hears(), Answer::Done(false));
+    assert_eq!(held(&site), [(1, std::process::id().into())]);
+}
+
+/// Asks what is in a file, says of which kind the answer is, and keeps the connection.
+const ASKS: &str = "import socket, sys
+c = socket.socket(socket.AF_UNIX)
+c.connect('/run/rungate-agent/socket')
+c.sendall(open(sys.argv[1], 'rb').read())
+print(c.recv(65536)[5], flush=True)
+sys.stdin.read()
+";
+
+/// A launch whose answer was lost gives up its own slots, and not those of another process that has started no
+/// program yet.
+#[test]
+fn who_asks_again_gives_up_no_slots_of_others() {
+    needs_root!();
+    let (site, _agent) = seats(2, "");
+    let question = site.path("question");
+    let frame = Request::Take(request("matlab", LONG)).frame().expect("it is short");
+    std::fs::write(&question, frame).expect("write what is asked");
+    let asks = site.test().program("/usr/bin/python3").args(["-c", ASKS]).args([question]);
+    let mut other = asks.background();
+    assert_eq!(other.read_line(), "1\n", "it is granted");
+    let mut caller = Caller::new(&site);
+    caller.takes(true);
+    caller.is_granted();
+    assert_eq!(held(&site), [(1, other.pid().into()), (2, std::process::id().into())]);
+}
+
 /// A process may have slots over several connections. They are released only for a request that says that the
 /// answer to an earlier one was lost.
 #[test]

@@ -11,7 +11,7 @@ use std::{
 use nix::sys::signal::Signal;
 
 use super::{held, seats, settings};
-use crate::support::{self, Running, Site, eventually, needs_root, set_mode};
+use crate::support::{self, Ending, Running, Site, eventually, needs_root, set_mode};
 
 /// An agent whose standard error is the file `agent.log`; the journal's, if `is_journal`.
 fn agent(site: &Site, is_journal: bool) -> Running {
@@ -155,6 +155,23 @@ fn the_journal_gets_levels_and_fields() {
     let log = log_with(&site, "[unknown-key]\n");
     assert!(log.starts_with("<6>version ") && log.lines().all(|line| line.starts_with('<')), "{log}");
     assert!(log.lines().any(|line| line.starts_with("<3>the policy has faults")), "{log}");
+}
+
+/// If there is no site, a repository of the site is kept on this host alone. The log says so once.
+#[test]
+fn the_log_says_once_that_there_is_no_site() {
+    needs_root!();
+    let (site, first) = Site::with_agent(&support::seats(1, "keeper = \"site\"", &["matlab"]));
+    first.kill();
+    site.program("matlab");
+    let _agent = agent(&site, false);
+    let log = log_with(&site, "; limits: defaults; site: none; launches with slots: 0\n");
+    assert!(!log.contains("alone"), "{log}");
+    for _ in 0..2 {
+        assert_eq!(site.test().args(["run", "--", "matlab"]).outcome().ending, Ending::Status(0));
+    }
+    let log = log_with(&site, "is kept on this host alone");
+    assert_eq!(log.matches("is kept on this host alone").count(), 1, "{log}");
 }
 
 /// A delegated file with faults is in the log with its place, when the agent starts and at each reload. The rest of

@@ -226,13 +226,41 @@ fn a_user_has_no_more_connections_than_he_may_have() {
     let (site, _agent) = seats_with("[agent]\nconnections = 2\n");
     let _holders = [(); 2].map(|()| site.test().args(["run", "--", "matlab"]).spawn());
     let waits = |user: &str| site.test().user(user).args(["run", "-q", "--wait", "forever", "--", "matlab"]);
-    let _games = [(); 2].map(|()| waits("games").background());
+    let [first, _second] = [(); 2].map(|()| waits("games").background());
     eventually("both stand in line", || (waiting(&site) == 2).then_some(()));
     let refused = "rungate: matlab: not started: the agent refuses: too many launches of this user are \
         connected ([agent] connections in /etc/rungate/agent.toml)\n";
     waits("games").stderr(refused).status(74);
     let _others = waits("backup").background();
     eventually("somebody else stands in line too", || (waiting(&site) == 3).then_some(()));
+    first.kill();
+    eventually("one has left", || (waiting(&site) == 2).then_some(()));
+    let _third = waits("games").background();
+    eventually("another one stands in line", || (waiting(&site) == 3).then_some(()));
+}
+
+/// Asks eighty times without waiting for an answer, and tells how many milliseconds it took until all were there.
+const TALKS: &str = "import socket, time
+begun = time.monotonic()
+c = socket.socket(socket.AF_UNIX)
+c.connect('/run/rungate-agent/socket')
+c.sendall(bytes([6, 0, 0, 0, 1, 6, 0, 0, 0, 0]) * 80)
+answers = c.makefile('rb')
+for _ in range(80):
+    answers.read(int.from_bytes(answers.read(4), 'little'))
+print(int(1000 * (time.monotonic() - begun)), flush=True)
+";
+
+/// `rate`: after a burst, the requests of one connection are heard at this rate. All of them are answered.
+#[test]
+fn a_connection_is_heard_at_its_rate() {
+    needs_root!();
+    let (site, _agent) = seats_with("[agent]\nrate = 100\n");
+    let talks = site.test().user("games").program("/usr/bin/python3").args(["-c", TALKS]);
+    let told = talks.background().read_line();
+    let took: u32 = told.trim().parse().expect("milliseconds");
+    // The first 51 at once, and each of the others a hundredth of a second after the one before it.
+    assert!(took >= 280, "{took} ms");
 }
 
 /// `members`: A table is there as long as a slot of it is held, somebody waits for it, or a pause since its
