@@ -466,7 +466,11 @@ fn descendants<'c>(of: i32, children: impl Fn(i32) -> &'c [i32]) -> BTreeSet<i32
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{agent::tests::saved, judge::terms::Group};
+    use crate::{
+        agent::tests::{holding, saved, slots},
+        judge::terms::Group,
+        sys::own_pid,
+    };
 
     /// A user may stack thousands of processes, and the agent looks with its only thread.
     #[test]
@@ -516,5 +520,118 @@ mod tests {
             (Duration::from_secs(50), true)
         );
         assert!(!both.has("one", 2) && !both.has("third", 1));
+    }
+
+    /// The process that asked keeps its slots, its FIFO does, or both do, as the hold says. Slots that were
+    /// given back are kept by neither.
+    #[test]
+    fn what_keeps_the_slots_of_a_holder() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("fifo");
+        Fifo::create(&path).expect("a FIFO");
+        for (hold, is_started, opened, kept_by) in [
+            (Hold::Process, true, None, [false, true, false, true]),
+            // Until its program starts, a launch may still ask for what it was given.
+            (Hold::Descriptor, false, None, [false, true, true, true]),
+            (Hold::Descriptor, true, None, [false, false, true, true]),
+            (Hold::Descriptor, false, Some(7), [false, false, true, true]),
+            (Hold::Supervisor, true, None, [false, true, true, true]),
+            (Hold::Tree, true, None, [false, true, true, true]),
+        ] {
+            let are_kept =
+                [(false, false), (true, false), (false, true), (true, true)].map(|(lives, has_fifo)| {
+                    let process = lives.then(|| PidFd::open(own_pid()).expect("it runs"));
+                    let saved = SavedHolding { is_started, opened, ..saved(1, hold) };
+                    let mut holding = holding(saved, process);
+                    holding.fifo = Some(Fifo::open(&path).expect("a FIFO"));
+                    let _writer = has_fifo.then(|| Fifo::writer(&path).expect("a FIFO"));
+                    let is_kept = holding.is_kept();
+                    holding.saved.is_given_back = true;
+                    assert!(!holding.is_kept());
+                    is_kept
+                });
+            assert_eq!(are_kept, kept_by, "{hold}, {is_started}");
+        }
+        assert!(!holding(saved(1, Hold::Tree), None).is_kept());
+    }
+
+    /// A launch may use slots of its own user alone: those whose FIFO it has open, or those of the process
+    /// that it is itself, if nothing else has to keep them.
+    #[test]
+    fn who_may_use_the_slots_of_a_holder() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [fifo, other] =
+            ["fifo", "other"].map(|name| Fifo::create(&directory.path().join(name)).expect("a FIFO"));
+        let (own, other) = (fifo.id(), other.id());
+        let mut of_fifo = holding(saved(5, Hold::Tree), None);
+        of_fifo.fifo = Some(fifo);
+        assert!(of_fifo.may_be_joined_by((9, 1000), Hold::Tree, &[other, own]));
+        assert!(!of_fifo.may_be_joined_by((9, 1000), Hold::Tree, &[other]));
+        assert!(!of_fifo.may_be_joined_by((9, 1001), Hold::Tree, &[own]), "it is another user");
+        assert!(!of_fifo.may_be_joined_by((5, 1000), Hold::Process, &[]), "its FIFO keeps them");
+        let of_process = holding(saved(5, Hold::Process), None);
+        assert!(of_process.may_be_joined_by((5, 1000), Hold::Process, &[]));
+        assert!(!of_process.may_be_joined_by((6, 1000), Hold::Process, &[own]), "it is another process");
+        assert!(!of_process.may_be_joined_by((5, 1001), Hold::Process, &[]), "it is another user");
+        assert!(!of_process.may_be_joined_by((5, 1000), Hold::Descriptor, &[]), "more has to keep them");
+    }
+
+    /// A holder has its own slots, and those of an ancestor that it uses, each in its table.
+    #[test]
+    fn which_slots_a_holder_has() {
+        let store = memory::Store::default();
+        let _above = store.table("site/b").take(&[7]).expect("it is free");
+        let own = store.table("site/a").take(&[1, 2]).expect("they are free");
+        let shared = store.table("site/b").share_again(&[7]).expect("it is held");
+        let mut holding = holding(saved(1, Hold::Process), None);
+        holding.held = vec![own, shared];
+        for (table, slot, has, has_own) in [
+            ("site/a", 2, true, true),
+            ("site/a", 7, false, false),
+            ("site/b", 7, true, false),
+            ("site/b", 2, false, false),
+            ("site/c", 1, false, false),
+        ] {
+            assert_eq!(
+                (holding.has(table, slot), holding.has_own(table, slot)),
+                (has, has_own),
+                "{table} {slot}"
+            );
+        }
+        assert!(holding.is_of_site());
+        assert_eq!(holding.table("b").map(memory::Table::name), Some("site/b"));
+        assert!(holding.table("c").is_none());
+        holding.held.remove(0);
+        assert!(!holding.is_of_site(), "it uses those of an ancestor");
+        holding.held = vec![store.table("local").take(&[1]).expect("it is free")];
+        assert!(!holding.is_of_site());
+    }
+
+    /// If the site is lost, the strictest of all tables counts. If others have a slot of one table, only that
+    /// table counts.
+    #[test]
+    fn what_happens_to_a_holder_without_the_site() {
+        let of = |table: &str, on_lost| SavedSlots { on_lost, ..slots(table, vec![1]) };
+        let (keep, stop) = (Some(OnLost::Keep), Some(OnLost::Stop));
+        let mut holding = holding(saved(1, Hold::Process), None);
+        assert_eq!(holding.on_lost(), None);
+        holding.saved.tables = vec![of("site/a", keep), of("site/b", stop), of("seats", None)];
+        assert_eq!(holding.on_lost(), stop);
+        let stops = ["site/a", "site/b", "seats", "other"].map(|table| holding.stops_without(table));
+        assert_eq!(stops, [false, true, false, false]);
+    }
+
+    /// A slot that has another number now has it in all that is known of its holder, and in its table alone.
+    #[test]
+    fn a_slot_with_another_number_is_followed_in_its_table() {
+        let store = memory::Store::default();
+        let (table, other) = (store.table("site/a"), store.table("site/b"));
+        let mut held = [table.take(&[1, 2]), other.take(&[1])].map(|held| held.expect("they are free"));
+        let tables = vec![slots("site/a", vec![1, 2]), slots("site/b", vec![1])];
+        let mut saved = SavedHolding { tables, ..saved(1, Hold::Process) };
+        assert!(!follow(&mut saved, held.iter_mut(), (&table, 3, 5)), "it has no such slot");
+        assert!(follow(&mut saved, held.iter_mut(), (&table, 1, 5)));
+        assert_eq!([held[0].slots(), held[1].slots()], [&[5, 2][..], &[1]]);
+        assert_eq!(saved.tables.iter().map(|of| of.slots.clone()).collect::<Vec<_>>(), [vec![5, 2], vec![1]]);
     }
 }

@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use crate::agent::{
         ledger::state::{SavedHolding, SavedSlots},
-        tests::{holding, saved},
+        tests::{holding, saved, slots},
     };
 
     #[test]
@@ -420,19 +420,9 @@ mod tests {
     #[test]
     fn a_holder_counts_with_its_own_slots() {
         for (hold, descriptors) in [(Hold::Process, 1), (Hold::Descriptor, 2), (Hold::Tree, 2)] {
-            let of_table = |(slots, is_shared)| SavedSlots {
-                table: "seats".to_owned(),
-                rule: "seats".to_owned(),
-                slots,
-                is_shared,
-                on_lost: None,
-                group: None,
-                linger: None,
-                is_of_heirs: false,
-                before: None,
-            };
-            let tables = [(vec![1, 4], false), (vec![7], true), (vec![2], false)].map(of_table);
-            let saved = SavedHolding { tables: tables.into(), ..saved(1, hold) };
+            let shared = SavedSlots { is_shared: true, ..slots("other", vec![7]) };
+            let tables = vec![slots("seats", vec![1, 4]), shared, slots("third", vec![2])];
+            let saved = SavedHolding { tables, ..saved(1, hold) };
             let expected = Share { launches: 1, slots: 3, descriptors, ..Share::default() };
             assert_eq!(Share::of(&holding(saved, None)), expected);
         }

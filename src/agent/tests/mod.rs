@@ -13,7 +13,10 @@ use std::{
 use crate::{
     agent::{
         AcquireRequest, Eviction, RunningEviction, is_below,
-        ledger::{holding::Holding, state::SavedHolding},
+        ledger::{
+            holding::Holding,
+            state::{SavedHolding, SavedSlots},
+        },
     },
     judge::terms::{Demand, Expiry, Hold, Wait},
     keeper::{Holder, Overdue, TableId, agent::message::Take},
@@ -64,6 +67,21 @@ pub(super) fn needs(demands: Vec<Demand>) -> AcquireRequest {
 pub(super) fn saved(pid: i32, hold: Hold) -> SavedHolding {
     let text = r#"{"pid":1,"start":1,"uid":1000,"hold":"process","host":"lab","command":"matlab","since":1,"taken":null,"tables":[]}"#;
     SavedHolding { pid, hold, ..serde_json::from_str(text).expect("a holder") }
+}
+
+/// Its own slots of a table.
+pub(super) fn slots(table: &str, slots: Vec<u64>) -> SavedSlots {
+    SavedSlots {
+        table: table.to_owned(),
+        rule: "seats".to_owned(),
+        slots,
+        is_shared: false,
+        on_lost: None,
+        group: None,
+        linger: None,
+        is_of_heirs: false,
+        before: None,
+    }
 }
 
 /// The same while this process keeps its slots, or only its FIFO does.
