@@ -540,6 +540,7 @@ fn classes(record: Option<&TicketRecord>) -> Vec<Class> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keeper::Occupancy;
 
     const LONGEST: Duration = Duration::from_secs(60);
 
@@ -591,6 +592,81 @@ mod tests {
         assert_eq!(count(&mirror), 2);
         mirror.apply(vec![(pair("/r/e/b/0000001", 14), false)]);
         assert_eq!(count(&mirror), 1);
+    }
+
+    /// One transaction changes several keys at one revision.
+    #[test]
+    fn all_changes_of_one_revision_count() {
+        let mut mirror = mirror();
+        let changes = [("/r/s/b/0000001", true), ("/r/s/b/0000002", true), ("/r/s/a/0000001", false)];
+        let changed = mirror.apply(changes.map(|(key, is_there)| (pair(key, 12), is_there)).into());
+        assert_eq!((mirror.table("a"), mirror.table("b").map(TableOfSite::count)), (None, Some(2)));
+        let slot = |table: &str, number| Key::Slot(table.to_owned(), number);
+        assert_eq!(changed.keys, [slot("b", 1), slot("b", 2), slot("a", 1)]);
+        assert_eq!(changed.tables.into_iter().collect::<Vec<_>>(), ["a", "b"]);
+    }
+
+    fn ticket(host: &str, key: &str) -> (Pair, bool) {
+        let text = format!(
+            r#"{{"host":"{host}","agent":"x","pid":1,"uid":1,"command":"","classes":[],"is_away":false}}"#
+        );
+        (Pair { value: text.into_bytes(), ..pair(key, 12) }, true)
+    }
+
+    /// A launch has one number in any number of queues.
+    #[test]
+    fn a_launch_that_waits_in_two_queues_counts_once() {
+        let mut mirror = mirror();
+        let tickets = [("lab", "a", 1), ("lab", "b", 1), ("lab", "a", 2), ("lab9", "b", 3)];
+        let tickets =
+            tickets.map(|(host, table, number)| ticket(host, &format!("/r/w/{table}/{number:016x}")));
+        mirror.apply(tickets.into());
+        let waiting: Vec<(String, u64)> = mirror.waiting_by_host().into_iter().collect();
+        assert_eq!(waiting, [("lab".to_owned(), 2), ("lab9".to_owned(), 1)]);
+    }
+
+    /// A launch that passes over others proves that their hosts are still absent: those of launches with a
+    /// lower number, in queues whose order counts for it.
+    #[test]
+    fn the_hosts_that_are_passed_over_are_absent_and_come_before() {
+        let mut mirror = mirror();
+        let tickets = [
+            ("lab", "a", 1),
+            ("lab2", "a", 2),
+            ("lab3", "a", 4),
+            ("lab5", "a", 5),
+            ("lab6", "b", 1),
+            ("lab7", "c", 1),
+        ];
+        let tickets =
+            tickets.map(|(host, table, number)| ticket(host, &format!("/r/w/{table}/{number:016x}")));
+        mirror.apply(tickets.into());
+        let taking = |table: &str, limit| Taking {
+            table: table.to_owned(),
+            slots: vec![1],
+            joined: Vec::new(),
+            limit,
+            held: Occupancy::default(),
+            stamps: None,
+        };
+        let passed_over = mirror.passed_over(&[taking("a", Some(1)), taking("b", None)], 5);
+        assert_eq!(passed_over.into_iter().collect::<Vec<_>>(), ["lab2", "lab3"]);
+    }
+
+    /// A delay is over when the mirror has what a read found. The next one has its own time.
+    #[test]
+    fn what_is_received_ends_a_delay() {
+        let now = || process::since_boot().expect("a clock");
+        let longest = Duration::MAX;
+        let mut mirror = mirror();
+        mirror.compare(now(), 10);
+        mirror.compare(Duration::ZERO, 12);
+        let before = now();
+        assert!(mirror.lag(longest).is_some_and(|lag| lag >= before), "it is not there yet");
+        mirror.apply(vec![(pair("/r/s/a/0000002", 12), true)]);
+        let sent = now();
+        mirror.compare(sent, 12);
+        assert!(mirror.lag(longest).is_some_and(|lag| lag <= now() - sent));
     }
 
     /// A slot with an unreadable record is held nevertheless.

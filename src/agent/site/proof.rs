@@ -196,6 +196,15 @@ mod tests {
         assert_eq!(of(&[taking(&[3], Some(5), &[(1, 1), (5, 6)])]).0, [3, 2]);
     }
 
+    /// The last slot of the limit is within it: no other one has to be free for it.
+    #[test]
+    fn the_slot_at_the_limit_is_within_it() {
+        let keys = Keys::below("/r/");
+        let (absent, others) = of(&[taking(&[3], Some(3), &[(1, 1)])]);
+        let above = Compare::UnchangedSince(keys.slots_above("a", 3), 7);
+        assert_eq!((absent, others.contains(&above)), (vec![3], true));
+    }
+
     /// Zones continue above a ceiling: a slot there counts as much as one within it.
     #[test]
     fn a_wanted_slot_above_the_ceiling_needs_a_free_one_below() {
@@ -252,6 +261,39 @@ mod tests {
                 assert!(compares.iter().any(|compare| is_of(&compare)), "{}", taking.table);
             }
         }
+    }
+
+    /// Each host whose launches are passed over has a condition of its own, if there are few of them, and if
+    /// there is room for so many conditions. Otherwise no host may have written its key.
+    #[test]
+    fn many_absent_hosts_have_one_condition() {
+        let keys = Keys::below("/r/");
+        for (count, room, have_one) in
+            [(0, 0, false), (3, 3, false), (3, 2, true), (10, 28, false), (11, 28, true), (11, 9, true)]
+        {
+            let hosts: BTreeSet<String> = (0..count).map(|number| format!("lab{number}")).collect();
+            let absent = |host: &String| Compare::Absent(keys.name(&Key::Host(host.clone())));
+            let each: Vec<Compare> = hosts.iter().map(absent).collect();
+            let unchanged = vec![Compare::UnchangedSince(keys.hosts(), 7)];
+            let wanted = if have_one { unchanged } else { each };
+            assert_eq!(of_absent(&keys, &hosts, 7, room), wanted, "{count} hosts, room for {room}");
+        }
+    }
+
+    /// What an absent host has left is deleted only if the host is absent, was absent ever since, and each
+    /// key is as it was seen: another host may have deleted it, and a third one may have the slot.
+    #[test]
+    fn each_key_of_an_absent_host_is_deleted_as_it_was_seen() {
+        let keys = Keys::below("/r/");
+        let name = |key: Key| keys.name(&key);
+        let slot = |number| Key::Slot("a".to_owned(), number);
+        let left = [(1, 4), (2, 6)].map(|(number, at)| Change { key: slot(number), at, value: None });
+        let Transaction { compares, operations } = clearing(&keys, "lab", 3, &left);
+        let host = Compare::Absent(name(Key::Host("lab".to_owned())));
+        let written = Compare::ChangedAt(name(Key::Written("lab".to_owned())), 3);
+        let seen = [(1, 4), (2, 6)].map(|(number, at)| Compare::ChangedAt(name(slot(number)), at));
+        assert_eq!(compares, [[host, written], seen].concat());
+        assert_eq!(operations, [1, 2].map(|number| Operation::Delete(name(slot(number)))));
     }
 
     #[test]

@@ -433,6 +433,63 @@ mod tests {
         }
     }
 
+    fn agent(id: &str) -> AgentId {
+        AgentId(id.to_owned())
+    }
+
+    /// A key of another boot is that of the same host before it was started again, and no other host has its
+    /// name.
+    #[test]
+    fn agents_of_one_boot_are_told_apart_from_those_of_another() {
+        assert!(agent("boot.1").is_of_boot_of(&agent("boot.2")));
+        for (one, other) in [("boot.1", "reboot.1"), ("boot", "boot"), ("boot.1", "boot"), ("", "")] {
+            assert!(!agent(one).is_of_boot_of(&agent(other)), "{one:?} and {other:?}");
+        }
+    }
+
+    fn holder(uid: u32) -> SlotRecord {
+        let text = r#"{"host":"lab","agent":"x","pid":7,"start":5,"uid":0,"hold":"process","command":"","rule":"","launch":1,"since":1}"#;
+        SlotRecord { uid, ..read(text.as_bytes()).expect("a record") }
+    }
+
+    /// Root ends every holder, and a user their own. A notice that no user has left only says that the holder
+    /// is overdue.
+    #[test]
+    fn a_request_ends_the_holders_of_its_user_alone() {
+        for (by, uid, ends) in [
+            (Some(0), 1000, true),
+            (Some(1000), 1000, true),
+            (Some(1001), 1000, false),
+            (Some(1000), 0, false),
+            (None, 0, false),
+            (None, 1000, false),
+        ] {
+            let (host, agent) = ("other".to_owned(), AgentId::default());
+            let notice = NoticeRecord { host, agent, by, holder: holder(uid), reply: None };
+            assert_eq!(notice.ends_at_request(), ends, "{by:?} {uid}");
+        }
+    }
+
+    /// Another process may have the number of one that has ended, and another agent one of the same number.
+    #[test]
+    fn a_record_is_about_one_process_of_one_agent() {
+        let saved =
+            r#"{"pid":7,"start":5,"uid":0,"hold":"process","host":"","command":"","since":1,"tables":[]}"#;
+        let saved: SavedHolding = serde_json::from_str(saved).expect("a holding");
+        let record = holder(0);
+        assert!(record.is_of(&agent("x"), &saved));
+        let others = [
+            SlotRecord { pid: 8, ..record.clone() },
+            SlotRecord { start: 6, ..record.clone() },
+            SlotRecord { agent: agent("y"), ..record.clone() },
+        ];
+        for other in others {
+            assert!(!other.is_of(&agent("x"), &saved) && !other.is_same(&record), "{other:?}");
+        }
+        let renamed = SlotRecord { host: "lab9".to_owned(), ..record.clone() };
+        assert!(renamed.is_of(&agent("x"), &saved) && !renamed.is_same(&record));
+    }
+
     #[test]
     fn ranges_have_what_they_say() {
         let keys = Keys::below("/rungate/");

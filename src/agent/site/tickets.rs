@@ -296,6 +296,20 @@ mod tests {
         assert_ne!(Numbers::of("lab1").next(8), Numbers::of("lab2").next(8));
     }
 
+    /// Launches of one host have numbers in the order in which they come, whatever its name is. All of a
+    /// revision come before those of a later one.
+    #[test]
+    fn all_numbers_of_a_revision_ascend_and_belong_to_it() {
+        for host in 1..=32 {
+            let mut numbers = Numbers::of(&format!("lab{host}"));
+            let of_revision: Vec<u64> = (1..1 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
+            assert!(of_revision.is_sorted_by(|one, next| one < next), "lab{host}");
+            assert!(of_revision.iter().all(|number| can_be_of(*number, 8) && !can_be_of(*number, 7)));
+            let later: Vec<u64> = (0..1 << SEQUENCE_BITS).map(|_| numbers.next(10)).collect();
+            assert!(later.iter().all(|number| can_be_of(*number, 10) && !can_be_of(*number, 9)));
+        }
+    }
+
     #[test]
     fn an_agent_goes_on_where_the_one_before_it_died() {
         let mut before = Numbers::of("lab1");
