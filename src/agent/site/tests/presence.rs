@@ -1,6 +1,6 @@
 //! Until when the other hosts cannot consider this one dead.
 
-use std::{sync::mpsc::channel, time::Duration};
+use std::{fs, sync::mpsc::channel, time::Duration};
 
 use crate::{
     agent::{
@@ -55,10 +55,48 @@ fn until_the_others_have_answered_the_shorter_time_counts() {
 fn a_host_is_alone_by_its_name_when_the_programs_of_another_one_are_over() {
     let directory = tempfile::tempdir().expect("a directory");
     let state = State::open(directory.path()).expect("it is new");
-    let mut presence = presence(&state, 30);
-    assert!(!presence.is_alone_by_its_name(), "it has written nothing");
-    for (ago, is_alone) in [(32, false), (41, true)] {
+    for (ttl, ago, is_alone) in [(30, 32, false), (30, 41, true), (300, 390, false)] {
+        let mut presence = presence(&state, ttl);
+        assert!(!presence.is_alone_by_its_name(), "it has written nothing");
         presence.on_registered(7, now().saturating_sub(seconds(ago)));
         assert_eq!(presence.is_alone_by_its_name(), is_alone, "{ago} s ago");
+    }
+}
+
+/// Programs get TERM when a quarter of the ttl is left, and KILL when a tenth is left. The margin, for clocks
+/// that run unequally, comes on top of that.
+#[test]
+fn programs_are_ended_some_time_before_the_deadline() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    let mut presence = Presence::new(seconds(60), seconds(8), channel().0, &state);
+    assert_eq!(presence.ends_at(), None, "no other host knows it");
+    let sent = now();
+    presence.on_registered(7, sent);
+    presence.confirm(sent, &state);
+    let deadline = sent + seconds(60 - 8);
+    assert_eq!(presence.deadline(), Some(deadline));
+    assert_eq!(presence.ends_at(), Some((deadline - seconds(15), deadline - seconds(6))));
+}
+
+/// Slots are granted while this host has its name alone, and a read has found its key not too long ago. An
+/// agent that is started again must know that, so it must be saved.
+#[test]
+fn slots_are_granted_while_no_program_would_have_to_be_ended() {
+    for (ago, is_saved, is_certain) in [(10, true, true), (10, false, false), (35, true, false)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        if !is_saved {
+            fs::remove_dir_all(directory.path().join("site")).expect("it is empty");
+        }
+        let mut presence = presence(&state, 40);
+        assert!(!presence.is_certain(), "its key is not written");
+        presence.on_registered(7, now());
+        assert!(!presence.is_certain(), "no read has found its key");
+        presence.confirm(now().saturating_sub(seconds(ago)), &state);
+        assert_eq!(presence.is_certain(), is_certain, "{ago} s ago");
+        presence.on_twin("another host has its name".to_owned(), seconds(40));
+        presence.on_registered(8, now());
+        assert!(!presence.is_certain(), "it is not alone");
     }
 }
