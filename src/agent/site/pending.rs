@@ -247,3 +247,17 @@ impl Reporter {
         is_heard
     }
 }
+
+#[cfg(test)]
+impl Pending {
+    /// Without threads: nothing carries out what is sent. The second part returns the next transaction that
+    /// was sent, with its number.
+    pub(super) fn recorded() -> (Self, impl Fn() -> Option<(u64, Transaction)>) {
+        let (jobs, sent) = channel::<Job>();
+        let next = move || {
+            let Job { number, transaction, .. } = sent.try_recv().ok()?;
+            Some((number, transaction))
+        };
+        (Self { jobs, next: 1, first: 1, works: BTreeMap::new(), unclear: Vec::new() }, next)
+    }
+}

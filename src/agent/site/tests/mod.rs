@@ -1,5 +1,9 @@
-//! The argument of the site as a model over its own transactions, and what it makes of reports.
+//! The argument of the site as a model over its own transactions, what it makes of reports, and what it asks
+//! of etcd.
 
 mod model;
+mod own_keys;
 mod presence;
 mod reports;
+mod stage;
+mod transactions;

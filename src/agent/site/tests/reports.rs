@@ -1,59 +1,22 @@
 //! What the site makes of the reports of its threads.
 
-use std::{
-    sync::mpsc::{Sender, channel},
-    time::Duration,
-};
+use std::{sync::atomic::Ordering, sync::mpsc::channel, time::Duration};
 
-use tempfile::TempDir;
-
+use super::stage::{Stage, host, of_host, settings, slot};
 use crate::{
-    agent::{
-        service::{Service, local::Local},
-        site::{
-            ClusterRecord, Key, Report, Site,
-            etcd::{Pair, Snapshot},
-            record::bytes,
-        },
+    agent::site::{
+        AgentId, ClusterRecord, Command, Key, Presence, Report, access,
+        etcd::{Inventory, Pair, Snapshot},
+        record::bytes,
     },
-    launch::SystemNames,
-    policy::{AgentFile, SiteSettings},
-    sys::Listener,
+    policy::SiteSettings,
 };
-
-/// A host of a site whose etcd cannot be reached: what there is to report comes from the test.
-fn settings() -> SiteSettings {
-    SiteSettings {
-        endpoints: vec!["http://127.0.0.1:1".to_owned()],
-        prefix: "/test/".to_owned(),
-        ca: None,
-        certificate: None,
-        key: None,
-        user: None,
-        password_file: None,
-        ttl: Duration::from_secs(60),
-        margin: Duration::from_secs(5),
-    }
-}
-
-/// Its parts, what reports to it, and its directories.
-fn host() -> (Local, Site, Sender<Report>, [TempDir; 2]) {
-    let [state, run] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
-    let listener = Listener::at(&run.path().join("socket")).expect("a free path");
-    let settings = AgentFile { site: Some(settings()), ..AgentFile::default() };
-    let service = Service::new(listener, state.path(), &settings, &SystemNames);
-    let (local, site) = service.expect("an agent").into_parts();
-    let mut site = site.expect("a site");
-    let (reports, heard) = channel();
-    site.reports = heard;
-    (local, site, reports, [state, run])
-}
 
 /// The key of the host may be in the backup from which an etcd was restored, and its slots may not. So no
 /// other etcd than that of the mirror confirms the host, however its key came there.
 #[test]
 fn an_etcd_that_was_not_read_confirms_nothing() {
-    let (mut local, mut site, reports, _directories) = host();
+    let (mut local, mut site, reports, _directories) = host(|_| ());
     let seconds = Duration::from_secs;
     let mut confirmed_after = |report: Report| {
         reports.send(report).expect("it is heard");
@@ -70,6 +33,9 @@ fn an_etcd_that_was_not_read_confirms_nothing() {
     assert_eq!(confirmed_after(Report::Registered { revision, generation: 2, sent }), Some(seconds(2)));
     assert_eq!(confirmed_after(Report::Twin { agent: None, sent, generation: 2 }), Some(seconds(2)));
     assert_eq!(confirmed_after(confirmed(5, 1)), Some(seconds(5)));
+    // Whichever agent has written the key: while it exists, no host is considered dead.
+    let (sent, generation) = (seconds(6), 1);
+    assert_eq!(confirmed_after(Report::Twin { agent: None, sent, generation }), Some(seconds(6)));
 }
 
 /// A backup that is restored under the same token has the id of the etcd. Nothing is granted from then on,
@@ -77,7 +43,7 @@ fn an_etcd_that_was_not_read_confirms_nothing() {
 #[test]
 fn an_id_that_nobody_has_written_since_a_restore_names_nothing() {
     for (before, after, is_named) in [(5, 5, false), (5, 3, false), (5, 8, true)] {
-        let (mut local, mut site, reports, _directories) = host();
+        let (mut local, mut site, reports, _directories) = host(|_| ());
         let key = site.keys.name(&Key::Cluster);
         let mut is_named_after = |generation: u64, at: i64| {
             let value = bytes(&ClusterRecord { cluster: "one".to_owned() });
@@ -89,5 +55,125 @@ fn an_id_that_nobody_has_written_since_a_restore_names_nothing() {
         };
         assert!(is_named_after(1, before));
         assert_eq!(is_named_after(2, after), is_named, "{before} {after}");
+    }
+}
+
+/// A read that is older than the mirror, an answer of another etcd, and an inventory that differs make the
+/// host read everything again. Nothing else does.
+#[test]
+fn a_mirror_that_may_be_wrong_is_read_again() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads(7, Vec::new());
+    let id = stage.site.keys.name(&Key::Cluster);
+    let confirmed = |revision: i64, generation: u64| {
+        let sent = Duration::from_secs(1);
+        Report::Confirmed { sent, revision, generation }
+    };
+    let listed = |revision: i64, at: i64| {
+        let keys = [(id.clone(), at)].into();
+        Report::Listed(Inventory { revision, generation: 1, count: 1, since: 0, keys })
+    };
+    let reports = [
+        (confirmed(9, 1), false),
+        (confirmed(7, 1), false),
+        (confirmed(6, 1), true),
+        (confirmed(9, 2), true),
+        (listed(7, 5), false),
+        (listed(7, 6), true),
+        // Nothing is known of a revision that was not received yet.
+        (listed(8, 6), false),
+    ];
+    for (number, (report, doubts)) in reports.into_iter().enumerate() {
+        stage.site.is_doubted.store(false, Ordering::Relaxed);
+        stage.hears(report);
+        assert_eq!(stage.site.is_doubted.load(Ordering::Relaxed), doubts, "report {number}");
+    }
+}
+
+/// A mirror that is read again from the same etcd is no other etcd: slots are granted as before.
+#[test]
+fn an_etcd_that_is_read_twice_stays_the_same() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads(7, Vec::new());
+    stage.registers(8);
+    assert!(stage.site.is_open());
+    let own = stage.own_key(8);
+    stage.reads(9, vec![own]);
+    assert!(stage.site.is_open() && stage.site.is_held_back().is_none());
+}
+
+/// A site that is lost once more is another loss: programs get TERM again before KILL.
+#[test]
+fn what_was_ended_for_a_loss_is_forgotten_when_the_site_is_back() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads(7, Vec::new());
+    stage.site.ended.insert(1, None);
+    let confirmed = |generation: u64| {
+        let (sent, revision) = (Duration::from_secs(1), 7);
+        Report::Confirmed { sent, revision, generation }
+    };
+    stage.hears(confirmed(2));
+    assert!(stage.site.ended.contains_key(&1), "another etcd answers");
+    stage.hears(confirmed(1));
+    assert!(!stage.site.ended.contains_key(&1));
+}
+
+/// As soon as a host hears that its key is gone, or that another agent has written it, it looks at the key.
+#[test]
+fn a_host_looks_at_its_key_when_that_is_not_its_own_any_more() {
+    let mut stage = Stage::new(|_| ());
+    let (commands, heard) = channel();
+    let state = stage.local.ledger().state();
+    stage.site.presence = Presence::new(Duration::from_secs(60), Duration::ZERO, commands, state);
+    let key = Key::Host(stage.site.host.clone());
+    let own = stage.own_key(6);
+    stage.reads(7, vec![own]);
+    let other = AgentId::default();
+    let by_another = stage.pair(&key, 8, of_host(&other));
+    let (deleted, again) = (stage.pair(&key, 9, Vec::new()), stage.own_key(10));
+    let another_host = stage.pair(&Key::Host("lab9".to_owned()), 11, of_host(&other));
+    for (pair, is_there, looks) in
+        [(by_another, true, true), (deleted, false, true), (again, true, false), (another_host, true, false)]
+    {
+        let revision = pair.revision;
+        stage.sees(vec![(pair, is_there)]);
+        let commands: Vec<Command> = heard.try_iter().collect();
+        assert_eq!(commands.contains(&Command::Look), looks, "{revision}");
+    }
+}
+
+/// The report on the site counts slots without a readable value, and names the first of them.
+#[test]
+fn slots_that_no_host_can_read_are_counted() {
+    let mut stage = Stage::new(|_| ());
+    let pairs = [1, 2].map(|number| stage.pair(&slot(number), 6, b"a mistake".to_vec()));
+    stage.reads(7, pairs.into());
+    let name = |stage: &Stage, number| stage.site.keys.name(&slot(number));
+    let told = |stage: &mut Stage| {
+        stage.site.look_for_unreadable_slots();
+        stage.site.about().trouble.map(|trouble| trouble.text)
+    };
+    let first = name(&stage, 1);
+    let two = format!(
+        "2 slots have no readable holder: the values of {first} and others were not written by an agent"
+    );
+    assert_eq!(told(&mut stage), Some(two));
+    let gone = stage.pair(&slot(1), 8, Vec::new());
+    stage.sees(vec![(gone, false)]);
+    let second = name(&stage, 2);
+    let one = format!("a slot has no readable holder: the value of {second} was not written by an agent");
+    assert_eq!(told(&mut stage), Some(one));
+    let gone = stage.pair(&slot(2), 9, Vec::new());
+    stage.sees(vec![(gone, false)]);
+    assert_eq!(told(&mut stage), None);
+}
+
+/// A member that hangs delays a launch by a second and a half at most, and by no more than a quarter of the
+/// ttl.
+#[test]
+fn one_member_has_little_time_for_an_answer() {
+    for (ttl, longest) in [(3000, 750), (6000, 1500), (60_000, 1500)] {
+        let settings = SiteSettings { ttl: Duration::from_millis(ttl), ..settings() };
+        assert_eq!(access(&settings).patience, Duration::from_millis(longest), "{ttl} ms");
     }
 }

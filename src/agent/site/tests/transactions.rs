@@ -1,0 +1,448 @@
+//! What a host asks of etcd, and what it makes of the answers.
+
+use std::{
+    cell::Cell,
+    hint, iter, slice,
+    time::{Duration, Instant, SystemTime},
+};
+
+use serde_json::json;
+
+use super::stage::{Stage, of_host, saved, slot};
+use crate::{
+    agent::{
+        ledger::{
+            holding::Holding,
+            state::{SavedHolding, SavedPlace, SavedStamps},
+        },
+        site::{
+            Admission, AgentId, Change, ClusterRecord, Compare, Done, Key, NoticeRecord, Operation, Report,
+            SlotRecord, Transaction, Value, Work, etcd::EtcdError, pending::Pending, proof::transaction,
+            record::bytes,
+        },
+    },
+    judge::terms::table_of_site,
+    keeper::memory,
+    sys::{Process, own_pid, process},
+};
+
+fn table(stage: &Stage) -> memory::Table {
+    stage.local.ledger().store().table(&table_of_site("seats"))
+}
+
+fn done(revision: i64) -> Done {
+    Done { holds: true, revision, generation: 1 }
+}
+
+/// These changes, if the key of the host has this revision.
+fn kept(stage: &Stage, registration: i64, changes: &[Change]) -> Transaction {
+    let own = stage.site.keys.name(&Key::Host(stage.site.host.clone()));
+    transaction(&stage.site.keys, vec![Compare::ChangedAt(own, registration)], changes)
+}
+
+fn deleted(key: Key, at: i64) -> Change {
+    Change { key, at, value: None }
+}
+
+/// One transaction at a time changes the keys of this host. After a failure the next one is sent when some
+/// time has passed, with everything that is still to be changed.
+#[test]
+fn the_keys_of_a_host_are_changed_by_one_transaction_after_the_other() {
+    let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+    stage.reads(7, Vec::new());
+    stage.registers(8);
+    let record = stage.record(&saved(&[1]), 0);
+    let put = Change { key: slot(1), at: 0, value: Some(Value::Slot(record.clone())) };
+    let (first, asked) = stage.asks().expect("the slot is put back");
+    assert_eq!(asked, kept(&stage, 8, slice::from_ref(&put)));
+    // A slot of this agent that no launch has.
+    let left = stage.pair(&slot(2), 9, Value::Slot(SlotRecord { pid: 1, ..record }).bytes());
+    stage.sees(vec![(left, true)]);
+    assert_eq!(stage.asks(), None, "the first one has no answer yet");
+    stage.hears(Report::Done(first, Ok(Done { holds: false, ..done(9) })));
+    assert_eq!(stage.asks(), None, "it would fail again");
+    stage.hears(Report::Tick);
+    let (second, asked) = stage.asks().expect("it is tried again");
+    assert_eq!(asked, kept(&stage, 8, &[put, deleted(slot(2), 9)]));
+    stage.hears(Report::Done(second, Ok(done(10))));
+    assert_eq!(stage.asks(), None, "nothing is left to be changed");
+}
+
+/// The number of the admission.
+const LAUNCH: u64 = 77;
+
+/// A launch that is gone has asked for slot 1, while the key of the host had this revision.
+fn asks_for_a_slot(stage: &mut Stage, registration: i64) -> u64 {
+    let (saved, held) = (saved(&[1]), table(stage).take(&[1]).expect("it is free"));
+    let record = stage.record(&saved, LAUNCH);
+    let holding = Holding {
+        saved,
+        process: None,
+        fifo: None,
+        held: vec![held],
+        without: Vec::new(),
+        launch: 0,
+        has_spared: Cell::default(),
+    };
+    let admission = Admission {
+        session: 0,
+        order: None,
+        since: Instant::now(),
+        holding,
+        launch: LAUNCH,
+        generation: 1,
+        registration,
+        writes: vec![(slot(1), Some(Value::Slot(record)))],
+        joined: Vec::new(),
+    };
+    stage.site.send(Work::Take(Box::new(admission)), Transaction::default());
+    stage.asks().expect("it is sent").0
+}
+
+/// A slot that was proved for a launch that is gone is deleted immediately, before the mirror shows it. It is
+/// free in memory when its key is deleted.
+#[test]
+fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads(7, Vec::new());
+    stage.registers(8);
+    let number = asks_for_a_slot(&mut stage, 8);
+    assert_eq!(stage.asks(), None);
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let (number, asked) = stage.asks().expect("it is deleted");
+    assert_eq!(asked, kept(&stage, 8, &[deleted(slot(1), 9)]));
+    assert_eq!(table(&stage).used(), 1);
+    stage.hears(Report::Done(number, Ok(done(10))));
+    assert_eq!((table(&stage).used(), stage.asks()), (0, None));
+}
+
+/// An answer that comes after the key of the host was written again proves nothing, and neither does none:
+/// other hosts may have deleted the slot meanwhile. It is decided when the mirror has the new key.
+#[test]
+fn what_was_proved_under_an_earlier_key_is_looked_up() {
+    for is_answered in [true, false] {
+        for is_there in [true, false] {
+            let mut stage = Stage::new(|_| ());
+            stage.reads(7, Vec::new());
+            stage.registers(8);
+            let number = asks_for_a_slot(&mut stage, 8);
+            if is_answered {
+                stage.writes_its_key(12);
+                stage.hears(Report::Done(number, Ok(done(9))));
+            } else {
+                stage.hears(Report::Done(number, Err(EtcdError::replaced())));
+                assert_eq!(stage.site.presence.registration(), None, "it may still be carried out");
+                stage.writes_its_key(12);
+            }
+            assert!(stage.site.pending.is_in_proof(&slot(1)));
+            assert_eq!((table(&stage).used(), stage.asks()), (1, None));
+            let record = Value::Slot(stage.record(&saved(&[1]), LAUNCH)).bytes();
+            let (taken, own) = (stage.pair(&slot(1), 9, record), stage.own_key(12));
+            stage.sees(if is_there { vec![(taken, true), (own, true)] } else { vec![(own, true)] });
+            assert!(!stage.site.pending.is_in_proof(&slot(1)));
+            let asked = stage.asks().map(|(_, asked)| asked);
+            assert_eq!(asked, is_there.then(|| kept(&stage, 12, &[deleted(slot(1), 9)])));
+            assert_eq!(table(&stage).used(), u64::from(is_there));
+        }
+    }
+}
+
+/// What was sent before another etcd was noticed proves nothing. What is sent from then on does, once.
+#[test]
+fn an_answer_of_the_etcd_before_is_none() {
+    let (mut pending, asked) = Pending::recorded();
+    pending.send(Work::Aside(Key::Cluster), 1, Transaction::default());
+    pending.begin_anew();
+    pending.send(Work::Aside(Key::Cluster), 2, Transaction::default());
+    let numbers = [(); 2].map(|()| asked().expect("it is sent").0);
+    let answers = numbers.map(|number| pending.answered(number, Ok(done(9))).map(|(_, answer)| answer));
+    assert_eq!(answers, [Some(Err(EtcdError::replaced())), Some(Ok(done(9)))]);
+    assert!(pending.answered(numbers[1], Ok(done(9))).is_none());
+    assert!(!pending.is_busy_with(&Key::Cluster));
+}
+
+/// The last end that a transaction writes.
+fn end_in(stage: &Stage, asked: &Transaction) -> Option<Duration> {
+    let key = stage.site.keys.name(&Key::Stamps("seats".to_owned()));
+    let [Operation::Put(name, value)] = asked.operations.as_slice() else { return None };
+    let stamps: SavedStamps = serde_json::from_slice(value).ok()?;
+    stamps.last_end.filter(|_| *name == key)
+}
+
+/// A launch with slots of a table whose last use counts.
+fn paced() -> SavedHolding {
+    SavedHolding { paced_at_site: vec![table_of_site("seats")], ..saved(&[1]) }
+}
+
+/// A program that ends while the end of another one is being written is told to the other hosts, too: its
+/// pause is the longer one.
+#[test]
+fn an_end_that_comes_while_another_is_written_is_written_next() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads(7, Vec::new());
+    stage.registers(8);
+    stage.site.note_end(&stage.local, &paced());
+    stage.site.reconcile(&mut stage.local);
+    let (number, asked) = stage.asks().expect("the end is written");
+    let first = end_in(&stage, &asked).expect("an end");
+    let until = table(&stage).stamps().1.expect("an end");
+    while SystemTime::now() <= until {
+        hint::spin_loop();
+    }
+    stage.site.note_end(&stage.local, &paced());
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let (number, asked) = stage.asks().expect("the next end is written");
+    assert!(end_in(&stage, &asked).expect("an end") > first);
+    let at = Compare::ChangedAt(stage.site.keys.name(&Key::Stamps("seats".to_owned())), 9);
+    assert!(asked.compares.contains(&at));
+    stage.hears(Report::Done(number, Ok(done(10))));
+    stage.hears(Report::Tick);
+    assert_eq!(stage.asks(), None, "all is told");
+}
+
+/// `rungate reset` makes all hosts forget the last use of a table, also one that this host has not told yet.
+#[test]
+fn a_reset_forgets_what_the_others_do_not_know_yet() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads(7, Vec::new());
+    stage.registers(8);
+    stage.site.note_end(&stage.local, &paced());
+    stage.site.reset(&table_of_site("seats"));
+    let (_, asked) = stage.asks().expect("it is deleted");
+    let key = stage.site.keys.name(&Key::Stamps("seats".to_owned()));
+    assert_eq!(asked, Transaction { compares: Vec::new(), operations: vec![Operation::Delete(key)] });
+    stage.hears(Report::Tick);
+    assert_eq!(stage.asks(), None, "the end is not told");
+    // The next end is.
+    stage.site.note_end(&stage.local, &paced());
+    stage.hears(Report::Tick);
+    let (_, asked) = stage.asks().expect("the end is written");
+    assert!(end_in(&stage, &asked).is_some());
+}
+
+/// The id that a transaction writes, and the revision at which the key must be.
+fn id_in(stage: &Stage, asked: &Transaction) -> Option<(ClusterRecord, i64)> {
+    let key = stage.site.keys.name(&Key::Cluster);
+    let ([Compare::ChangedAt(compared, at)], [Operation::Put(name, value)]) =
+        (asked.compares.as_slice(), asked.operations.as_slice())
+    else {
+        return None;
+    };
+    let record = serde_json::from_slice(value).ok()?;
+    (*compared == key && *name == key).then_some((record, *at))
+}
+
+/// An etcd without an id has lost all slots if another one was known before. So nothing is granted: its id is
+/// in doubt, and for all other hosts too.
+#[test]
+fn an_empty_etcd_instead_of_the_known_one_lets_no_launch_in() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads(7, Vec::new());
+    stage.registers(8);
+    assert!(stage.site.is_open());
+    stage.reads_of(2, "two", 3, Vec::new());
+    let (number, asked) = stage.asks().expect("the id is written");
+    let doubt = ClusterRecord { cluster: String::new() };
+    assert_eq!(id_in(&stage, &asked), Some((doubt, 0)));
+    stage.hears(Report::Done(number, Ok(Done { generation: 2, ..done(4) })));
+    let id = stage.id(4, "");
+    stage.sees(vec![(id, true)]);
+    stage.registers(5);
+    assert!(!stage.site.is_open() && stage.site.is_held_back().is_some());
+    assert_eq!(stage.asks(), None);
+}
+
+/// After a restore, slots are granted again when the longest ttl is over and this host has put back its own
+/// slots. To protect these, its key is written once more.
+#[test]
+fn a_host_that_has_not_put_back_its_slots_opens_no_site() {
+    let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+    // The time is over at once.
+    stage.site.ttl = Duration::ZERO;
+    let record = Value::Slot(stage.record(&saved(&[1]), 0)).bytes();
+    let before = stage.pair(&slot(1), 6, record.clone());
+    stage.reads(7, vec![before]);
+    stage.registers(8);
+    assert_eq!(stage.asks(), None);
+    let backup = stage.id(5, "one");
+    stage.reads_of(2, "two", 20, vec![backup]);
+    assert_eq!(stage.asks(), None, "its slot is missing");
+    stage.registers(21);
+    let (number, asked) = stage.asks().expect("the slot is put back");
+    let slot_is_missing = Compare::ChangedAt(stage.site.keys.name(&slot(1)), 0);
+    assert!(asked.compares.contains(&slot_is_missing));
+    stage.hears(Report::Done(number, Ok(Done { generation: 2, ..done(22) })));
+    assert_eq!(stage.asks(), None, "the mirror does not have it yet");
+    let again = stage.pair(&slot(1), 22, record);
+    stage.sees(vec![(again, true)]);
+    assert_eq!(stage.site.presence.registration(), None, "its key is written once more");
+    let (number, asked) = stage.asks().expect("the id is written");
+    let id = ClusterRecord { cluster: "two".to_owned() };
+    assert_eq!(id_in(&stage, &asked), Some((id, 5)));
+    stage.hears(Report::Done(number, Ok(Done { generation: 2, ..done(23) })));
+    let id = stage.id(23, "two");
+    stage.sees(vec![(id, true)]);
+    assert!(stage.site.is_named() && stage.site.is_held_back().is_none());
+}
+
+/// What an absent host has left goes in this order: its slots after its ttl, slots that linger after that
+/// time, and its own key when nothing else is left. No host considers itself absent.
+#[test]
+fn what_an_absent_host_has_left_goes_in_its_time() {
+    let mut stage = Stage::new(|_| ());
+    // A ttl is over when some time has passed.
+    stage.site.ttl = Duration::ZERO;
+    let (host, agent) = ("lab9".to_owned(), AgentId::default());
+    let record = SlotRecord { host, agent, ..stage.record(&saved(&[]), 1) };
+    let stays = SlotRecord { linger: 3_600_000, ..record.clone() };
+    let written = |stage: &Stage, host: &str, at| {
+        stage.pair(&Key::Written(host.to_owned()), at, of_host(&AgentId::default()))
+    };
+    let own = written(&stage, &stage.site.host, 2);
+    let pairs = vec![
+        own,
+        written(&stage, "lab9", 3),
+        stage.pair(&slot(1), 4, Value::Slot(record).bytes()),
+        stage.pair(&slot(2), 6, Value::Slot(stays).bytes()),
+    ];
+    stage.reads(7, pairs);
+    let cleared = |stage: &Stage, changes: &[Change]| {
+        let name = |key: Key| stage.site.keys.name(&key);
+        let absent = Compare::Absent(name(Key::Host("lab9".to_owned())));
+        let since = Compare::ChangedAt(name(Key::Written("lab9".to_owned())), 3);
+        transaction(&stage.site.keys, vec![absent, since], changes)
+    };
+    let asks_in_time = |stage: &mut Stage| {
+        let next = || {
+            stage.hears(Report::Tick);
+            stage.asks()
+        };
+        iter::repeat_with(next).take(100).flatten().next()
+    };
+    let (number, asked) = asks_in_time(&mut stage).expect("the first slot goes");
+    assert_eq!(asked, cleared(&stage, &[deleted(slot(1), 4)]));
+    assert_eq!(asks_in_time(&mut stage), None, "that has no answer yet");
+    stage.hears(Report::Done(number, Ok(done(8))));
+    let gone = stage.pair(&slot(1), 8, Vec::new());
+    stage.sees(vec![(gone, false)]);
+    assert_eq!(asks_in_time(&mut stage), None, "the second one stays taken");
+    let gone = stage.pair(&slot(2), 9, Vec::new());
+    stage.sees(vec![(gone, false)]);
+    let (_, asked) = asks_in_time(&mut stage).expect("the key of the host goes");
+    assert_eq!(asked, cleared(&stage, &[deleted(Key::Written("lab9".to_owned()), 3)]));
+    assert!(stage.site.absences.since("lab9").is_some());
+    assert!(stage.site.absences.since(&stage.site.host).is_none());
+}
+
+/// A notice of the holder of slot 1.
+fn notice(host: &str, by: Option<u32>, holder: SlotRecord) -> NoticeRecord {
+    NoticeRecord { host: host.to_owned(), agent: AgentId::default(), by, holder, reply: None }
+}
+
+/// The host hears of it.
+fn sees_notice(stage: &mut Stage, revision: i64, notice: &NoticeRecord) {
+    let pair = stage.pair(&Key::Notice("seats".to_owned(), 1), revision, bytes(notice));
+    stage.sees(vec![(pair, true)]);
+}
+
+/// Slot 1 is that of this record, and one other host is there.
+fn meets_another_host(stage: &mut Stage, record: &SlotRecord) {
+    let held = stage.pair(&slot(1), 6, Value::Slot(record.clone()).bytes());
+    let other = stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default()));
+    stage.reads(7, vec![other, held]);
+}
+
+/// A notice is about one process. It ends no later holder of the same slot, and it is over with the host that
+/// has left it.
+#[test]
+fn a_notice_of_an_earlier_holder_is_about_no_later_one() {
+    let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+    let record = stage.record(&saved(&[1]), 0);
+    meets_another_host(&mut stage, &record);
+    let earlier = SlotRecord { start: record.start - 1, ..record.clone() };
+    for (revision, host, holder, counts) in
+        [(8, "lab9", earlier, false), (9, "lab8", record.clone(), false), (10, "lab9", record, true)]
+    {
+        sees_notice(&mut stage, revision, &notice(host, None, holder));
+        assert_eq!(!stage.site.received.is_empty(), counts, "{revision}");
+    }
+}
+
+/// Only root frees a slot that stays taken after the end of its program, from a host that is there, and only
+/// that of the process that root means.
+#[test]
+fn a_slot_that_lingers_is_freed_for_root_alone() {
+    let hour = Duration::from_secs(3600);
+    let mut ended = saved(&[1]);
+    ended.lingers_until = process::since_boot().map(|now| now + hour);
+    let of = &mut ended.tables[0];
+    (of.group, of.is_of_heirs, of.linger) = (Some("root".to_owned()), true, Some(hour));
+    let mut stage = Stage::new(|state| state.write(1, &ended).expect("there is room"));
+    assert_eq!(stage.local.ledger().lingering().len(), 1);
+    let record = stage.record(&ended, 0);
+    assert!(record.has_ended());
+    meets_another_host(&mut stage, &record);
+    let earlier = SlotRecord { start: record.start - 1, ..record.clone() };
+    let runs = SlotRecord { lingers_until: None, ..record.clone() };
+    let notices = [
+        notice("lab9", Some(1), record.clone()),
+        notice("lab9", None, record.clone()),
+        notice("lab8", Some(0), record.clone()),
+        notice("lab9", Some(0), earlier),
+        notice("lab9", Some(0), runs),
+        notice("lab9", Some(0), record),
+    ];
+    for (notice, revision) in notices.iter().zip(8..) {
+        sees_notice(&mut stage, revision, notice);
+        assert_eq!(stage.local.ledger().lingering().is_empty(), revision == 13, "{revision}");
+    }
+}
+
+/// This process, as it waits under this number.
+fn waits(number: u64) -> SavedPlace {
+    let itself = Process::find(own_pid()).expect("it runs");
+    let line = json!({ "table": table_of_site("seats"), "classes": [[0, 1]], "begun": 1 });
+    let place = json!({
+        "pid": itself.pid, "start": itself.started, "uid": 0,
+        "number": { "number": number, "launch": [1, 2] }, "lines": [line],
+    });
+    serde_json::from_value(place).expect("a place")
+}
+
+/// The number of a launch that was first looked at at this revision.
+fn number(revision: u64, sequence: u64) -> u64 {
+    (revision << 24) | (sequence << 12) | 5
+}
+
+/// An agent that is started again gives no number that is lower than those that it gave before at the same
+/// revision: launches would overtake those that wait.
+#[test]
+fn numbers_continue_after_the_highest_of_those_that_wait() {
+    let before = [number(8, 9), number(8, 5)];
+    let mut stage = Stage::new(|state| {
+        for (file, number) in (1..).zip(before) {
+            state.write_place(file, &waits(number)).expect("there is room");
+        }
+    });
+    assert_eq!(stage.local.ledger().recovered().len(), 2);
+    let next = stage.site.numbers.next(8);
+    assert!(before.iter().all(|number| *number < next), "{next:x}");
+}
+
+/// A launch that waited when its agent died has its ticket written again under its number. If the etcd was
+/// restored since, and is not at the revision of that number yet, the number means nothing.
+#[test]
+fn a_number_of_a_later_revision_than_that_of_etcd_is_given_up() {
+    for (revision, stays) in [(7, false), (8, true)] {
+        let number = number(8, 5);
+        let mut stage = Stage::new(|state| state.write_place(1, &waits(number)).expect("there is room"));
+        stage.reads(revision - 1, Vec::new());
+        assert_eq!(stage.asks(), None);
+        stage.registers(revision);
+        assert_eq!(!stage.local.ledger().recovered().is_empty(), stays, "at {revision}");
+        let ticket = stage.site.keys.name(&Key::Ticket("seats".to_owned(), number));
+        let operations = stage.asks().map(|(_, asked)| asked.operations).unwrap_or_default();
+        let is_written = matches!(operations.as_slice(), [Operation::Put(name, _)] if *name == ticket);
+        assert_eq!(is_written, stays, "at {revision}");
+    }
+}
