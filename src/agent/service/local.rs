@@ -299,6 +299,16 @@ pub(super) enum Next {
 }
 
 #[cfg(test)]
+impl Local {
+    /// A launch without a connection.
+    pub(in crate::agent) fn add_session(&mut self, session: Session) -> u64 {
+        let number = self.number();
+        self.sessions.insert(number, session);
+        number
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::keeper::Store;

@@ -1,6 +1,9 @@
 //! What the site makes of the reports of its threads.
 
-use std::{sync::atomic::Ordering, sync::mpsc::channel, time::Duration};
+use std::{
+    sync::{atomic::Ordering, mpsc::channel},
+    time::Duration,
+};
 
 use super::stage::{Stage, host, of_host, settings, slot};
 use crate::{
@@ -93,9 +96,7 @@ fn a_mirror_that_may_be_wrong_is_read_again() {
 /// A mirror that is read again from the same etcd is no other etcd: slots are granted as before.
 #[test]
 fn an_etcd_that_is_read_twice_stays_the_same() {
-    let mut stage = Stage::new(|_| ());
-    stage.reads(7, Vec::new());
-    stage.registers(8);
+    let mut stage = Stage::open(|_| ());
     assert!(stage.site.is_open());
     let own = stage.own_key(8);
     stage.reads(9, vec![own]);

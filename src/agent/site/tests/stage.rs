@@ -2,9 +2,13 @@
 //! sees what the host asks of etcd.
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
-    sync::mpsc::{Sender, channel},
-    time::Duration,
+    sync::{
+        Arc,
+        mpsc::{Sender, channel},
+    },
+    time::{Duration, Instant},
 };
 
 use serde_json::json;
@@ -12,16 +16,26 @@ use tempfile::TempDir;
 
 use crate::{
     agent::{
-        ledger::state::{SavedHolding, State},
+        AcquireRequest,
+        ledger::{
+            holding::Holding,
+            state::{SavedHolding, State},
+        },
         service::{Service, local::Local},
         site::{
-            AgentId, ClusterRecord, HostRecord, Key, Report, Site, SlotRecord, Transaction,
+            AgentId, Change, ClusterRecord, Compare, Done, HostRecord, Key, Report, Site, SlotRecord,
+            Transaction,
             etcd::{Pair, Snapshot},
             pending::Pending,
+            proof::transaction,
             record::bytes,
         },
     },
-    judge::terms::table_of_site,
+    judge::terms::{
+        Amount, Claim, Demand, Hold, Location, Nested, Origin, Pace, Queue, Reserved, Setting, Slots, Wait,
+        table_of_site,
+    },
+    keeper::memory,
     launch::SystemNames,
     policy::{AgentFile, SiteSettings},
     sys::{Listener, Process, own_pid, process},
@@ -74,6 +88,25 @@ impl Stage {
         let (pending, asked) = Pending::recorded();
         site.pending = pending;
         Self { local, site, reports, asked: Box::new(asked), _directories: directories }
+    }
+
+    /// A host that grants slots.
+    pub(super) fn open(prepare: impl FnOnce(&State)) -> Self {
+        let mut stage = Self::new(prepare);
+        stage.reads(7, Vec::new());
+        stage.registers(8);
+        stage
+    }
+
+    /// Its table of the site's.
+    pub(super) fn table(&self) -> memory::Table {
+        self.local.ledger().store().table(&table_of_site("seats"))
+    }
+
+    /// These changes, if the key of the host has this revision.
+    pub(super) fn kept(&self, registration: i64, changes: &[Change]) -> Transaction {
+        let own = self.site.keys.name(&Key::Host(self.site.host.clone()));
+        transaction(&self.site.keys, vec![Compare::ChangedAt(own, registration)], changes)
     }
 
     /// It hears this.
@@ -160,4 +193,60 @@ pub(super) fn saved(slots: &[u64]) -> SavedHolding {
         "command": "matlab", "since": 1, "tables": [of_table],
     });
     serde_json::from_value(saved).expect("a holding")
+}
+
+/// A launch of this process that has these slots in memory.
+pub(super) fn holding(saved: SavedHolding, held: memory::Held) -> Holding {
+    let (held, without, has_spared) = (vec![held], Vec::new(), Cell::default());
+    Holding { saved, process: None, fifo: None, held, without, launch: 0, has_spared }
+}
+
+/// What a launch wants that needs one of three slots.
+pub(super) fn request() -> AcquireRequest {
+    let claim = Claim {
+        repository: "seats".into(),
+        member: Vec::new(),
+        origins: vec![Origin::outside_the_policy("a test")],
+        location: Location::Memory(table_of_site("seats")),
+        amount: Amount::plain(Slots::Number(1), 3),
+        limit_of: None,
+        kept: Vec::new(),
+        reserved: Reserved::default(),
+        names: Arc::default(),
+        out_of_order: Vec::new(),
+        outside: None,
+        pace: Pace::default(),
+        nested: Nested::Take,
+        wait: Setting { bound: None, default: Some(Wait::Forever) },
+        queue: Queue::default(),
+        unclear: None,
+    };
+    AcquireRequest {
+        demands: vec![Demand::One(claim)],
+        locations: Vec::new(),
+        hold: Hold::Process,
+        longest: None,
+        generation: 0,
+        command: "matlab".to_owned(),
+        host: String::new(),
+        uid: 0,
+        ancestors: Vec::new(),
+        may_end: false,
+        judged: Instant::now(),
+        without: Vec::new(),
+    }
+}
+
+/// All conditions held, in the etcd of this generation.
+pub(super) fn done_in(generation: u64, revision: i64) -> Done {
+    Done { holds: true, revision, generation }
+}
+
+/// The same in the first one.
+pub(super) fn done(revision: i64) -> Done {
+    done_in(1, revision)
+}
+
+pub(super) fn deleted(key: Key, at: i64) -> Change {
+    Change { key, at, value: None }
 }

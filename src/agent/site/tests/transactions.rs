@@ -1,20 +1,16 @@
 //! What a host asks of etcd, and what it makes of the answers.
 
 use std::{
-    cell::Cell,
     hint, iter, slice,
     time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::json;
 
-use super::stage::{Stage, of_host, saved, slot};
+use super::stage::{Stage, deleted, done, done_in, holding, of_host, saved, slot};
 use crate::{
     agent::{
-        ledger::{
-            holding::Holding,
-            state::{SavedHolding, SavedPlace, SavedStamps},
-        },
+        ledger::state::{SavedHolding, SavedPlace, SavedStamps},
         site::{
             Admission, AgentId, Change, ClusterRecord, Compare, Done, Key, NoticeRecord, Operation, Report,
             SlotRecord, Transaction, Value, Work, etcd::EtcdError, pending::Pending, proof::transaction,
@@ -22,39 +18,18 @@ use crate::{
         },
     },
     judge::terms::table_of_site,
-    keeper::memory,
     sys::{Process, own_pid, process},
 };
-
-fn table(stage: &Stage) -> memory::Table {
-    stage.local.ledger().store().table(&table_of_site("seats"))
-}
-
-fn done(revision: i64) -> Done {
-    Done { holds: true, revision, generation: 1 }
-}
-
-/// These changes, if the key of the host has this revision.
-fn kept(stage: &Stage, registration: i64, changes: &[Change]) -> Transaction {
-    let own = stage.site.keys.name(&Key::Host(stage.site.host.clone()));
-    transaction(&stage.site.keys, vec![Compare::ChangedAt(own, registration)], changes)
-}
-
-fn deleted(key: Key, at: i64) -> Change {
-    Change { key, at, value: None }
-}
 
 /// One transaction at a time changes the keys of this host. After a failure the next one is sent when some
 /// time has passed, with everything that is still to be changed.
 #[test]
 fn the_keys_of_a_host_are_changed_by_one_transaction_after_the_other() {
-    let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
-    stage.reads(7, Vec::new());
-    stage.registers(8);
+    let mut stage = Stage::open(|state| state.write(1, &saved(&[1])).expect("there is room"));
     let record = stage.record(&saved(&[1]), 0);
     let put = Change { key: slot(1), at: 0, value: Some(Value::Slot(record.clone())) };
     let (first, asked) = stage.asks().expect("the slot is put back");
-    assert_eq!(asked, kept(&stage, 8, slice::from_ref(&put)));
+    assert_eq!(asked, stage.kept(8, slice::from_ref(&put)));
     // A slot of this agent that no launch has.
     let left = stage.pair(&slot(2), 9, Value::Slot(SlotRecord { pid: 1, ..record }).bytes());
     stage.sees(vec![(left, true)]);
@@ -63,7 +38,7 @@ fn the_keys_of_a_host_are_changed_by_one_transaction_after_the_other() {
     assert_eq!(stage.asks(), None, "it would fail again");
     stage.hears(Report::Tick);
     let (second, asked) = stage.asks().expect("it is tried again");
-    assert_eq!(asked, kept(&stage, 8, &[put, deleted(slot(2), 9)]));
+    assert_eq!(asked, stage.kept(8, &[put, deleted(slot(2), 9)]));
     stage.hears(Report::Done(second, Ok(done(10))));
     assert_eq!(stage.asks(), None, "nothing is left to be changed");
 }
@@ -73,22 +48,13 @@ const LAUNCH: u64 = 77;
 
 /// A launch that is gone has asked for slot 1, while the key of the host had this revision.
 fn asks_for_a_slot(stage: &mut Stage, registration: i64) -> u64 {
-    let (saved, held) = (saved(&[1]), table(stage).take(&[1]).expect("it is free"));
+    let (saved, held) = (saved(&[1]), stage.table().take(&[1]).expect("it is free"));
     let record = stage.record(&saved, LAUNCH);
-    let holding = Holding {
-        saved,
-        process: None,
-        fifo: None,
-        held: vec![held],
-        without: Vec::new(),
-        launch: 0,
-        has_spared: Cell::default(),
-    };
     let admission = Admission {
         session: 0,
         order: None,
         since: Instant::now(),
-        holding,
+        holding: holding(saved, held),
         launch: LAUNCH,
         generation: 1,
         registration,
@@ -103,17 +69,15 @@ fn asks_for_a_slot(stage: &mut Stage, registration: i64) -> u64 {
 /// free in memory when its key is deleted.
 #[test]
 fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
-    let mut stage = Stage::new(|_| ());
-    stage.reads(7, Vec::new());
-    stage.registers(8);
+    let mut stage = Stage::open(|_| ());
     let number = asks_for_a_slot(&mut stage, 8);
     assert_eq!(stage.asks(), None);
     stage.hears(Report::Done(number, Ok(done(9))));
     let (number, asked) = stage.asks().expect("it is deleted");
-    assert_eq!(asked, kept(&stage, 8, &[deleted(slot(1), 9)]));
-    assert_eq!(table(&stage).used(), 1);
+    assert_eq!(asked, stage.kept(8, &[deleted(slot(1), 9)]));
+    assert_eq!(stage.table().used(), 1);
     stage.hears(Report::Done(number, Ok(done(10))));
-    assert_eq!((table(&stage).used(), stage.asks()), (0, None));
+    assert_eq!((stage.table().used(), stage.asks()), (0, None));
 }
 
 /// An answer that comes after the key of the host was written again proves nothing, and neither does none:
@@ -122,9 +86,7 @@ fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
 fn what_was_proved_under_an_earlier_key_is_looked_up() {
     for is_answered in [true, false] {
         for is_there in [true, false] {
-            let mut stage = Stage::new(|_| ());
-            stage.reads(7, Vec::new());
-            stage.registers(8);
+            let mut stage = Stage::open(|_| ());
             let number = asks_for_a_slot(&mut stage, 8);
             if is_answered {
                 stage.writes_its_key(12);
@@ -135,14 +97,14 @@ fn what_was_proved_under_an_earlier_key_is_looked_up() {
                 stage.writes_its_key(12);
             }
             assert!(stage.site.pending.is_in_proof(&slot(1)));
-            assert_eq!((table(&stage).used(), stage.asks()), (1, None));
+            assert_eq!((stage.table().used(), stage.asks()), (1, None));
             let record = Value::Slot(stage.record(&saved(&[1]), LAUNCH)).bytes();
             let (taken, own) = (stage.pair(&slot(1), 9, record), stage.own_key(12));
             stage.sees(if is_there { vec![(taken, true), (own, true)] } else { vec![(own, true)] });
             assert!(!stage.site.pending.is_in_proof(&slot(1)));
             let asked = stage.asks().map(|(_, asked)| asked);
-            assert_eq!(asked, is_there.then(|| kept(&stage, 12, &[deleted(slot(1), 9)])));
-            assert_eq!(table(&stage).used(), u64::from(is_there));
+            assert_eq!(asked, is_there.then(|| stage.kept(12, &[deleted(slot(1), 9)])));
+            assert_eq!(stage.table().used(), u64::from(is_there));
         }
     }
 }
@@ -178,14 +140,12 @@ fn paced() -> SavedHolding {
 /// pause is the longer one.
 #[test]
 fn an_end_that_comes_while_another_is_written_is_written_next() {
-    let mut stage = Stage::new(|_| ());
-    stage.reads(7, Vec::new());
-    stage.registers(8);
+    let mut stage = Stage::open(|_| ());
     stage.site.note_end(&stage.local, &paced());
     stage.site.reconcile(&mut stage.local);
     let (number, asked) = stage.asks().expect("the end is written");
     let first = end_in(&stage, &asked).expect("an end");
-    let until = table(&stage).stamps().1.expect("an end");
+    let until = stage.table().stamps().1.expect("an end");
     while SystemTime::now() <= until {
         hint::spin_loop();
     }
@@ -203,9 +163,7 @@ fn an_end_that_comes_while_another_is_written_is_written_next() {
 /// `rungate reset` makes all hosts forget the last use of a table, also one that this host has not told yet.
 #[test]
 fn a_reset_forgets_what_the_others_do_not_know_yet() {
-    let mut stage = Stage::new(|_| ());
-    stage.reads(7, Vec::new());
-    stage.registers(8);
+    let mut stage = Stage::open(|_| ());
     stage.site.note_end(&stage.local, &paced());
     stage.site.reset(&table_of_site("seats"));
     let (_, asked) = stage.asks().expect("it is deleted");
@@ -236,15 +194,13 @@ fn id_in(stage: &Stage, asked: &Transaction) -> Option<(ClusterRecord, i64)> {
 /// in doubt, and for all other hosts too.
 #[test]
 fn an_empty_etcd_instead_of_the_known_one_lets_no_launch_in() {
-    let mut stage = Stage::new(|_| ());
-    stage.reads(7, Vec::new());
-    stage.registers(8);
+    let mut stage = Stage::open(|_| ());
     assert!(stage.site.is_open());
     stage.reads_of(2, "two", 3, Vec::new());
     let (number, asked) = stage.asks().expect("the id is written");
     let doubt = ClusterRecord { cluster: String::new() };
     assert_eq!(id_in(&stage, &asked), Some((doubt, 0)));
-    stage.hears(Report::Done(number, Ok(Done { generation: 2, ..done(4) })));
+    stage.hears(Report::Done(number, Ok(done_in(2, 4))));
     let id = stage.id(4, "");
     stage.sees(vec![(id, true)]);
     stage.registers(5);
@@ -271,7 +227,7 @@ fn a_host_that_has_not_put_back_its_slots_opens_no_site() {
     let (number, asked) = stage.asks().expect("the slot is put back");
     let slot_is_missing = Compare::ChangedAt(stage.site.keys.name(&slot(1)), 0);
     assert!(asked.compares.contains(&slot_is_missing));
-    stage.hears(Report::Done(number, Ok(Done { generation: 2, ..done(22) })));
+    stage.hears(Report::Done(number, Ok(done_in(2, 22))));
     assert_eq!(stage.asks(), None, "the mirror does not have it yet");
     let again = stage.pair(&slot(1), 22, record);
     stage.sees(vec![(again, true)]);
@@ -279,10 +235,36 @@ fn a_host_that_has_not_put_back_its_slots_opens_no_site() {
     let (number, asked) = stage.asks().expect("the id is written");
     let id = ClusterRecord { cluster: "two".to_owned() };
     assert_eq!(id_in(&stage, &asked), Some((id, 5)));
-    stage.hears(Report::Done(number, Ok(Done { generation: 2, ..done(23) })));
+    stage.hears(Report::Done(number, Ok(done_in(2, 23))));
     let id = stage.id(23, "two");
     stage.sees(vec![(id, true)]);
     assert!(stage.site.is_named() && stage.site.is_held_back().is_none());
+}
+
+/// A slot that another host has got meanwhile is left to it: the program here gets another one, and does not
+/// come back for the first one.
+#[test]
+fn a_holder_moves_when_another_host_has_its_slot() {
+    let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+    let record = stage.record(&saved(&[1]), 0);
+    let other = SlotRecord { host: "lab9".to_owned(), agent: AgentId::default(), ..record.clone() };
+    let pairs = vec![
+        stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default())),
+        stage.pair(&slot(1), 6, Value::Slot(other).bytes()),
+    ];
+    stage.reads(7, pairs);
+    stage.registers(8);
+    let (number, asked) = stage.asks().expect("it has another slot");
+    let value = Value::Slot(record);
+    let put = Change { key: slot(2), at: 0, value: Some(value.clone()) };
+    assert_eq!(asked, stage.kept(8, &[put]));
+    let here = table_of_site("seats");
+    let has = |slot: u64| stage.local.ledger().holdings().values().any(|holding| holding.has(&here, slot));
+    assert_eq!((has(1), has(2), stage.table().used()), (false, true, 2));
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let (taken, gone) = (stage.pair(&slot(2), 9, value.bytes()), stage.pair(&slot(1), 10, Vec::new()));
+    stage.sees(vec![(taken, true), (gone, false)]);
+    assert_eq!((stage.table().used(), stage.asks()), (1, None));
 }
 
 /// What an absent host has left goes in this order: its slots after its ttl, slots that linger after that

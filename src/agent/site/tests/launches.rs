@@ -1,0 +1,196 @@
+//! Launches of this host that get slots of the site, or wait for them.
+
+use std::{sync::mpsc::channel, time::Duration};
+
+use super::stage::{Stage, deleted, done, holding, request, saved, slot};
+use crate::{
+    acquire::{PlaceInLine, PlaceInTable},
+    agent::{
+        Event, Session,
+        ledger::state::State,
+        site::{Compare, Done, Key, Operation, Presence, Report, TicketRecord, record::bytes},
+    },
+    keeper::{
+        Class, Number,
+        agent::message::{Refused, WaitState},
+    },
+    sys::process,
+};
+
+/// The number under which it waits.
+const NUMBER: u64 = 8 << 24;
+
+fn ticket() -> Key {
+    Key::Ticket("seats".to_owned(), NUMBER)
+}
+
+/// A host that grants slots, with a launch.
+fn with_a_launch() -> (Stage, u64) {
+    let mut stage = Stage::open(|_| ());
+    let launch = stage.local.add_session(Session::default());
+    (stage, launch)
+}
+
+fn session(stage: &Stage, launch: u64) -> &Session {
+    stage.local.session(launch).expect("a launch")
+}
+
+/// The launch waits in the queue, which has a maximum length if `is_bounded`. It has looked at this revision,
+/// in the etcd of this generation.
+fn waits(stage: &mut Stage, launch: u64, is_bounded: bool, looked: (u64, i64)) {
+    let classes = vec![Class { generation: 0, capacity: 3 }];
+    let place = PlaceInTable { table: stage.table(), classes, longest: Duration::ZERO, wants: None };
+    let session = stage.local.session_mut(launch).expect("a launch");
+    session.place.line = PlaceInLine::again(Number(NUMBER), None, &[place]);
+    session.place.begins.lines = if is_bounded { vec!["seats".to_owned()] } else { Vec::new() };
+    session.place.begins.looked = looked;
+    let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: false };
+    session.on(Event::WaitsOn(request(), WaitState { refused, ahead: 0 }));
+    stage.site.write_tickets(&mut stage.local, launch);
+}
+
+/// The launch got slot 2 in memory. Returns the transaction that proves it, with its number.
+fn proves(stage: &mut Stage, launch: u64) -> (u64, Vec<Compare>, Vec<Operation>) {
+    let held = stage.table().take(&[2]).expect("it is free");
+    stage.site.prove(&mut stage.local, launch, request(), holding(saved(&[2]), held));
+    let (number, asked) = stage.asks().expect("it is proved");
+    (number, asked.compares, asked.operations)
+}
+
+/// A proof shows that the slot is free, the limit is kept, no older launch has come, the host's key is as it
+/// was written, the tables belong to this etcd, and hosts whose launches are passed over are still absent.
+/// The ticket goes in the same step.
+#[test]
+fn a_proof_has_all_of_its_conditions() {
+    let (mut stage, launch) = with_a_launch();
+    let older = r#"{"host":"lab9","agent":"","pid":1,"uid":1,"command":"","classes":[],"is_away":false}"#;
+    let older: TicketRecord = serde_json::from_str(older).expect("a record");
+    let older = stage.pair(&Key::Ticket("seats".to_owned(), 7 << 24), 9, bytes(&older));
+    stage.sees(vec![(older, true)]);
+    waits(&mut stage, launch, false, (1, 9));
+    let (number, asked) = stage.asks().expect("its ticket is written");
+    let put = |asked: &[Operation]| match asked {
+        [Operation::Put(name, _)] => Some(name.clone()),
+        _ => None,
+    };
+    assert_eq!(put(&asked.operations), Some(stage.site.keys.name(&ticket())));
+    stage.hears(Report::Done(number, Ok(done(10))));
+    let (_, compares, operations) = proves(&mut stage, launch);
+    let keys = &stage.site.keys;
+    let conditions = [
+        Compare::Absent(keys.name(&slot(2))),
+        Compare::UnchangedSince(keys.slots_above("seats", 3), 9),
+        Compare::UnchangedSince(keys.line_before("seats", NUMBER), 9),
+        Compare::ChangedAt(keys.name(&Key::Host(stage.site.host.clone())), 8),
+        Compare::ChangedAt(keys.name(&Key::Cluster), 5),
+        Compare::Absent(keys.name(&Key::Host("lab9".to_owned()))),
+    ];
+    assert_eq!(compares, conditions);
+    assert_eq!(put(&operations[..1]), Some(keys.name(&slot(2))));
+    assert_eq!(operations[1..], [Operation::Delete(keys.name(&ticket()))]);
+    assert!(session(&stage, launch).is_proving());
+}
+
+/// A launch has its slots when they are proved. If a condition did not hold, it has none, and is checked
+/// again as soon as something has changed.
+#[test]
+fn a_launch_has_its_slots_only_when_they_are_proved() {
+    for holds in [true, false] {
+        let (mut stage, launch) = with_a_launch();
+        let (number, ..) = proves(&mut stage, launch);
+        assert_eq!(stage.local.ledger().holdings().len(), 0);
+        stage.hears(Report::Done(number, Ok(Done { holds, ..done(9) })));
+        assert_eq!(session(&stage, launch).holding().is_some(), holds);
+        assert_eq!(stage.local.ledger().holdings().len(), usize::from(holds));
+        assert_eq!(stage.table().used(), u64::from(holds));
+        assert_eq!(session(&stage, launch).is_proving(), !holds);
+        assert_eq!(stage.asks(), None);
+        let own = stage.own_key(8);
+        stage.sees(vec![(own, true)]);
+        assert!(!session(&stage, launch).is_proving() && stage.site.resting.is_empty());
+    }
+}
+
+/// A program is started only if its host may grant slots when the answer comes: otherwise it would have to be
+/// ended at once. The slot is deleted again.
+#[test]
+fn no_program_starts_on_a_host_that_is_almost_lost() {
+    let (mut stage, launch) = with_a_launch();
+    let (number, ..) = proves(&mut stage, launch);
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    let seconds = Duration::from_secs;
+    let now = process::since_boot().expect("a clock");
+    let mut presence = Presence::new(seconds(40), Duration::ZERO, channel().0, &state);
+    presence.on_registered(8, now);
+    presence.confirm(now.saturating_sub(seconds(35)), &state);
+    stage.site.presence = presence;
+    stage.hears(Report::Done(number, Ok(done(9))));
+    assert!(session(&stage, launch).holding().is_none());
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(2), 9)])));
+}
+
+/// A launch joins a queue that has a maximum length by one proof: that its number is free, and that no launch
+/// has joined since it looked. What it saw in another etcd proves nothing.
+#[test]
+fn a_launch_joins_a_bounded_queue_by_a_proof() {
+    for (looked, since) in [((1, 7), 7), ((0, 7), 0)] {
+        let (mut stage, launch) = with_a_launch();
+        waits(&mut stage, launch, true, looked);
+        let (number, asked) = stage.asks().expect("it joins");
+        let keys = &stage.site.keys;
+        let conditions = [
+            Compare::ChangedAt(keys.name(&Key::Host(stage.site.host.clone())), 8),
+            Compare::Absent(keys.name(&ticket())),
+            Compare::UnchangedSince(keys.line("seats"), since),
+        ];
+        assert_eq!(asked.compares, conditions);
+        stage.site.write_tickets(&mut stage.local, launch);
+        assert_eq!(stage.asks(), None, "it has no answer yet");
+        assert!(!session(&stage, launch).place.has_waited);
+        stage.hears(Report::Done(number, Ok(done(9))));
+        assert!(session(&stage, launch).place.has_waited && stage.site.own.is_in(launch, &ticket()));
+        assert_eq!(stage.asks(), None, "its ticket is there");
+    }
+}
+
+/// A launch that did not join a bounded queue looks again, and comes under another number. It keeps its
+/// number and asks again if the host's key was written meanwhile: then that is the reason.
+#[test]
+fn a_launch_that_did_not_join_a_bounded_queue_looks_again() {
+    for is_registered_again in [false, true] {
+        let (mut stage, launch) = with_a_launch();
+        waits(&mut stage, launch, true, (1, 7));
+        let (number, _) = stage.asks().expect("it joins");
+        if is_registered_again {
+            stage.writes_its_key(12);
+        }
+        stage.hears(Report::Done(number, Ok(Done { holds: false, ..done(9) })));
+        let session = session(&stage, launch);
+        assert_eq!(session.place.line.number().is_some(), is_registered_again);
+        assert_eq!((session.is_queued(), session.is_proving()), (is_registered_again, !is_registered_again));
+        let again = stage.asks().map(|(_, asked)| asked.compares[0].clone());
+        let own = stage.site.keys.name(&Key::Host(stage.site.host.clone()));
+        assert_eq!(again, is_registered_again.then_some(Compare::ChangedAt(own, 12)));
+    }
+}
+
+/// While no slots are granted, a launch that has waited in a queue waits on there. Every other one waits for
+/// the site, until its connection is closed.
+#[test]
+fn a_launch_that_has_waited_keeps_its_place_while_no_slots_are_granted() {
+    for (is_open, has_waited, waits_on) in
+        [(true, false, false), (true, true, false), (false, false, false), (false, true, true)]
+    {
+        let mut stage = if is_open { Stage::open(|_| ()) } else { Stage::new(|_| ()) };
+        let launch = stage.local.add_session(Session::default());
+        stage.local.session_mut(launch).expect("a launch").place.has_waited = has_waited;
+        stage.site.rest_without(&mut stage.local, launch, request());
+        let session = session(&stage, launch);
+        assert_eq!((session.is_queued(), session.is_proving()), (waits_on, !waits_on));
+        assert_eq!(stage.site.resting.contains_key(&launch), !waits_on);
+        stage.site.forget(launch);
+        assert!(stage.site.resting.is_empty());
+    }
+}
