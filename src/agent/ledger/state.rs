@@ -787,6 +787,16 @@ mod tests {
     use super::*;
     use crate::agent::tests::{saved, take};
 
+    /// A program of one user ends after another user has started one: the last start is that of the latter.
+    #[test]
+    fn the_user_of_the_last_end_is_not_that_of_the_last_start() {
+        let table = memory::Store::default().table("sync");
+        table.set_stamps(Some(UNIX_EPOCH), None, None);
+        assert_eq!(SavedStamps::of(&table, 7).started_by, Some(7), "nothing else is known");
+        table.set_stamps(Some(UNIX_EPOCH), Some(UNIX_EPOCH), Some(1000));
+        assert_eq!(SavedStamps::of(&table, 7).started_by, Some(1000));
+    }
+
     /// A remaining file would be a holding for the next agent.
     #[test]
     fn nothing_is_left_of_a_holding_that_is_forgotten() {
