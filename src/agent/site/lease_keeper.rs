@@ -286,3 +286,148 @@ fn repositories(policy: &Policy) -> BTreeMap<String, String> {
     let all = policy.repositories().iter().filter(|known| known.keeper() == Keeper::Site);
     all.take(MOST).map(|known| (known.shown_name().to_owned(), known.printed())).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::mpsc::channel, thread::JoinHandle};
+
+    use serde_json::Value;
+
+    use super::*;
+    use crate::{
+        agent::site::etcd::member::{committed, found, member},
+        sys::Bell,
+    };
+
+    const LEASE: &str = r#"{"ID":"3","TTL":"20"}"#;
+    const RENEWED: &str = r#"{"result":{"ID":"3","TTL":"20"}}"#;
+    const EXPIRED: &str = r#"{"result":{"ID":"3"}}"#;
+
+    fn record(agent: &str) -> HostRecord {
+        let agent: AgentId = serde_json::from_value(agent.into()).expect("an id");
+        let (version, repositories) = ("0".to_owned(), BTreeMap::new());
+        HostRecord { agent, version, ttl: 60_000, repositories, lease: 0 }
+    }
+
+    /// The answer to a read of the key: written by this agent at this revision.
+    fn key(agent: &str, revision: i64) -> String {
+        found("/test/h/lab", &bytes(&record(agent)), Some(revision))
+    }
+
+    /// The thread of a host, as far as it has come.
+    struct Scene {
+        keeper: LeaseKeeper,
+        reports: Receiver<Report>,
+        member: JoinHandle<Vec<Value>>,
+        written: Option<Written>,
+        lease: Option<i64>,
+        disputed: Option<Instant>,
+    }
+
+    impl Scene {
+        /// It has written its key at revision 8, if it `has_begun`.
+        fn new(has_begun: bool, answers: &[String]) -> Self {
+            let (client, member) = member(answers);
+            let (reports, heard) = channel();
+            let keeper = LeaseKeeper {
+                client,
+                keys: Keys::below("/test/"),
+                host: "lab".to_owned(),
+                record: record("boot.1"),
+                ttl: Duration::from_secs(60),
+                reporter: Reporter { reports, bell: Arc::new(Bell::new().expect("a bell")) },
+                commands: channel().1,
+                has_to_look: false,
+            };
+            let written = has_begun.then_some(Written { lease: 3, revision: 8 });
+            let lease = written.map(|written| written.lease);
+            Self { keeper, reports: heard, member, written, lease, disputed: None }
+        }
+
+        /// One step, and what it reports.
+        fn advances(&mut self, is_checked: bool) -> Vec<&'static str> {
+            let Self { keeper, written, lease, disputed, .. } = self;
+            keeper.advance(written, lease, disputed, is_checked).expect("each request is answered");
+            let word = |report| match report {
+                Report::Registered { .. } => "registered",
+                Report::Confirmed { .. } => "confirmed",
+                Report::LeaseLost => "lease lost",
+                Report::Twin { .. } => "twin",
+                _ => "something else",
+            };
+            self.reports.try_iter().map(word).collect()
+        }
+    }
+
+    /// A host looks at its key before it writes it. A key of another agent of the same kernel is that of
+    /// another host; one of another boot is its own, from before.
+    #[test]
+    fn a_host_that_starts_looks_who_has_its_name() {
+        let nothing = found("/test/h/lab", &[], None);
+        for (read, is_twin) in [
+            (nothing, false),
+            (key("boot.1", 5), false),
+            (key("reboot.2", 5), false),
+            (key("boot.2", 5), true),
+            (found("/test/h/lab", b"a mistake", Some(5)), false),
+        ] {
+            let mut scene = Scene::new(false, &[read.clone(), LEASE.to_owned(), committed(8)]);
+            let reports = scene.advances(true);
+            assert_eq!(reports.contains(&"twin"), is_twin, "{read}");
+            assert_eq!(reports.last(), Some(&"registered"), "{read}");
+            assert_eq!(scene.written.map(|written| (written.lease, written.revision)), Some((3, 8)));
+            let asked = scene.member.join().expect("three requests");
+            // A third of the ttl.
+            assert_eq!(asked[1]["TTL"], "20");
+            let lease_of = |key: usize| &asked[2]["success"][key]["request_put"]["lease"];
+            assert_eq!((lease_of(0), lease_of(1)), (&"3".into(), &Value::Null));
+        }
+    }
+
+    /// A check finds the key as it was written, or it is written again. A key that is gone was lost with its
+    /// lease, and one that this agent itself has written later was not.
+    #[test]
+    fn a_key_that_is_not_as_it_was_written_is_written_again() {
+        let gone = found("/test/h/lab", &[], None);
+        for (read, reports) in [
+            (key("boot.1", 8), vec!["confirmed"]),
+            (key("boot.1", 9), vec!["registered"]),
+            (gone, vec!["lease lost", "registered"]),
+            (key("boot.2", 9), vec!["twin", "registered"]),
+            (key("reboot.2", 9), vec!["twin", "registered"]),
+            (found("/test/h/lab", b"a mistake", Some(9)), vec!["twin", "registered"]),
+        ] {
+            let mut scene = Scene::new(true, &[RENEWED.to_owned(), read.clone(), committed(10)]);
+            assert_eq!(scene.advances(true), reports, "{read}");
+            let revision = if reports == ["confirmed"] { 8 } else { 10 };
+            assert_eq!(scene.written.map(|written| written.revision), Some(revision), "{read}");
+            assert_eq!((scene.lease, scene.disputed.is_some()), (Some(3), reports[0] == "twin"), "{read}");
+        }
+    }
+
+    /// Between two checks the lease is renewed. If it has expired, the key is written under another one.
+    #[test]
+    fn a_lease_that_has_expired_is_replaced() {
+        let mut scene = Scene::new(true, &[RENEWED.to_owned()]);
+        assert_eq!(scene.advances(false), [""; 0]);
+        assert_eq!(scene.written.map(|written| written.revision), Some(8));
+        let lease = r#"{"ID":"4","TTL":"20"}"#.to_owned();
+        let mut scene = Scene::new(true, &[EXPIRED.to_owned(), lease, committed(10)]);
+        assert_eq!(scene.advances(false), ["lease lost", "registered"]);
+        assert_eq!(scene.lease, Some(4));
+        assert_eq!(scene.written.map(|written| (written.lease, written.revision)), Some((4, 10)));
+    }
+
+    /// Two hosts of one name write the key in turns, so that each sees the other: one that has seen the other
+    /// twice within a ttl leaves the key to it, and does not renew its lease.
+    #[test]
+    fn two_hosts_of_one_name_write_the_key_in_turns() {
+        for (ago, is_left) in [(1, true), (61, false)] {
+            let mut scene = Scene::new(true, &[RENEWED.to_owned(), key("boot.2", 9), committed(10)]);
+            scene.disputed = Instant::now().checked_sub(Duration::from_secs(ago));
+            let reports = scene.advances(true);
+            assert_eq!(reports, if is_left { vec!["twin"] } else { vec!["twin", "registered"] }, "{ago}");
+            assert_eq!((scene.written.is_none(), scene.lease.is_none()), (is_left, is_left), "{ago}");
+        }
+    }
+}

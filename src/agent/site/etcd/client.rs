@@ -635,48 +635,10 @@ fn quota(metrics: &str) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        io::{BufRead, BufReader, Write},
-        net::TcpListener,
-        thread::{self, JoinHandle},
-    };
-
     use serde_json::Value;
 
     use super::*;
-    use crate::agent::site::etcd::Long;
-
-    /// A member that gives these answers, one after the other. It ends with the requests that it got.
-    fn member<const N: usize>(answers: [&'static str; N]) -> (Client, JoinHandle<Vec<Value>>) {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
-        let answer = move |answer: &'static str| -> Value {
-            let (connection, _) = listener.accept().expect("a caller");
-            let (mut lines, mut length) = (BufReader::new(&connection), 0);
-            loop {
-                let mut line = String::new();
-                lines.read_line(&mut line).expect("a head");
-                if line.trim().is_empty() {
-                    break;
-                }
-                if let Some((name, value)) = line.split_once(':')
-                    && name.eq_ignore_ascii_case("content-length")
-                {
-                    length = value.trim().parse().expect("a length");
-                }
-            }
-            let mut question = vec![0; length];
-            lines.read_exact(&mut question).expect("a body");
-            let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
-            let length = answer.len();
-            write!(&connection, "{head}Content-Length: {length}\r\n\r\n{answer}").expect("it reads");
-            serde_json::from_slice(&question).expect("JSON")
-        };
-        let answering = thread::spawn(move || answers.into_iter().map(answer).collect());
-        let (endpoints, patience) = (vec![endpoint], Duration::from_secs(60));
-        let client = Client::new(Access { endpoints, patience, ..Access::default() });
-        (client.expect("a client"), answering)
-    }
+    use crate::agent::site::etcd::{Long, member::member};
 
     const FIRST: &str = r#"{"header":{"cluster_id":"1","revision":"7"},"kvs":[{"key":"L2E=","mod_revision":"5"}],"more":true,"count":"2"}"#;
 
@@ -684,7 +646,7 @@ mod tests {
     #[test]
     fn a_range_of_several_pages_is_read_to_its_end() {
         let second = r#"{"header":{"cluster_id":"1","revision":"9"},"kvs":[{"key":"L2I=","mod_revision":"6"}],"count":"2"}"#;
-        let (client, member) = member([FIRST, second]);
+        let (client, member) = member(&[FIRST, second]);
         let read = client.read(&Range::below("/")).expect("two pages");
         let keys: Vec<(&str, i64)> =
             read.pairs.iter().map(|pair| (pair.key.as_str(), pair.revision)).collect();
@@ -698,15 +660,15 @@ mod tests {
     /// Pages of two etcds are no snapshot.
     #[test]
     fn another_etcd_between_two_pages_is_an_error() {
-        let (client, _member) =
-            member([FIRST, r#"{"header":{"cluster_id":"2","revision":"9"},"count":"2"}"#]);
+        let second = r#"{"header":{"cluster_id":"2","revision":"9"},"count":"2"}"#;
+        let (client, _member) = member(&[FIRST, second]);
         assert_eq!(client.read(&Range::below("/")), Err(EtcdError::replaced()));
     }
 
     /// "A keepalive of a dead lease answers 200 *without* a TTL."
     #[test]
     fn a_lease_without_a_time_is_gone() {
-        let (client, _member) = member([
+        let (client, _member) = member(&[
             r#"{"result":{"ID":"3","TTL":"5"}}"#,
             r#"{"result":{"ID":"3"}}"#,
             r#"{"error":{"message":"etcdserver: requested lease not found"}}"#,

@@ -260,3 +260,6 @@ impl Watch {
         Ok(Some(Heard::Changes(result.events.into_iter().map(change).collect())))
     }
 }
+
+#[cfg(test)]
+pub(super) mod member;

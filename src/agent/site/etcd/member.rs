@@ -1,0 +1,63 @@
+//! For tests: a member of etcd that gives the answers that it was told to give.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpListener,
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+use super::{Access, Client};
+
+/// A member that gives these answers, one after the other, and a client of it. The thread ends with the
+/// requests that came.
+pub(in crate::agent::site) fn member(answers: &[impl AsRef<str>]) -> (Client, JoinHandle<Vec<Value>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
+    let answers: Vec<String> = answers.iter().map(|answer| answer.as_ref().to_owned()).collect();
+    let answering = thread::spawn(move || answers.iter().map(|answer| answered(&listener, answer)).collect());
+    let (endpoints, patience) = (vec![endpoint], Duration::from_secs(60));
+    let client = Client::new(Access { endpoints, patience, ..Access::default() });
+    (client.expect("a client"), answering)
+}
+
+/// The next request, which gets this answer.
+fn answered(listener: &TcpListener, answer: &str) -> Value {
+    let (connection, _) = listener.accept().expect("a caller");
+    let (mut lines, mut length) = (BufReader::new(&connection), 0);
+    loop {
+        let mut line = String::new();
+        lines.read_line(&mut line).expect("a head");
+        if line.trim().is_empty() {
+            break;
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().expect("a length");
+        }
+    }
+    let mut question = vec![0; length];
+    lines.read_exact(&mut question).expect("a body");
+    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+    let length = answer.len();
+    write!(&connection, "{head}Content-Length: {length}\r\n\r\n{answer}").expect("it reads");
+    serde_json::from_slice(&question).expect("JSON")
+}
+
+/// The answer to a read that finds a key with this value, which was written at a revision; or none.
+pub(in crate::agent::site) fn found(key: &str, value: &[u8], revision: Option<i64>) -> String {
+    let (key, value) = (STANDARD.encode(key), STANDARD.encode(value));
+    let pair = |at: i64| json!({ "key": key, "value": value, "mod_revision": at.to_string() });
+    let pairs: Vec<Value> = revision.map(pair).into_iter().collect();
+    json!({ "header": { "cluster_id": "1", "revision": "7" }, "kvs": pairs, "count": "1" }).to_string()
+}
+
+/// The answer to a transaction that was committed at a revision.
+pub(in crate::agent::site) fn committed(revision: i64) -> String {
+    let header = json!({ "cluster_id": "1", "revision": revision.to_string() });
+    json!({ "header": header, "succeeded": true }).to_string()
+}
