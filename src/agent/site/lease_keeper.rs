@@ -311,7 +311,7 @@ mod tests {
 
     /// The answer to a read of the key: written by this agent at this revision.
     fn key(agent: &str, revision: i64) -> String {
-        found("/test/h/lab", &bytes(&record(agent)), Some(revision))
+        found(7, "/test/h/lab", &bytes(&record(agent)), Some(revision))
     }
 
     /// The thread of a host, as far as it has come.
@@ -363,13 +363,13 @@ mod tests {
     /// another host; one of another boot is its own, from before.
     #[test]
     fn a_host_that_starts_looks_who_has_its_name() {
-        let nothing = found("/test/h/lab", &[], None);
+        let nothing = found(7, "/test/h/lab", &[], None);
         for (read, is_twin) in [
             (nothing, false),
             (key("boot.1", 5), false),
             (key("reboot.2", 5), false),
             (key("boot.2", 5), true),
-            (found("/test/h/lab", b"a mistake", Some(5)), false),
+            (found(7, "/test/h/lab", b"a mistake", Some(5)), false),
         ] {
             let mut scene = Scene::new(false, &[read.clone(), LEASE.to_owned(), committed(8)]);
             let reports = scene.advances(true);
@@ -388,14 +388,14 @@ mod tests {
     /// lease, and one that this agent itself has written later was not.
     #[test]
     fn a_key_that_is_not_as_it_was_written_is_written_again() {
-        let gone = found("/test/h/lab", &[], None);
+        let gone = found(7, "/test/h/lab", &[], None);
         for (read, reports) in [
             (key("boot.1", 8), vec!["confirmed"]),
             (key("boot.1", 9), vec!["registered"]),
             (gone, vec!["lease lost", "registered"]),
             (key("boot.2", 9), vec!["twin", "registered"]),
             (key("reboot.2", 9), vec!["twin", "registered"]),
-            (found("/test/h/lab", b"a mistake", Some(9)), vec!["twin", "registered"]),
+            (found(7, "/test/h/lab", b"a mistake", Some(9)), vec!["twin", "registered"]),
         ] {
             let mut scene = Scene::new(true, &[RENEWED.to_owned(), read.clone(), committed(10)]);
             assert_eq!(scene.advances(true), reports, "{read}");

@@ -271,3 +271,106 @@ impl Site {
         self.mirror.hosts().into_iter().map(about).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::mpsc::{Receiver, channel},
+        thread::JoinHandle,
+    };
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        agent::site::etcd::member::{found, member},
+        sys::Bell,
+    };
+
+    const BEGUN: &str = "{\"result\":{\"created\":true}}\n";
+
+    /// A key that was written at revision 5, as etcd shows it at this revision.
+    fn one_key(now: i64) -> String {
+        found(now, "/test/a", b"x", Some(5))
+    }
+
+    fn watcher(answers: &[String]) -> (Watcher, Receiver<Report>, JoinHandle<Vec<Value>>) {
+        let (client, member) = member(answers);
+        let (reports, heard) = channel();
+        let watcher = Watcher {
+            client,
+            keys: Keys::below("/test/"),
+            longest: Duration::from_secs(60),
+            reporter: Reporter { reports, bell: Arc::new(Bell::new().expect("a bell")) },
+            is_doubted: Arc::default(),
+        };
+        (watcher, heard, member)
+    }
+
+    fn words(reports: &Receiver<Report>) -> Vec<&'static str> {
+        let word = |report| match report {
+            Report::Fresh(_) => "fresh",
+            Report::Compared { .. } => "compared",
+            Report::Listed(_) => "listed",
+            Report::Changes(_) => "changes",
+            _ => "something else",
+        };
+        reports.try_iter().map(word).collect()
+    }
+
+    /// One complete read, then every change since: each watch begins with the revision after the last one.
+    #[test]
+    fn a_watch_begins_after_what_was_reported() {
+        let change =
+            json!({ "result": { "events": [{ "kv": { "key": "L3Rlc3QvYQ==", "mod_revision": "9" } }] } });
+        let answers =
+            [one_key(7), one_key(7), format!("{BEGUN}{change}\n"), one_key(9), one_key(9), BEGUN.to_owned()];
+        let (watcher, reports, member) = watcher(&answers);
+        let mut known = None;
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!(words(&reports), ["fresh", "compared", "changes"]);
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!(words(&reports), ["compared", "listed"]);
+        let asked = member.join().expect("six requests");
+        let begins = |watch: usize| &asked[watch]["create_request"]["start_revision"];
+        assert_eq!((begins(2), begins(5)), (&"8".into(), &"10".into()));
+        assert_eq!(asked[4]["revision"], "9", "what was reported is compared");
+    }
+
+    /// Few keys are all compared each time. Of many, those that were changed since the last time are
+    /// compared, and all of them every tenth time.
+    #[test]
+    fn all_keys_are_compared_every_tenth_time() {
+        for (times, count, are_all) in
+            [(0, 1000, true), (0, 1001, false), (8, 1001, false), (9, 1001, true), (8, 1000, true)]
+        {
+            let (watcher, reports, member) = watcher(&[one_key(9)]);
+            let mut known = Known { revision: 9, generation: 0, compared: 5, times };
+            assert_eq!(watcher.list(&mut known, count), Ok(true));
+            assert_eq!((words(&reports), known.compared), (vec!["listed"], 9));
+            let asked = member.join().expect("a request");
+            let since = if are_all { Value::Null } else { "6".into() };
+            assert_eq!(asked[0]["min_mod_revision"], since, "{times} {count}");
+        }
+    }
+
+    /// On request, and when another etcd answers or changes were compacted, everything is read again.
+    #[test]
+    fn a_watch_that_may_have_missed_changes_starts_over() {
+        let known_in = |generation| Some(Known { revision: 7, generation, compared: 7, times: 0 });
+        let (watcher, reports, _member) = watcher(&[one_key(7), one_key(7), BEGUN.to_owned()]);
+        watcher.is_doubted.store(true, Ordering::Relaxed);
+        let mut known = known_in(0);
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!((words(&reports), known.is_some()), (vec!["fresh", "compared"], true));
+        let (watcher, reports, _member) = self::watcher(&[one_key(7)]);
+        let mut known = known_in(1);
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!((words(&reports), known.is_some()), (vec!["compared"], false));
+        let compacted = "{\"result\":{\"canceled\":true,\"compact_revision\":\"9\"}}\n".to_owned();
+        let (watcher, reports, _member) = self::watcher(&[one_key(7), one_key(7), compacted]);
+        let mut known = known_in(0);
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!((words(&reports), known.is_some()), (vec!["compared", "listed"], false));
+    }
+}

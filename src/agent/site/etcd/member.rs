@@ -48,12 +48,14 @@ fn answered(listener: &TcpListener, answer: &str) -> Value {
     serde_json::from_slice(&question).expect("JSON")
 }
 
-/// The answer to a read that finds a key with this value, which was written at a revision; or none.
-pub(in crate::agent::site) fn found(key: &str, value: &[u8], revision: Option<i64>) -> String {
+/// The answer to a read that finds a key with this value, which was written at a revision; or none. `now` is
+/// the revision of etcd.
+pub(in crate::agent::site) fn found(now: i64, key: &str, value: &[u8], revision: Option<i64>) -> String {
     let (key, value) = (STANDARD.encode(key), STANDARD.encode(value));
     let pair = |at: i64| json!({ "key": key, "value": value, "mod_revision": at.to_string() });
     let pairs: Vec<Value> = revision.map(pair).into_iter().collect();
-    json!({ "header": { "cluster_id": "1", "revision": "7" }, "kvs": pairs, "count": "1" }).to_string()
+    let header = json!({ "cluster_id": "1", "revision": now.to_string() });
+    json!({ "header": header, "kvs": pairs, "count": "1" }).to_string()
 }
 
 /// The answer to a transaction that was committed at a revision.
