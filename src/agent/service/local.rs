@@ -306,6 +306,17 @@ impl Local {
         self.sessions.insert(number, session);
         number
     }
+
+    /// What follows from all events, as far as launches hear of it.
+    pub(in crate::agent) fn answers(&mut self) -> Vec<Answer> {
+        use crate::agent::{Change, Effect};
+        let changes = std::iter::from_fn(|| self.sessions.next_change());
+        let answers = changes.filter_map(|(_, change)| match change {
+            Change::Effect(Effect::Answer(answer, _)) => Some(answer),
+            _ => None,
+        });
+        answers.collect()
+    }
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The argument of the site as a model over its own transactions, what it makes of reports, and what it asks
 //! of etcd.
 
+mod given_notices;
 mod launches;
 mod model;
 mod own_keys;

@@ -1,0 +1,149 @@
+//! Notices that this host leaves for its users about holders on another host, and what becomes of these.
+
+use super::stage::{Stage, deleted, done, of_host, saved, slot};
+use crate::{
+    agent::{
+        Event, Eviction, Session,
+        site::{
+            AgentId, Compare, Key, NoticeRecord, Operation, Reply, Report, SlotRecord, Value, record::bytes,
+        },
+    },
+    judge::terms::{Expiry, table_of_site},
+    keeper::{Delivery, EvictionOutcome, UnverifiedTarget, agent::message::Answer, memory, table::Table},
+    sys::Signal,
+};
+
+/// A holder on another host, whose end root of this host has requested.
+struct Scene {
+    stage: Stage,
+    launch: u64,
+    holder: SlotRecord,
+}
+
+fn notice() -> Key {
+    Key::Notice("seats".to_owned(), 1)
+}
+
+impl Scene {
+    fn new() -> Self {
+        let mut stage = Stage::open(|_| ());
+        let (host, agent) = ("lab9".to_owned(), AgentId::default());
+        let holder = SlotRecord { host, agent, uid: 1000, ..stage.record(&saved(&[1]), 1) };
+        let there = stage.pair(&Key::Host("lab9".to_owned()), 9, of_host(&AgentId::default()));
+        let held = stage.pair(&slot(1), 10, Value::Slot(holder.clone()).bytes());
+        stage.sees(vec![(there, true), (held, true)]);
+        let mut session = Session::default();
+        session.on(Event::Evicts);
+        let launch = stage.local.add_session(session);
+        let table = stage.table();
+        let overdue = memory::chosen(&table.holders(&table.occupancy())).pop().expect("a holder");
+        let (id, expiry) = (Table::Memory(table).id(), Expiry::AT_REQUEST);
+        let eviction = Eviction { table: table_of_site("seats"), id, expiry, overdue: Vec::new() };
+        stage.site.give_notice(&mut stage.local, launch, &eviction, &overdue);
+        assert!(stage.local.answers().is_empty());
+        Self { stage, launch, holder }
+    }
+
+    /// The notice that root of this host leaves, with this reply.
+    fn own(&self, reply: Option<Reply>) -> NoticeRecord {
+        let (host, agent) = (self.stage.site.host.clone(), self.stage.site.agent.clone());
+        NoticeRecord { host, agent, by: Some(0), holder: self.holder.clone(), reply }
+    }
+
+    /// What becomes of the holder when this notice is there. Its host is there or not, and this process has
+    /// the slot.
+    fn fate(&mut self, told: &NoticeRecord, is_there: bool, pid: Option<i32>) -> Option<EvictionOutcome> {
+        let mut changes = vec![(self.stage.pair(&notice(), 11, bytes(told)), true)];
+        if !is_there {
+            changes.push((self.stage.pair(&Key::Host("lab9".to_owned()), 12, Vec::new()), false));
+        }
+        let holder = pid.map(|pid| SlotRecord { pid, ..self.holder.clone() });
+        let value = holder.map(|holder| Value::Slot(holder).bytes());
+        let is_held = value.is_some();
+        changes.push((self.stage.pair(&slot(1), 13, value.unwrap_or_default()), is_held));
+        self.stage.sees(changes);
+        self.stage.local.answers().into_iter().find_map(|answer| match answer {
+            Answer::Expired(expired) => expired.told().map(|(_, fate)| fate),
+            _ => None,
+        })
+    }
+}
+
+/// A notice names the holder and the user who requests its end, requires that the holder still has the slot,
+/// and is deleted with the request.
+#[test]
+fn a_notice_exists_while_its_holder_has_the_slot_and_its_launch_wants_it() {
+    let mut scene = Scene::new();
+    scene.stage.site.reconcile(&mut scene.stage.local);
+    let (number, asked) = scene.stage.asks().expect("a notice");
+    let record = bytes(&scene.own(None));
+    let keys = &scene.stage.site.keys;
+    let conditions = [
+        Compare::ChangedAt(keys.name(&Key::Host(scene.stage.site.host.clone())), 8),
+        Compare::ChangedAt(keys.name(&slot(1)), 10),
+        Compare::ChangedAt(keys.name(&notice()), 0),
+    ];
+    assert_eq!(asked.compares, conditions);
+    assert_eq!(asked.operations, [Operation::Put(keys.name(&notice()), record.clone())]);
+    scene.stage.hears(Report::Done(number, Ok(done(11))));
+    let written = scene.stage.pair(&notice(), 11, record);
+    scene.stage.sees(vec![(written.clone(), true)]);
+    assert_eq!(scene.stage.asks(), None);
+    scene.stage.local.session_mut(scene.launch).expect("a launch").on(Event::Gone);
+    assert!(scene.stage.local.answers().is_empty());
+    scene.stage.sees(vec![(written, true)]);
+    let asked = scene.stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(scene.stage.kept(8, &[deleted(notice(), 11)])));
+}
+
+/// A holder was ended if its host announced a signal and is there without it. A host that is gone has ended
+/// no holder.
+#[test]
+fn a_holder_of_another_host_was_ended_as_its_host_has_announced() {
+    let ended = EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full);
+    let unseen = EvictionOutcome::NotProved(UnverifiedTarget::OutOfSight);
+    let (same, other) = (saved(&[1]).pid, 1);
+    for (reply, is_there, pid, fate) in [
+        (Some(Reply::Ending(2)), true, None, Some(ended)),
+        (Some(Reply::Ending(2)), true, Some(other), Some(ended)),
+        (Some(Reply::Ending(2)), true, Some(same), None),
+        (Some(Reply::Ending(2)), false, None, Some(EvictionOutcome::HadLeft)),
+        (None, true, None, Some(EvictionOutcome::HadLeft)),
+        (None, true, Some(other), Some(EvictionOutcome::HadLeft)),
+        (Some(Reply::NotOverdue), true, Some(same), Some(EvictionOutcome::NotOverdueThere)),
+        (Some(Reply::NotPermitted), true, Some(same), Some(EvictionOutcome::NotPermitted)),
+        (Some(Reply::OutOfSight), true, Some(same), Some(unseen)),
+        (Some(Reply::Survived), true, Some(same), Some(EvictionOutcome::Survived)),
+    ] {
+        let mut scene = Scene::new();
+        let told = scene.own(reply);
+        assert_eq!(scene.fate(&told, is_there, pid), fate);
+    }
+}
+
+/// A reply counts if it is about this holder, by a host that is there, and at the request of a user who may
+/// end the holder. A notice that the holder is overdue is another question.
+#[test]
+fn a_reply_to_another_notice_does_not_count() {
+    for (host, by, ago, counts) in [
+        (None, Some(0), 0, true),
+        (Some("lab9"), Some(0), 0, true),
+        (Some("lab9"), Some(1000), 0, true),
+        (Some("lab9"), None, 0, false),
+        (Some("lab8"), Some(0), 0, false),
+        (None, Some(0), 1, false),
+    ] {
+        let mut scene = Scene::new();
+        let own = scene.own(Some(Reply::NotPermitted));
+        let holder = SlotRecord { start: scene.holder.start - ago, ..scene.holder.clone() };
+        let told = match host {
+            Some(host) => {
+                NoticeRecord { host: host.to_owned(), agent: AgentId::default(), by, holder, ..own }
+            }
+            None => NoticeRecord { by, holder, ..own },
+        };
+        let pid = scene.holder.pid;
+        let fate = scene.fate(&told, true, Some(pid));
+        assert_eq!(fate == Some(EvictionOutcome::NotPermitted), counts, "{host:?} {by:?} {ago}");
+    }
+}
