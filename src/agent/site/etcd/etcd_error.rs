@@ -255,3 +255,69 @@ impl fmt::Display for EtcdError {
 }
 
 impl Error for EtcdError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A launch may be tried again if it is certain that nothing was done, and another member is asked if it
+    /// may do what this one cannot. Both follow from the text of the error.
+    #[test]
+    fn what_a_member_says_tells_whether_it_was_done() {
+        let said = |status: u16, text: &str| EtcdError::said("http://etcd1", status, text);
+        for (text, kind) in [
+            ("etcdserver: invalid auth token", Kind::TokenExpired),
+            ("etcdserver: revision of auth store is old", Kind::TokenExpired),
+            ("etcdserver: requested lease not found", Kind::LeaseGone),
+            ("etcdserver: mvcc: required revision has been compacted", Kind::Compacted),
+        ] {
+            let error = said(500, text);
+            assert_eq!((error.is_definite(), error.is_of_member()), (true, false), "{text}");
+            assert_eq!(error.kind, kind, "{text}");
+        }
+        for text in ["no leader", "too many requests", "not capable", "rpc not supported for learner"] {
+            let error = said(500, text);
+            assert_eq!((error.is_definite(), error.is_of_member()), (true, true), "{text}");
+            assert_eq!(error.kind, Kind::NotNow(text.to_owned()));
+        }
+        for (status, text) in
+            [(500, "database space exceeded"), (400, "x"), (401, "x"), (403, "x"), (404, "x"), (412, "x")]
+        {
+            let error = said(status, text);
+            assert_eq!((error.is_definite(), error.is_of_member()), (true, false), "{status} {text}");
+            assert_eq!(error.kind, Kind::Refused(text.to_owned()));
+        }
+        for (status, text) in [(503, "etcdserver: request timed out"), (500, ""), (405, "x")] {
+            let error = said(status, text);
+            assert_eq!((error.is_definite(), error.is_of_member()), (false, true), "{status} {text}");
+            assert_eq!(error.kind, Kind::Unclear(text.to_owned()));
+        }
+        assert!(!EtcdError::replaced().is_definite());
+    }
+
+    /// What is to be done depends on the error. No advice is better than a wrong one.
+    #[test]
+    fn each_error_has_its_own_advice() {
+        let advice = |text: &str| EtcdError::said("http://etcd1", 400, text).advice().unwrap_or_default();
+        for (text, part) in [
+            ("etcdserver: CommonName of client sending a request against gateway", "no client certificate"),
+            ("etcdserver: authentication failed, invalid user ID or password", "etcdctl user get"),
+            ("etcdserver: user name is empty", "are needed"),
+            ("etcdserver: permission denied", "grant-permission"),
+            ("etcdserver: mvcc: database space exceeded", "compact and defragment"),
+        ] {
+            assert!(advice(text).contains(part), "{text}: {}", advice(text));
+        }
+        assert_eq!(advice("etcdserver: key is not provided"), "");
+    }
+
+    /// A member that gets no certificate may close the connection without a word. Without certificates that
+    /// means nothing.
+    #[test]
+    fn a_broken_connection_with_certificates_is_another_error() {
+        let error = ureq::Error::Io(io::Error::from(io::ErrorKind::BrokenPipe));
+        let kind = |endpoint: &str| EtcdError::of(endpoint, Duration::from_secs(1), &error).kind;
+        assert!(matches!(kind("http://etcd1:2379"), Kind::Broken(_)));
+        assert!(matches!(kind("https://etcd1:2379"), Kind::HungUp(_)));
+    }
+}
