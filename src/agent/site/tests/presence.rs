@@ -5,7 +5,7 @@ use std::{fs, sync::mpsc::channel, time::Duration};
 use crate::{
     agent::{
         ledger::state::{SavedSilence, State},
-        site::presence::Presence,
+        site::{etcd::EtcdError, presence::Presence},
     },
     sys::process,
 };
@@ -98,5 +98,27 @@ fn slots_are_granted_while_no_program_would_have_to_be_ended() {
         presence.on_twin("another host has its name".to_owned(), seconds(40));
         presence.on_registered(8, now());
         assert!(!presence.is_certain(), "it is not alone");
+    }
+}
+
+/// The log says once that this host will be considered dead: when half of the ttl is over, and something is
+/// wrong.
+#[test]
+fn the_log_says_once_that_a_host_is_about_to_be_lost() {
+    for (ago, is_told) in [(22, false), (35, true)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        let mut presence = presence(&state, 60);
+        presence.confirm(now().saturating_sub(seconds(ago)), &state);
+        assert_eq!(presence.warning(), None, "nothing is wrong");
+        presence.note(EtcdError::replaced());
+        let told = presence.warning();
+        assert_eq!(
+            told,
+            is_told.then(|| "after 60 s this host is considered dead".to_owned()),
+            "{ago} s ago"
+        );
+        presence.note(EtcdError::replaced());
+        assert_eq!(presence.warning(), None, "it is told once");
     }
 }

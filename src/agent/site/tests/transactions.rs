@@ -10,7 +10,7 @@ use serde_json::json;
 use super::stage::{Stage, deleted, done, done_in, holding, of_host, saved, slot};
 use crate::{
     agent::{
-        ledger::state::{SavedHolding, SavedPlace, SavedStamps},
+        ledger::state::{SavedHolding, SavedPlace, SavedStamps, at},
         site::{
             Admission, AgentId, Change, ClusterRecord, Compare, Done, Key, NoticeRecord, Operation, Report,
             SlotRecord, Transaction, Value, Work, etcd::EtcdError, pending::Pending, proof::transaction,
@@ -46,9 +46,9 @@ fn the_keys_of_a_host_are_changed_by_one_transaction_after_the_other() {
 /// The number of the admission.
 const LAUNCH: u64 = 77;
 
-/// A launch that is gone has asked for slot 1, while the key of the host had this revision.
-fn asks_for_a_slot(stage: &mut Stage, registration: i64) -> u64 {
-    let (saved, held) = (saved(&[1]), stage.table().take(&[1]).expect("it is free"));
+/// A launch that is gone has asked for slot 1 of the site that has just been opened.
+fn asks_for_a_slot(stage: &mut Stage, saved: SavedHolding) -> u64 {
+    let held = stage.table().take(&[1]).expect("it is free");
     let record = stage.record(&saved, LAUNCH);
     let admission = Admission {
         session: 0,
@@ -57,7 +57,7 @@ fn asks_for_a_slot(stage: &mut Stage, registration: i64) -> u64 {
         holding: holding(saved, held),
         launch: LAUNCH,
         generation: 1,
-        registration,
+        registration: 8,
         writes: vec![(slot(1), Some(Value::Slot(record)))],
         joined: Vec::new(),
     };
@@ -70,7 +70,7 @@ fn asks_for_a_slot(stage: &mut Stage, registration: i64) -> u64 {
 #[test]
 fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
     let mut stage = Stage::open(|_| ());
-    let number = asks_for_a_slot(&mut stage, 8);
+    let number = asks_for_a_slot(&mut stage, saved(&[1]));
     assert_eq!(stage.asks(), None);
     stage.hears(Report::Done(number, Ok(done(9))));
     let (number, asked) = stage.asks().expect("it is deleted");
@@ -87,7 +87,7 @@ fn what_was_proved_under_an_earlier_key_is_looked_up() {
     for is_answered in [true, false] {
         for is_there in [true, false] {
             let mut stage = Stage::open(|_| ());
-            let number = asks_for_a_slot(&mut stage, 8);
+            let number = asks_for_a_slot(&mut stage, saved(&[1]));
             if is_answered {
                 stage.writes_its_key(12);
                 stage.hears(Report::Done(number, Ok(done(9))));
@@ -123,17 +123,40 @@ fn an_answer_of_the_etcd_before_is_none() {
     assert!(!pending.is_busy_with(&Key::Cluster));
 }
 
-/// The last end that a transaction writes.
-fn end_in(stage: &Stage, asked: &Transaction) -> Option<Duration> {
+/// The last use that a transaction writes first.
+fn use_in(stage: &Stage, asked: &Transaction) -> Option<SavedStamps> {
     let key = stage.site.keys.name(&Key::Stamps("seats".to_owned()));
-    let [Operation::Put(name, value)] = asked.operations.as_slice() else { return None };
-    let stamps: SavedStamps = serde_json::from_slice(value).ok()?;
-    stamps.last_end.filter(|_| *name == key)
+    let [Operation::Put(name, value), ..] = asked.operations.as_slice() else { return None };
+    serde_json::from_slice(value).ok().filter(|_| *name == key)
+}
+
+/// The last end that it writes.
+fn end_in(stage: &Stage, asked: &Transaction) -> Option<Duration> {
+    use_in(stage, asked)?.last_end
 }
 
 /// A launch with slots of a table whose last use counts.
 fn paced() -> SavedHolding {
     SavedHolding { paced_at_site: vec![table_of_site("seats")], ..saved(&[1]) }
+}
+
+/// A start is recorded together with the slots. If no program starts, the last start is the one before: for
+/// all hosts, if they know of it.
+#[test]
+fn a_start_without_a_program_begins_no_pause() {
+    let second = Duration::from_secs;
+    for holds in [true, false] {
+        let mut stage = Stage::open(|_| ());
+        let mut saved = paced();
+        saved.started = Some(second(20));
+        saved.tables[0].before = Some(second(10));
+        stage.table().set_stamps(at(second(20)), None, None);
+        let number = asks_for_a_slot(&mut stage, saved);
+        stage.hears(Report::Done(number, Ok(Done { holds, ..done(9) })));
+        assert_eq!(stage.table().stamps().0, at(second(10)));
+        let told = stage.asks().and_then(|(_, asked)| use_in(&stage, &asked)?.last_start);
+        assert_eq!(told, Some(second(10)).filter(|_| holds));
+    }
 }
 
 /// A program that ends while the end of another one is being written is told to the other hosts, too: its
