@@ -299,23 +299,29 @@ pub(super) enum Next {
 }
 
 #[cfg(test)]
-impl Local {
-    /// A launch without a connection.
-    pub(in crate::agent) fn add_session(&mut self, session: Session) -> u64 {
-        let number = self.number();
-        self.sessions.insert(number, session);
-        number
-    }
+mod tests {
+    use std::iter;
 
-    /// What follows from all events, as far as launches hear of it.
-    pub(in crate::agent) fn answers(&mut self) -> Vec<Answer> {
-        use crate::agent::{Change, Effect};
-        let changes = std::iter::from_fn(|| self.sessions.next_change());
-        let answers = changes.filter_map(|(_, change)| match change {
-            Change::Effect(Effect::Answer(answer, _)) => Some(answer),
-            _ => None,
-        });
-        answers.collect()
+    use super::*;
+    use crate::agent::{Change, Effect};
+
+    impl Local {
+        /// A launch without a connection.
+        pub(in crate::agent) fn add_session(&mut self, session: Session) -> u64 {
+            let number = self.number();
+            self.sessions.insert(number, session);
+            number
+        }
+
+        /// What follows from all events, as far as launches hear of it.
+        pub(in crate::agent) fn answers(&mut self) -> Vec<Answer> {
+            let changes = iter::from_fn(|| self.sessions.next_change());
+            let answers = changes.filter_map(|(_, change)| match change {
+                Change::Effect(Effect::Answer(answer, _)) => Some(answer),
+                _ => None,
+            });
+            answers.collect()
+        }
     }
 }
 

@@ -295,7 +295,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::site::etcd::member::{committed, found, member},
+        agent::site::etcd::tests::{committed, found, member},
         sys::Bell,
     };
 

@@ -249,15 +249,19 @@ impl Reporter {
 }
 
 #[cfg(test)]
-impl Pending {
-    /// Without threads: nothing carries out what is sent. The second part returns the next transaction that
-    /// was sent, with its number.
-    pub(super) fn recorded() -> (Self, impl Fn() -> Option<(u64, Transaction)>) {
-        let (jobs, sent) = channel::<Job>();
-        let next = move || {
-            let Job { number, transaction, .. } = sent.try_recv().ok()?;
-            Some((number, transaction))
-        };
-        (Self { jobs, next: 1, first: 1, works: BTreeMap::new(), unclear: Vec::new() }, next)
+mod tests {
+    use super::*;
+
+    impl Pending {
+        /// Without threads: nothing carries out what is sent. The second part returns the next transaction
+        /// that was sent, with its number.
+        pub(in crate::agent::site) fn recorded() -> (Self, impl Fn() -> Option<(u64, Transaction)>) {
+            let (jobs, sent) = channel::<Job>();
+            let next = move || {
+                let Job { number, transaction, .. } = sent.try_recv().ok()?;
+                Some((number, transaction))
+            };
+            (Self { jobs, next: 1, first: 1, works: BTreeMap::new(), unclear: Vec::new() }, next)
+        }
     }
 }

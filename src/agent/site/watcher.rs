@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::site::etcd::member::{found, member},
+        agent::site::etcd::tests::{found, member},
         sys::Bell,
     };
 

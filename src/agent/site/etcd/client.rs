@@ -638,7 +638,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::agent::site::etcd::{Long, member::member};
+    use crate::agent::site::etcd::{Long, tests::member};
 
     const FIRST: &str = r#"{"header":{"cluster_id":"1","revision":"7"},"kvs":[{"key":"L2E=","mod_revision":"5"}],"more":true,"count":"2"}"#;
 

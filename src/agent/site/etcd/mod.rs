@@ -262,4 +262,4 @@ impl Watch {
 }
 
 #[cfg(test)]
-pub(super) mod member;
+pub(super) mod tests;
