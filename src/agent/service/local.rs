@@ -303,7 +303,10 @@ mod tests {
     use std::iter;
 
     use super::*;
-    use crate::agent::{Change, Effect};
+    use crate::{
+        agent::{Change, Effect},
+        keeper::Store,
+    };
 
     impl Local {
         /// A launch without a connection.
@@ -323,12 +326,6 @@ mod tests {
             answers.collect()
         }
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::keeper::Store;
 
     /// Work of every kind is pending until it is done, each piece once. Closed connections come first: the
     /// places of their launches are for others.
