@@ -1,7 +1,7 @@
 //! Aliases, and lists of entries in which they are replaced by their entries.
 
 use std::{
-    borrow::Cow,
+    borrow::{Borrow, Cow},
     cell::{Cell, RefCell},
     collections::{BTreeSet, HashMap},
     hash::{BuildHasherDefault, Hasher},
@@ -62,9 +62,15 @@ impl<'w> Aliases<'w> {
         }
     }
 
-    /// Does this with an entry or, if it is the name of an alias, with each entry of that.
-    pub(super) fn each(&self, entry: &WrittenEntry<'_>, mut take: impl FnMut(&WrittenEntry<'_>)) {
-        self.each_within(entry, &mut Vec::new(), &mut take);
+    /// Does this with each entry of a list. One that is the name of an alias stands for all entries of that.
+    pub(super) fn each<'e>(
+        &self,
+        written: impl IntoIterator<Item: Borrow<WrittenEntry<'e>>>,
+        mut take: impl FnMut(&WrittenEntry<'_>),
+    ) {
+        for entry in written {
+            self.each_within(entry.borrow(), &mut Vec::new(), &mut take);
+        }
     }
 
     fn each_within(
@@ -138,9 +144,7 @@ impl<'a> WrittenList<'a> {
 }
 
 /// The entries of a list that must not be empty, one after the other.
-pub(super) fn entries_in(
-    value: Value<'_>,
-) -> Option<impl Iterator<Item = WrittenEntry<'_>> + Clone + use<'_>> {
+pub(super) fn entries_in(value: Value<'_>) -> Option<impl Iterator<Item = WrittenEntry<'_>> + use<'_>> {
     values_in(value, "a list of strings").map(|values| values.filter_map(entry))
 }
 
@@ -148,7 +152,7 @@ pub(super) fn entries_in(
 pub(super) fn values_in<'a>(
     value: Value<'a>,
     expected: &'static str,
-) -> Option<impl Iterator<Item = Value<'a>> + Clone + use<'a>> {
+) -> Option<impl Iterator<Item = Value<'a>> + use<'a>> {
     let values = value.elements(expected)?;
     if value.is_empty_list() {
         value.fault(Fault::EmptyList { key: value.key.to_owned(), instead: MATCH_ALL });

@@ -1,6 +1,5 @@
-//! The policy: from the text of its files to consistent rules and repositories. It has three stages, each
-//! with its own types: as written (with spans), validated (here), decided ([`crate::judge`]). Nothing uses a
-//! written policy after validation, and nothing of a policy with a fault is applied.
+//! The policy: from the text of its files to consistent rules and repositories, which are read and checked in
+//! one pass. [`crate::judge`] decides by them. Nothing of a policy with a fault is applied.
 
 mod agent_file;
 mod aliases;

@@ -114,10 +114,9 @@ impl<'a> PartitionKey<'a> {
             }
             return Some(Written { value: vec![read(value)?], at: value.at });
         }
-        let list = value.list("a list of strings")?;
         let mut members = Vec::new();
-        for element in &list.value {
-            let member = read(*element)?;
+        for element in value.elements("a list of strings")? {
+            let member = read(element)?;
             if members.contains(&member) {
                 element.fault(Fault::Repeated { word: element.as_text().unwrap_or_default().to_owned() });
             }

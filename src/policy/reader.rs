@@ -130,8 +130,8 @@ impl<'a> Section<'a> {
 
     #[inline]
     pub(super) fn texts(&self, key: &'static str) -> Option<Written<Vec<Written<&'a str>>>> {
-        let list = self.get(key)?.list("a list of strings")?;
-        let texts = list.value.iter().filter_map(Value::text).collect();
+        let list = self.get(key)?;
+        let texts = list.elements("a list of strings")?.filter_map(|text| text.text()).collect();
         Some(Written { value: texts, at: list.at })
     }
 
@@ -339,16 +339,19 @@ impl<'a> Value<'a> {
         text.map(|text| self.written(text.to_owned()))
     }
 
-    /// The values of a list, with its key.
-    pub(super) fn list(&self, expected: &'static str) -> Option<Written<Vec<Value<'a>>>> {
-        self.elements(expected).map(|values| self.written(values.collect()))
+    /// The strings of a list that must not be empty; with the alternative.
+    pub(super) fn filled_texts(&self, instead: &'static str) -> Option<Vec<Written<&'a str>>> {
+        let texts: Vec<_> = self.elements("a list of strings")?.filter_map(|text| text.text()).collect();
+        // A list without a readable string already has a fault.
+        let is_read = !texts.is_empty() || self.is_empty_list();
+        self.filled(is_read.then_some(texts)?, instead).map(|texts| texts.value)
     }
 
-    /// The same, one after the other.
+    /// The values of a list, one after the other.
     pub(super) fn elements(
         &self,
         expected: &'static str,
-    ) -> Option<impl Iterator<Item = Value<'a>> + Clone + use<'a>> {
+    ) -> Option<impl Iterator<Item = Value<'a>> + use<'a>> {
         if !self.is_list() {
             self.wrong(expected);
             return None;

@@ -282,7 +282,7 @@ impl<'t> Item<'t> {
     }
 
     /// What is in a table or a list.
-    pub(super) fn items(self) -> impl Iterator<Item = Item<'t>> + Clone {
+    pub(super) fn items(self) -> impl Iterator<Item = Item<'t>> {
         let Item { tape, node } = self;
         let item = move |node: u32| (node != 0).then_some(Item { tape, node });
         let first = tape.nodes.list[node as usize].first;

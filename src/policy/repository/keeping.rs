@@ -86,11 +86,11 @@ impl Keeping {
 
 /// Keys of `[defaults]` about lock files.
 pub(in crate::policy) fn check_defaults(
-    keeper: Option<Keeper>,
+    keeper: Keeper,
     keys: &[(&'static str, Option<At>)],
     findings: &Findings,
 ) {
-    if let Some(keeper @ (Keeper::Agent | Keeper::Site)) = keeper {
+    if keeper != Keeper::File {
         for (key, at) in keys {
             if let Some(at) = at {
                 findings.fault(*at, Fault::Contradiction { key, other: words(keeper) });

@@ -1,7 +1,7 @@
 //! Slots with names: the first slot has the first name, and so on. A name that is out of order keeps its
 //! slot, so that the others keep their numbers, and no launch gets this slot.
 
-use std::{borrow::Cow, slice, sync::Arc};
+use std::{borrow::Cow, sync::Arc};
 
 use crate::policy::{
     Aliases, EvalContext, Section, Table, Value, Written,
@@ -89,7 +89,7 @@ impl SlotNames {
     /// Reads `names` and `out_of_order` of a repository.
     pub(in crate::policy) fn read(section: &Section<'_>, aliases: &Aliases<'_>) -> Self {
         let value = section.get("names");
-        let written = value.and_then(|value| names_in(value, "leave it out for slots without names"));
+        let written = value.and_then(|value| value.filled_texts("leave it out for slots without names"));
         let mut names: Vec<String> = Vec::new();
         for name in written.iter().flatten() {
             let is_word = |c: char| !c.is_control() && !c.is_whitespace() && c != ',';
@@ -109,7 +109,7 @@ impl SlotNames {
             place.and_then(|place| u32::try_from(place + 1).ok())
         };
         let slots = |value: Value<'_>| -> Option<Vec<u32>> {
-            let names = names_in(value, "leave it out where all are in order")?;
+            let names = value.filled_texts("leave it out where all are in order")?;
             Some(names.iter().filter_map(slot).collect())
         };
         let mut out_of_order: Vec<OutOfOrder> = Vec::new();
@@ -122,7 +122,7 @@ impl SlotNames {
                 for (host, value) in value.by_name().unwrap_or_default() {
                     let Some(slots) = slots(value) else { continue };
                     let host = Written { value: Cow::Borrowed(host.value), at: host.at };
-                    let hosts: Vec<HostEntry> = entries_of(slice::from_ref(&host), aliases);
+                    let hosts: Vec<HostEntry> = entries_of([host], aliases);
                     for host in hosts {
                         let is_same = |other: &&mut OutOfOrder| {
                             other.host.as_ref().is_some_and(|other| other.text() == host.text())
@@ -136,17 +136,11 @@ impl SlotNames {
             }
             Some(value) => value.wrong("a list of names, or a table of hosts with such lists"),
         }
-        if let (Some(value), None) =
-            (section.get("out_of_order").filter(|value| !value.is_empty_list()), written)
-        {
+        // A list that cannot be read has a fault of its own.
+        let value = section.get("out_of_order").filter(|value| value.is_table() || !out_of_order.is_empty());
+        if let (Some(value), None) = (value, written) {
             section.fault(value.at, Fault::NeedsKey { key: "out_of_order", needs: "\"names\"" });
         }
         SlotNames { names: names.into(), out_of_order }
     }
-}
-
-/// The names in a list that must not be empty.
-fn names_in<'a>(value: Value<'a>, instead: &'static str) -> Option<Vec<Written<&'a str>>> {
-    let names = value.elements("a list of strings")?.filter_map(|name| name.text()).collect();
-    value.filled(names, instead).map(|names| names.value)
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::{
     judge::terms::{Counts, Keeper, Keyword, Of, WhenStale, show_duration},
     policy::{
-        Keys, LayerKind, Placeholder, Section, Shape, Value, Written,
+        Keys, LayerKind, Placeholder, Section, Shape, Written,
         fault::Fault,
         key::key,
         toml_text::{inline_table, list, string},
@@ -91,10 +91,8 @@ impl Measuring {
         mut placeholders: impl Iterator<Item = &'p Placeholder>,
     ) -> Option<Self> {
         let outside = section.section("outside", &OUTSIDE)?;
-        let words = outside.require("command")?;
-        let command = words.list("a list of strings")?.value;
-        let command = words.filled(command.iter().filter_map(Value::text).collect(), "name the program")?;
-        if let Some(program) = command.value.first().filter(|program| !program.value.starts_with('/')) {
+        let command = outside.require("command")?.filled_texts("name the program")?;
+        if let Some(program) = command.first().filter(|program| !program.value.starts_with('/')) {
             outside.fault(program.at, Fault::RelativePath { key: "command" });
         }
         if keeper == Keeper::Site {
@@ -111,7 +109,7 @@ impl Measuring {
         }
         let duration = |key, otherwise| outside.duration(key).map_or(otherwise, |written| written.value);
         Some(Measuring {
-            command: command.value.into_iter().map(|word| word.value.to_owned()).collect(),
+            command: command.into_iter().map(|word| word.value.to_owned()).collect(),
             counts: value(outside.choice("counts")),
             of: value(outside.choice("of")),
             every: duration("every", EVERY).max(Duration::from_secs(1)),

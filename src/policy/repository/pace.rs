@@ -47,8 +47,8 @@ pub(in crate::policy) const KEYS: &[Key] = &[
     ),
 ];
 
-/// Reads the keys of a repository. Rules and the command line may name a weaker hold than the repository's, but
-/// the strongest counts.
+/// Reads the keys of a repository. Rules and the command line may name a weaker hold than the repository's,
+/// but the strongest counts.
 pub(in crate::policy) fn read(section: &Section<'_>, hold: Option<Hold>, aliases: &Aliases<'_>) -> Pace {
     let if_elapsed = section.duration("if_elapsed");
     let if_elapsed_from: Option<Written<ElapsedFrom>> = section.choice("if_elapsed_from");

@@ -75,10 +75,10 @@ impl Reservation {
         let limits: Vec<u32> = limits.filter_map(Limit::fixed).filter(|limit| *limit > 0).collect();
         let mut reserved = vec![0u32; limits.len()];
         let read = |section: Section<'_>| {
-            let list = |key: &'static str| section.get(key).map(WrittenList::read);
+            let list = |key: &'static str| section.get(key).and_then(WrittenList::read);
             let (principals, hosts) = (list(Principal::KEY.name), list(HostEntry::KEY.name));
             let when = section.get(Window::KEY.name);
-            if principals.is_none() && hosts.is_none() {
+            if section.get(Principal::KEY.name).or(section.get(HostEntry::KEY.name)).is_none() {
                 let at = when.map_or(section.at, |when| when.at);
                 section.fault(at, Fault::KeptForEverybody { when: when.is_some() });
             }
@@ -94,7 +94,6 @@ impl Reservation {
                 *reserved = reserved.saturating_add(slots.down(*limit));
             }
             fits(&reserved, &limits, at, &section);
-            let (principals, hosts) = (principals.flatten(), hosts.flatten());
             let shown: Vec<String> =
                 [&principals, &hosts].into_iter().flatten().map(WrittenList::shown).collect();
             Some(Reservation {

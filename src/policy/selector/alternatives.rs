@@ -86,20 +86,26 @@ impl<E: Entry> Kind for Vec<E> {
 /// The entries of a list, aliases replaced. Each entry that cannot match is reported at its place, in a rule
 /// or in an alias.
 pub(in crate::policy) fn entries_of<'e, E: Entry>(
-    written: impl IntoIterator<Item: Borrow<WrittenEntry<'e>>> + Clone,
+    written: impl IntoIterator<Item: Borrow<WrittenEntry<'e>>>,
     aliases: &Aliases<'_>,
 ) -> Vec<E> {
     let mut entries: Vec<E> = Vec::new();
-    for one in written.clone() {
-        aliases.each(one.borrow(), |entry| entries.extend(entry_of(entry, aliases)));
-    }
-    if entries.iter().any(|entry| !entry.captures().is_empty()) {
-        let mut places = Vec::new();
-        for one in written {
-            aliases.each(one.borrow(), |entry| places.push(entry.at));
+    // Of the entries that capture, which are few.
+    let mut places: Vec<(usize, At)> = Vec::new();
+    aliases.each(written, |written| {
+        let Some(entry) = entry_of::<E>(written, aliases) else { return };
+        if !entry.captures().is_empty() {
+            places.push((entries.len(), written.at));
         }
-        let captures = entries.iter().zip(&places).map(|(entry, at)| {
-            entry.captures().into_iter().map(|value| Written { value, at: *at }).collect()
+        entries.push(entry);
+    });
+    if !places.is_empty() {
+        let captures = entries.iter().enumerate().map(|(index, entry)| {
+            let place = places.iter().find(|(known, _)| *known == index);
+            let names = place
+                .into_iter()
+                .flat_map(|(_, at)| entry.captures().into_iter().map(move |name| (name, at)));
+            names.map(|(value, at)| Written { value, at: *at }).collect()
         });
         note(E::KEY.name, captures, aliases);
     }

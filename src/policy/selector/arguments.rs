@@ -11,7 +11,8 @@ use crate::{
     judge::terms::LookupError,
     policy::{
         Aliases, Captured, EvalContext, Key, Keys, Shape, Together, Value, Written, WrittenEntry,
-        aliases::{entries_in, entry, values_in},
+        WrittenList,
+        aliases::{entry, values_in},
         fault::Fault,
         key::key,
         toml_text::{inline_table, list, string},
@@ -199,11 +200,12 @@ fn lists(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Vec<Vec<TextEntry>>>
     for value in values_in(value, "a list of strings, or of lists of strings")? {
         if value.is_list() {
             // Each entry is one argument here, so an alias has no meaning.
-            let list = entries_in(value)
-                .map(|entries| entries.filter_map(|written| text_entry(&written, aliases)).collect());
-            lists.extend(list);
+            let list = WrittenList::read(value);
+            lists.extend(list.map(|list| {
+                list.entries.iter().filter_map(|written| text_entry(written, aliases)).collect::<Vec<_>>()
+            }));
         } else if let Some(written) = entry(value) {
-            aliases.each(&written, |entry| lists.extend(text_entry(entry, aliases).map(|one| vec![one])));
+            aliases.each([written], |entry| lists.extend(text_entry(entry, aliases).map(|one| vec![one])));
         }
     }
     Some(lists)

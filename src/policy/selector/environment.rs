@@ -120,9 +120,7 @@ fn condition(value: Value<'_>, aliases: &Aliases<'_>) -> Option<ValueCondition> 
         Some(true) => Some(ValueCondition::Set),
         None if value.is_list() => {
             let mut entries: Vec<TextEntry> = Vec::new();
-            for written in entries_in(value)? {
-                aliases.each(&written, |entry| entries.extend(text_entry(entry, aliases)));
-            }
+            aliases.each(entries_in(value)?, |entry| entries.extend(text_entry(entry, aliases)));
             let captures = entries.iter().map(|entry| entry.captures().into_iter().collect());
             note(Environment::KEY.name, captures, aliases);
             Some(ValueCondition::OneOf(entries))

@@ -82,7 +82,7 @@ fn put_together(kind: LayerKind, may_loosen: bool, files: &[&LayerFile<'_>], fin
         }
         let about_files =
             [("directory", directory.map(|said| said.at)), ("create_mode", create_mode.map(|said| said.at))];
-        check_defaults(Some(keeper.value), &about_files, findings);
+        check_defaults(keeper.value, &about_files, findings);
     }
     let zone_name = once.of("time_zone", Section::text);
     if let Some(Written { value: false, at }) = enforce
@@ -135,7 +135,7 @@ fn read_directory(written: Written<&str>, findings: &Findings) -> Directory {
 fn log(files: &[&LayerFile<'_>], findings: &Findings, kind: LayerKind) -> Option<Log> {
     let once = Once { findings, tables: files.iter().filter_map(|file| file.written.log.as_ref()).collect() };
     let to = value(once.of("to", |section, key| section.get(key).and_then(log_target)));
-    let replay: Option<bool> = value(once.of("replay", Section::flag));
+    let replay = value(once.of("replay", Section::flag));
     if to.is_none() && replay.is_none() {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Validates the written files, and returns a consistent policy. It reports every fault that it finds and
+//! Reads and checks the files, and returns a consistent policy. It reports every fault that it finds and
 //! continues with a harmless substitute, so its result is a policy only if nothing was reported.
 
 mod delegations;
@@ -57,9 +57,9 @@ pub(super) struct LayerFile<'a> {
     pub(super) layer: usize,
     /// Whether it is the system's main file.
     pub(super) is_main: bool,
-    /// All of its text, from which its rules, and its tests if they are needed, are read.
+    /// All of its text, from which repositories, rules, commands and tests are read.
     pub(super) section: Section<'a>,
-    /// Everything else.
+    /// What must be known of it before.
     pub(super) written: WrittenFile<'a>,
 }
 
@@ -349,15 +349,15 @@ impl<'w> SymbolTable<'w> {
         self.definition(name).map(Definition::mark_used)
     }
 
-    /// Where the repository with this index names its path, if it does.
-    fn path_of_repository(&self, index: usize) -> Option<At> {
-        let all = &mut self.files.iter().flat_map(|file| &file.written.repositories);
-        all.nth(index)?.section.get("path").map(|path| path.at)
-    }
-
     /// The same, for code that names a repository without using it.
     fn mentioned(&self, name: Written<&str>) -> Option<usize> {
         self.definition(name).map(|definition| definition.index)
+    }
+
+    /// Where the repository with this index names its path, if it does.
+    fn path_of_repository(&self, index: usize) -> Option<At> {
+        let written = self.files.iter().flat_map(|file| &file.written.repositories).nth(index)?;
+        written.section.get("path").filter(|path| path.as_text().is_some()).map(|path| path.at)
     }
 
     fn definition(&self, name: Written<&str>) -> Option<&Definition> {

@@ -158,14 +158,9 @@ impl Reading<'_, '_> {
         let (name, of_layer) = (self.name.value.to_owned(), &self.book.layers[layer]);
         self.check_name();
         let names = SlotNames::read(section, aliases);
+        let limits = section.get("limits");
         // One mistake is one fault: such a value was intended as the limit, so the limit is not missing.
-        let (limits, as_limit) = match section.get("limits") {
-            Some(value) if !value.is_table() && !value.is_list() => (None, Some(value)),
-            limits => (limits, None),
-        };
-        if let Some(value) = as_limit {
-            value.wrong("a table of members, such as { ann = 8 }; one limit for all is \"limit\"");
-        }
+        let as_limit = limits.filter(|value| !value.is_table() && !value.is_list());
         let written = section.get("limit");
         if written.or(as_limit).or(section.get("names")).is_none() {
             self.fault(self.name.at, Fault::NoLimit { name: name.clone() });
@@ -309,16 +304,17 @@ impl By {
 /// The limits of a repository with a file for each of these, in the order in which they count: a table of
 /// members, or a list of tables with selectors.
 fn other_limits(value: Value<'_>, by: &[By], names: Option<u32>, aliases: &Aliases<'_>) -> Vec<OtherLimit> {
-    if let Some(named) = value.is_table().then(|| value.by_name()).flatten() {
-        let named = named.into_iter().filter_map(|(name, value)| Some((name, limit(value, names)?)));
-        let named: Vec<_> = named.collect();
+    if value.is_table() {
+        let named = value.by_name().unwrap_or_default().into_iter();
+        let named = named.filter_map(|(name, value)| Some((name, limit(value, names)?))).collect();
         let [by] = by else {
             value.fault(Fault::LimitsWithoutMember);
             return Vec::new();
         };
-        return by_member(*by, &named, aliases);
+        return by_member(*by, named, aliases);
     }
-    let tables = value.elements("a list of tables").into_iter().flatten();
+    let expected = "a table of members, such as { ann = 8 }; one limit for all is \"limit\"";
+    let tables = value.elements(expected).into_iter().flatten();
     let sections = tables.filter_map(|table| table.section(&LIMITS));
     sections.filter_map(|section| other_limit(&section, by, names, aliases)).collect()
 }
@@ -338,7 +334,7 @@ fn other_limit(
         (By::Group, GroupEntry::KEY.name),
     ];
     let keys = keys.map(|(of, key)| (of, key, list(key)));
-    let when = list(Window::KEY.name);
+    let when = section.get(Window::KEY.name).and_then(WrittenList::read);
     let limit = section.require("limit").and_then(|value| limit(value, names))?;
     if !section.has_more_than("limit") {
         section.fault(section.at, Fault::LimitForAll);
@@ -356,17 +352,16 @@ fn other_limit(
             continue;
         }
         if of == By::Command {
-            let path = |entry: &WrittenEntry<'_>| {
+            aliases.each(&written.entries, |entry| {
                 if let Some(fault) = path_as_member(&entry.value) {
                     aliases.findings.fault(entry.at, fault);
                 }
-            };
-            written.entries.iter().for_each(|entry| aliases.each(entry, path));
+            });
         }
         whom.push(whom_of(of, &written.entries, aliases));
         shown.push(written.shown());
     }
-    let when = when.as_ref().map_or_else(Vec::new, |(_, when)| entries_of(&when.entries, aliases));
+    let when = when.map_or_else(Vec::new, |when| entries_of(&when.entries, aliases));
     // Users first, places last.
     shown.reverse();
     Some(OtherLimit { whom, when, limit, shown: shown.join(" on ").into(), key: None })
@@ -391,12 +386,12 @@ enum Rank {
     Several,
 }
 
-fn by_member(by: By, named: &[(Written<&str>, Limit)], aliases: &Aliases<'_>) -> Vec<OtherLimit> {
+fn by_member(by: By, named: Vec<(Written<&str>, Limit)>, aliases: &Aliases<'_>) -> Vec<OtherLimit> {
     let mut limits: Vec<(Rank, OtherLimit)> = Vec::new();
     for (name, limit) in named {
-        let written = &Written { value: Cow::Borrowed(name.value), at: name.at };
+        let written = Written { value: Cow::Borrowed(name.value), at: name.at };
         let is_alias = written.value.starts_with('@');
-        aliases.each(written, |entry| {
+        aliases.each([&written], |entry| {
             if let Some(fault) = misplaced(by, &entry.value) {
                 return aliases.findings.fault(entry.at, fault);
             }
@@ -410,8 +405,7 @@ fn by_member(by: By, named: &[(Written<&str>, Limit)], aliases: &Aliases<'_>) ->
                 Rank::Name => Arc::default(),
                 Rank::NameOfAlias | Rank::Several => written.value.as_ref().into(),
             };
-            let other =
-                OtherLimit { whom: vec![whom], when: Vec::new(), limit: *limit, shown, key: Some(key) };
+            let other = OtherLimit { whom: vec![whom], when: Vec::new(), limit, shown, key: Some(key) };
             limits.push((rank, other));
         });
     }

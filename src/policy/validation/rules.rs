@@ -333,7 +333,7 @@ pub(super) fn value<T>(written: Option<Written<T>>) -> Option<T> {
 pub(super) struct Captures(Vec<Written<String>>);
 
 impl Captures {
-    /// The captures of the selectors that were validated last.
+    /// The captures of the selectors that were read last.
     pub(super) fn of_selectors(book: &SymbolTable<'_>) -> Self {
         let noted = book.aliases.captures.take();
         let mut known: Vec<Written<String>> = Vec::with_capacity(noted.len());

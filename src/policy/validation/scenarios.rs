@@ -65,14 +65,13 @@ impl<'w> Reading<'_, 'w> {
         let environment = variables
             .filter_map(|(name, value)| Some((name.value.to_owned(), value.text()?.value.into())))
             .collect();
-        let time = section.get("time").and_then(|value| value.time());
+        let time = section.get("time").and_then(|value| self.time(&value.time()?));
         let path = section.text("path");
         let arguments = section.texts("arguments").map(|arguments| arguments.value).unwrap_or_default();
         let text = |key, otherwise: &'static str| section.text(key).map_or(otherwise, |text| text.value);
         let (host, directory) = (text("host", "localhost"), text("directory", "/"));
         let cpus = section.count("cpus", 1, 1_000_000).map_or(1, |cpus| cpus.value);
         let person = person(section);
-        let time = time.and_then(|time| self.time(&time));
         let command = command?.value;
         Some(Scenario {
             name: name?.value.to_owned(),

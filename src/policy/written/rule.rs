@@ -108,11 +108,11 @@ impl<'a> WrittenAcquisition<'a> {
                 beside.fault(Fault::Contradiction { key, other: "\"any_of\"" });
             }
         }
-        let list = alternatives.list("a list of repositories")?;
-        if list.value.is_empty() {
+        let list = alternatives.elements("a list of repositories")?;
+        if alternatives.is_empty_list() {
             alternatives.fault(Fault::EmptyList { key: "any_of".into(), instead: "name at least one claim" });
         }
-        Some(WrittenAcquisition::AnyOf(list.value.into_iter().filter_map(WrittenAlternative::read).collect()))
+        Some(WrittenAcquisition::AnyOf(list.filter_map(WrittenAlternative::read).collect()))
     }
 }
 
@@ -123,11 +123,11 @@ impl<'a> WrittenAlternative<'a> {
             return WrittenClaim::alternative(value)
                 .map(|claim| WrittenAlternative { at, claims: vec![claim] });
         }
-        let list = value.list("a list of claims")?.value;
-        if list.is_empty() {
+        let list = value.elements("a list of claims")?;
+        if value.is_empty_list() {
             value.fault(Fault::EmptyList { key: "any_of".into(), instead: "name at least one claim" });
         }
-        let claims = list.into_iter().filter_map(WrittenClaim::alternative).collect();
+        let claims = list.filter_map(WrittenClaim::alternative).collect();
         Some(WrittenAlternative { at, claims })
     }
 }
@@ -189,8 +189,7 @@ impl<'a> WrittenSlotsFrom<'a> {
     fn read(section: &Section<'a>) -> Option<Self> {
         let after = section.require("after")?;
         let after = if after.is_list() {
-            let names = after.list("a list of strings")?.value;
-            after.filled(names.iter().filter_map(Value::text).collect(), "name at least one argument")?.value
+            after.filled_texts("name at least one argument")?
         } else {
             vec![after.text()?]
         };
