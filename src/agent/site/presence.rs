@@ -111,7 +111,8 @@ impl Presence {
             log(Level::Error, &text);
         }
         match &mut self.twin {
-            Some(twin) if !is_new => twin.0 = until,
+            // By now it may be a third one.
+            Some(twin) if !is_new => (twin.0, twin.1) = (until, text),
             twin => *twin = Some((until, text, Instant::now())),
         }
     }

@@ -101,11 +101,8 @@ pub(in crate::policy) fn entries_of<'e, E: Entry>(
     });
     if !places.is_empty() {
         let captures = entries.iter().enumerate().map(|(index, entry)| {
-            let place = places.iter().find(|(known, _)| *known == index);
-            let names = place
-                .into_iter()
-                .flat_map(|(_, at)| entry.captures().into_iter().map(move |name| (name, at)));
-            names.map(|(value, at)| Written { value, at: *at }).collect()
+            let at = places.iter().find(|(known, _)| *known == index).map(|(_, at)| *at);
+            entry.captures().into_iter().filter_map(|value| Some(Written { value, at: at? })).collect()
         });
         note(E::KEY.name, captures, aliases);
     }

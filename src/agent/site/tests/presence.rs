@@ -122,3 +122,16 @@ fn the_log_says_once_that_a_host_is_about_to_be_lost() {
         assert_eq!(presence.warning(), None, "it is told once");
     }
 }
+
+/// The name may pass from one other host to the next: the message is about the one that was seen last.
+#[test]
+fn the_host_that_has_the_name_now_is_the_one_that_is_named() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    let mut presence = presence(&state, 30);
+    assert!(presence.twin().is_none());
+    presence.on_twin("the second host has its name".to_owned(), seconds(40));
+    let since = presence.twin().map(|(_, since)| since);
+    presence.on_twin("the third host has its name".to_owned(), seconds(40));
+    assert_eq!(presence.twin(), since.map(|since| ("the third host has its name", since)));
+}
