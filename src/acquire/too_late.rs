@@ -282,3 +282,30 @@ impl<'c> Endings<'c> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keeper::Store;
+
+    /// A launch lacks slots of all, or of those that it may take. Slots that are used outside by their names
+    /// count where they are, the others everywhere.
+    #[test]
+    fn slots_have_to_become_free_where_the_launch_may_take_them() {
+        let table = Store::default().table("seats");
+        let _held = table.take(&[1, 2, 3, 4]).expect("they are free");
+        let lacks = |limit, slots, count, named: &[u64], is_for_all: bool| {
+            let mut full = Full::of(&Table::Memory(table.clone()), None, false);
+            (full.outside.count, full.outside.named) = (count, named.to_vec());
+            let zones = (!is_for_all).then(|| vec![4..=5]);
+            missing(&Terms { limit, slots, zones, ..Terms::default() }, &full).expect("a table in memory")
+        };
+        let of_all = |limit, slots, count, named| lacks(limit, slots, count, named, true);
+        assert_eq!((of_all(5, 1, 0, &[]), of_all(5, 3, 0, &[]), of_all(4, 1, 0, &[])), (0, 2, 1));
+        assert_eq!((of_all(5, 1, 1, &[]), of_all(5, 1, 0, &[5]), of_all(5, 1, 2, &[5])), (1, 1, 3));
+        // Of the slots 4 and 5, the first is held.
+        let of_two = |limit, slots, count, named| lacks(limit, slots, count, named, false);
+        assert_eq!((of_two(7, 1, 0, &[]), of_two(7, 2, 0, &[]), of_two(7, 1, 1, &[])), (0, 1, 1));
+        assert_eq!((of_two(7, 1, 0, &[5]), of_two(7, 1, 0, &[6]), of_two(4, 1, 0, &[])), (1, 0, 1));
+    }
+}

@@ -169,6 +169,20 @@ fn whoever_waits_has_a_place_in_all_its_tables_and_stands_where_it_is_blocked() 
     assert_eq!([table("free"), table("full")].map(|table| table.highest_place()), [None, Some(Number(4))]);
 }
 
+/// A launch that sleeps behind another one asks every second whether its decision still holds.
+#[test]
+fn a_launch_behind_another_one_is_judged_again() {
+    let demands = [one(claim("seats", 1))];
+    let tables = tables().held("seats", 1..=1).waiting("seats", 1, 0, 1);
+    let mut told = 0;
+    let outcome = wait(&tables, &demands, &mut PlaceInLine::default(), &mut || {
+        told += 1;
+        if told < 3 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    assert!(matches!(outcome, Outcome::Interrupted));
+    assert_eq!(told, 3);
+}
+
 #[test]
 fn a_place_stays_the_same_when_the_launch_is_decided_anew() {
     let demands = [one(claim("a", 1)), one(claim("b", 1))];

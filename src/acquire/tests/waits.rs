@@ -3,7 +3,7 @@
 
 use std::{
     ops::ControlFlow,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -215,6 +215,54 @@ fn a_line_ends_for_newcomers_and_not_for_whoever_comes_from_another() {
     assert!(unwaited(&refusal).contains(&Some(Unwaited::Queue { waiting: 1, most: 1 })));
 }
 
+/// A full queue is closed to newcomers only. A launch that waits in one queue joins every other one that it
+/// needs.
+#[test]
+fn a_launch_that_waits_in_one_queue_joins_another_that_is_full() {
+    let tables = tables().held("a", 1..=1).held("b", 1..=1).waiting("b", 1, 0, 1);
+    let (first, both) = ([one(claim("a", 1))], [one(claim("a", 1)), one(claim("b", 1).queue(1))]);
+    let mut place = PlaceInLine::default();
+    waits(&tables, &first, &mut place);
+    for _ in 0..2 {
+        waits(&tables, &both, &mut place);
+        assert_eq!((line(&tables, "a"), line(&tables, "b")), (vec![2], vec![1, 2]));
+    }
+    let newcomer = refused(&tables, &both, &mut PlaceInLine::default());
+    assert!(unwaited(&newcomer).contains(&Some(Unwaited::Queue { waiting: 2, most: 1 })));
+}
+
+/// A launch whose time is over is refused at once. It does not check whether the launches ahead of it are
+/// alive.
+#[test]
+fn a_launch_whose_time_is_over_passes_no_silent_waiter() {
+    let demands = [one(claim("a", 1).waits(0))];
+    let tables = tables().waiting("a", 1, 0, 1);
+    tables.line[0].fall_silent();
+    let (mut place, over) = (PlaceInLine::default(), Some(Instant::now()));
+    let outcome = tables
+        .asks(|asker| acquire_in_turn(&demands, asker, &mut place, over, &mut |_| panic!("it waits")));
+    let Ok(Outcome::Refused(refusal)) = outcome else { panic!("its time is over") };
+    assert_eq!(shown(&refusal), "124: a behind");
+    // With time it finds that the waiter is silent.
+    assert!(matches!(step(&tables, &demands, &mut PlaceInLine::default()), Outcome::Granted(_)));
+}
+
+/// The time of a launch in a queue stops when it steps aside. It keeps its place.
+#[test]
+fn the_time_of_a_launch_stops_while_it_stands_aside() {
+    let table = Store::default().table("seats");
+    let (now, hour) = (Instant::now(), Duration::from_secs(3600));
+    let classes = vec![Class { generation: 0, capacity: 1 }];
+    let saved = PlaceInTable { table: table.clone(), classes, longest: hour, wants: None };
+    let mut place = PlaceInLine::again(Number(1), None, &[saved]);
+    place.imagine(now + hour);
+    place.step_aside().expect("a table in memory");
+    assert_eq!((table.waiters().len(), table.highest_place()), (0, Some(Number(1))));
+    place.imagine(now + 10 * hour);
+    let longest = place.saved()[0].longest;
+    assert!(longest > hour && longest <= 2 * hour, "{longest:?}");
+}
+
 /// A place that is recorded, and taken up later, has stood as long as before.
 #[test]
 fn who_comes_back_to_a_line_has_stood_in_it_before() {
@@ -224,8 +272,10 @@ fn who_comes_back_to_a_line_has_stood_in_it_before() {
     let saved =
         |longest, classes| PlaceInTable { table: store.table("seats"), classes, longest, wants: None };
     let times = |place: &PlaceInLine| place.saved().iter().map(|saved| saved.longest).collect::<Vec<_>>();
-    let place = PlaceInLine::again(Number(1), None, &[saved(hour, vec![class])]);
+    let since = Some(SystemTime::now() - hour);
+    let place = PlaceInLine::again(Number(1), since, &[saved(hour, vec![class])]);
     assert!(times(&place)[0] >= hour, "its time goes on");
+    assert_eq!(place.since(), since);
     let idle = PlaceInLine::again(Number(2), None, &[saved(hour, Vec::new())]);
     assert_eq!(times(&idle), [hour], "the time of a line in which it only keeps its number does not");
 }
