@@ -399,6 +399,7 @@ mod tests {
         let used = used(&outside(), lines, &[], 1);
         assert_eq!(used, Used { named: vec![2], ..Used::default() });
         assert_eq!(used.vacancy(&held(&[(3, 3)]), &terms(3, 1)), Vacancy::Slots(vec![1]));
+        assert_eq!(used.vacancy(&held(&[(3, 3)]), &terms(4, 2)), Vacancy::Slots(vec![1, 4]));
         assert_eq!(used.vacancy(&held(&[(1, 1), (3, 3)]), &terms(3, 1)), Vacancy::Full);
     }
 

@@ -548,3 +548,59 @@ impl Ending {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tempfile::NamedTempFile;
+
+    use super::*;
+    use crate::{
+        judge::terms::{Creation, ExpireKill},
+        keeper::file::{LockPath, prune},
+    };
+
+    /// Only some processes are asked whether they hold a slot: those that the record and the lock name, and
+    /// the nearest guardians before it.
+    #[test]
+    fn the_nearest_guardians_are_asked_first() {
+        let guardian = |slot| Guardian::begin(slot, Hold::Tree).expect("/proc is mounted");
+        let guardians: Vec<(Guardian, i32)> =
+            (1..=20).zip(101..).map(|(slot, pid)| (guardian(slot), pid)).collect();
+        let holder = Holder { pid: Some(7), keeper: Some(8), ..Holder::unknown(18..=18) };
+        assert_eq!(candidates(&holder, &guardians), [8, 7, 118, 117, 116, 115, 114, 113]);
+        let holder = Holder { pid: Some(7), keeper: Some(7), ..Holder::unknown(2..=2) };
+        assert_eq!(candidates(&holder, &guardians), [7, 102, 101]);
+    }
+
+    /// The guardian of a later holder does not hide that the earlier one has released the slot.
+    #[test]
+    fn a_later_holder_of_the_same_slot_is_not_the_one_that_was_to_end() {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
+        let later = Guardian::begin(1, Hold::Descriptor).expect("/proc is mounted").byte();
+        for bytes in [&slot_bytes(1, 1), &guardian] {
+            assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
+        }
+        let pid = process::own_pid();
+        let overdue = Overdue {
+            holder: Holder::unknown(1..=1),
+            pid,
+            elsewhere: None,
+            by: None,
+            slots: 1,
+            job: Ok(pid),
+            may_be_signalled: true,
+            with: Vec::new(),
+        };
+        let expiry = Expiry { after: Duration::ZERO, grace: Duration::ZERO, kill: ExpireKill::Process };
+        let ending = Ending::begin(&file, &overdue, expiry).expect("this process holds the slot");
+        let released = || ending.has_released(&file).expect("a lock file");
+        assert_eq!(released(), None);
+        file.unlock(&guardian).expect("a lock file");
+        assert!(other.try_join_shared(&later).expect("a lock file"), "the byte is free");
+        assert_eq!(released(), Some(EvictionOutcome::HadLeft));
+    }
+}

@@ -145,6 +145,24 @@ mod tests {
         assert!(!Header::default().is_of_start(start));
     }
 
+    /// Headers of the version before and of the next one have the same fields. Any other header has no
+    /// meaning.
+    #[test]
+    fn headers_of_neighbouring_versions_are_read() {
+        let read = |version: u64| {
+            let own = [u64::from_le_bytes(MAGIC), version, 7, 8_000, 9_000].map(u64::to_le_bytes);
+            let header = Header::parse(&[&[0; HEADER_INDEX][..], own.as_flattened()].concat());
+            (header.is_there, header.cursor, header.last_start, header.last_end)
+        };
+        let seconds = |seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds));
+        for version in [VERSION - 1, VERSION, VERSION + 1] {
+            assert_eq!(read(version), (true, 7, seconds(8), seconds(9)), "{version}");
+        }
+        for version in [VERSION + 2, u64::MAX] {
+            assert_eq!(read(version), (false, 0, None, None), "{version}");
+        }
+    }
+
     /// Other content may be in the place of the header before it is first written. It is not the end of a
     /// program.
     #[test]

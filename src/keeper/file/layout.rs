@@ -268,6 +268,20 @@ mod tests {
         assert_eq!(grouped_at(LAST_BYTE), None);
     }
 
+    /// A lock that covers more than one place, or more than the byte of one waiter's limit, may be one of the
+    /// whole file.
+    #[test]
+    fn a_lock_on_more_bytes_is_no_place_and_no_waiter() {
+        let (first, last) = (place_byte(7, 0), place_byte(7, MOST_BEATS));
+        assert_eq!((place_of(&(first..=last)), place_of(&(first..=last + 1))), (Some(7), None));
+        assert_eq!((place_of(&(first..=LAST_BYTE)), place_of(&(0..=last))), (None, None));
+        let standing = standing_byte(7, 3, 5);
+        assert_eq!(standing_of(&(standing..=standing)), Some((7, 3, 5)));
+        assert_eq!(standing_of(&(standing..=standing + GENERATION_STRETCH)), None);
+        let wants = wants_byte(7, 3);
+        assert_eq!(wants_of(&(wants..=wants + 1)), None);
+    }
+
     /// One query checks that there is no lock beyond, and no waiter; a guardian must not answer it.
     #[test]
     fn guardians_lie_beyond_everything_that_admits() {

@@ -219,6 +219,17 @@ mod tests {
         assert_eq!(Record::decode(&bytes).expect("it reads back").command, "\u{9b}31m\u{202e}");
     }
 
+    /// A text loses one character each time, and shows that it was cut.
+    #[test]
+    fn a_text_is_shortened_by_one_character() {
+        let mut text = "ünü".to_owned();
+        let shorter = [(); 4].map(|()| {
+            shorten(&mut text);
+            text.clone()
+        });
+        assert_eq!(shorter, ["ün…", "ü…", "…", "…"]);
+    }
+
     /// A name of a hundred thousand characters was cut one character at a time, and everything was written
     /// again each time: five minutes, under the mutex.
     #[test]

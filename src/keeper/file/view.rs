@@ -317,3 +317,32 @@ impl<'file> View<'file> {
         if self.is_everything_seen() { Ok(self.look.occupancy().highest()) } else { highest(self.file) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tempfile::NamedTempFile;
+
+    use super::*;
+    use crate::{
+        judge::terms::Creation,
+        keeper::file::{LockPath, prune},
+    };
+
+    /// A claim on the same file may have a lower limit. That no slot above the higher limit is held does not
+    /// say so of the lower one.
+    #[test]
+    fn each_limit_is_checked_on_its_own() {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        assert!(other.try_join_shared(&slot_bytes(2, 2)).expect("a lock file"), "the slot is free");
+        Header::write_hint(&file, 2).expect("the file can be written");
+        let mut view = View::of(&file).expect("a lock file");
+        let mut is_quiet = |limit| view.is_quiet_above(limit).expect("a lock file");
+        assert_eq!([4, 1, 2, 1].map(&mut is_quiet), [true, false, true, false]);
+        let terms = |limit| Terms { limit, slots: 1, ..Terms::default() };
+        let found = [3, 1].map(|limit| view.vacancy(&terms(limit)).expect("a lock file"));
+        assert_eq!(found, [Vacancy::Slots(vec![1]), Vacancy::Full]);
+    }
+}

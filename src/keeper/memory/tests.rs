@@ -181,3 +181,17 @@ fn a_group_is_overdue_as_a_whole() {
     assert_eq!(found(old, &[old, old]), [7, 8, 9]);
     assert!(found(old, &[old, young]).is_empty() && found(young, &[old]).is_empty());
 }
+
+/// Slots with the same first holder are listed together only if they have the same members.
+#[test]
+fn slots_with_other_members_are_listed_apart() {
+    let store = Store::default();
+    let (first, second) = (member(&store, &[], &[1, 2, 3]), member(&store, &[1], &[]));
+    first.describe(holder(1, 7, Duration::ZERO));
+    second.describe(holder(1, 8, Duration::ZERO));
+    let table = store.table("seats");
+    let pids = |holder: &Holder| holder.all().filter_map(|one| one.pid).collect::<Vec<_>>();
+    let seen = |holder: &Holder| (holder.slots, pids(holder));
+    let listed: Vec<_> = table.holders(&table.occupancy()).iter().map(seen).collect();
+    assert_eq!(listed, [((1, 1), vec![7, 8]), ((2, 3), vec![7])]);
+}
