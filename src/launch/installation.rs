@@ -154,3 +154,64 @@ fn is_as_safe(found: &fs::Metadata, model: &fs::Metadata) -> bool {
         && writable & !model.mode() == 0
         && (writable & 0o020 == 0 || found.gid() == model.gid())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::Permissions,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    use super::*;
+
+    /// The second program is beside the launcher, or where packages put it. All users who can change it, or a
+    /// directory on its path, must be able to change the launcher too.
+    #[test]
+    fn a_second_program_that_more_users_can_change_is_not_executed() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let root = directory.path().canonicalize().expect("it is there");
+        let (bin, lib) = (root.join("bin"), root.join("lib/rungate"));
+        let (launcher, beside, tools) = (bin.join("rungate"), bin.join(TOOLS), lib.join(TOOLS));
+        let set = |path: &Path, mode| {
+            fs::set_permissions(path, Permissions::from_mode(mode)).expect("it is this user's");
+        };
+        for path in [&bin, &lib] {
+            fs::create_dir_all(path).expect("a directory");
+            set(path, 0o755);
+        }
+        set(&root.join("lib"), 0o755);
+        fs::write(&launcher, "").expect("a file");
+        set(&launcher, 0o755);
+        let places = [beside.clone(), tools.clone()];
+        assert!(matches!(tools_of(&launcher), Err(NoTools::Missing(missing)) if missing == places));
+        fs::write(&tools, "").expect("a file");
+        set(&tools, 0o755);
+        let distrusted = || match tools_of(&launcher) {
+            Ok(found) => {
+                assert_eq!(found, tools);
+                None
+            }
+            Err(NoTools::Distrusted(path)) => Some(path),
+            Err(other) => panic!("{other}"),
+        };
+        assert_eq!(distrusted(), None);
+        for path in [&tools, &lib] {
+            for mode in [0o775, 0o757] {
+                set(path, mode);
+                assert_eq!(distrusted().as_ref(), Some(path), "{mode:o}");
+            }
+            set(path, 0o755);
+        }
+        // Then the same users can change both.
+        for path in [&tools, &launcher] {
+            set(path, 0o777);
+        }
+        assert_eq!(distrusted(), None);
+        // A link may lead elsewhere later.
+        symlink(&tools, &beside).expect("a link");
+        assert_eq!(distrusted(), Some(beside.clone()));
+        fs::remove_file(&beside).expect("it is there");
+        fs::write(&beside, "").expect("a file");
+        assert_eq!(tools_of(&launcher).ok(), Some(beside));
+    }
+}

@@ -129,6 +129,12 @@ pub(crate) fn not_executable_and_not_found() {
     assert_eq!(site.held("seats.lock"), []);
 }
 
+/// An empty name is in no directory of `PATH`: it would be the directory itself.
+#[test]
+fn an_empty_name_is_not_found() {
+    site().test().args(["run", "--", ""]).stderr("rungate: [..]not found in PATH ([..])\n...\n").status(127);
+}
+
 /// Where a directory of `PATH` is somebody else's the status is that of execvp, and no file is named that
 /// nobody has seen.
 #[test]

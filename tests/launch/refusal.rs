@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::{Account, Running, Site, Terminal, needs_root, needs_tmux};
+use crate::support::{Account, Running, Site, Terminal, given_time, needs_root, needs_tmux};
 
 const POLICY: &str = r#"
     version = 1
@@ -229,6 +229,40 @@ pub(crate) fn a_ceiling_is_explained() {
             ",
         )
         .status(75);
+}
+
+/// A launch that waits below its ceiling is told both numbers: what is used, and how much its rule allows.
+#[test]
+fn a_ceiling_is_explained_to_a_launch_that_waits() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        limit = 3
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        commands = ["batch"]
+        acquire  = [{ repository = "seats", ceiling = 1 }]
+        "#,
+    );
+    for name in ["matlab", "batch"] {
+        site.program(name);
+    }
+    let waits = |numbers: &str| {
+        // A launch whose time is over before it has looked once does not wait.
+        given_time(&["100ms", "2s", "20s"], |wait| {
+            let told = site.test().args(["run", "-w", wait, "--", "batch"]).outcome().stderr;
+            let expected = format!("rungate: batch: waits for seats ({numbers}), first in line, ");
+            assert!(told.starts_with(&expected), "{told}");
+        });
+    };
+    let _first = site.test().args(["run", "--", "matlab"]).spawn();
+    waits("1 of 1 used");
+    let _second = site.test().args(["run", "--", "matlab"]).spawn();
+    waits("2 used, up to 1 for this rule");
 }
 
 /// Let the policy, the records and the log see NAME as the name of the command: so does who is refused.

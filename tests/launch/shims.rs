@@ -548,6 +548,20 @@ fn install() {
     assert_eq!(fs::read_dir(site.path("work/new")).expect("the directory").count(), 4);
 }
 
+/// A shim leads to rungate by the name that was typed: after an upgrade that name leads to the next version.
+#[test]
+fn install_keeps_the_name_that_was_typed() {
+    let site = Site::with_policy(POLICY);
+    let named = site.path("bin").canonicalize().expect("the directory").join("rungate");
+    symlink(site.rungate(), &named).expect("a link");
+    for typed in ["rungate", "../bin/rungate"] {
+        site.test().program(typed).args(["shim", "install", ".", "matlab"]).status(0);
+        let shim = site.path("work/matlab");
+        assert_eq!(fs::read_link(&shim).expect("a link"), named, "{typed}");
+        fs::remove_file(shim).expect("it is there");
+    }
+}
+
 /// "Nothing that is not a link to rungate is written over."
 #[test]
 fn install_writes_over_nothing() {

@@ -263,6 +263,54 @@ fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
     drop(holders);
 }
 
+/// A start tells of each repository which slots are held there, with its own.
+#[test]
+fn a_start_tells_which_slots_are_held_in_each_table() {
+    let site = Site::with_policy(
+        r#"
+        [log]
+        to     = "$DIR/work/log.jsonl"
+        replay = true
+
+        [repository]
+        seats.limit  = 2
+        tokens.limit = 2
+
+        [[rule]]
+        commands = ["matlab", "novel"]
+        acquire  = ["seats"]
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = ["tokens"]
+        "#,
+    );
+    let held = |command: &str| {
+        site.program(command);
+        let running = run(&site, command).spawn();
+        let started = event(&site);
+        let tables = started["tables"].as_array().expect("tables").iter();
+        let held: Vec<Value> = tables.map(|table| json!([table["repository"], table["held"]])).collect();
+        (running, held)
+    };
+    let (_first, of_first) = held("novel");
+    assert_eq!(of_first, [json!(["seats", "1"])]);
+    let (_second, of_second) = held("matlab");
+    assert_eq!(of_second, [json!(["seats", "1,2"]), json!(["tokens", "1"])]);
+}
+
+/// The log also has the commands that are refused because no rule allows them.
+#[test]
+fn a_command_that_no_rule_allows_is_logged() {
+    let log = "[log]\nto = \"$DIR/work/log.jsonl\"\n";
+    let site = Site::with_policy(&format!("defaults.unmatched = \"refuse\"\n{log}"));
+    site.program("matlab");
+    run(&site, "matlab").status(77);
+    let refused = event(&site);
+    assert_eq!((&refused["event"], &refused["status"]), (&json!("refused"), &json!("unmatched")));
+    assert_eq!(refused["rules"], Value::Null, "{refused}");
+}
+
 /// A start tells how many of the free slots are kept for others, and how many of its own are lent by others.
 #[test]
 fn a_start_tells_what_is_kept_and_what_is_lent() {
