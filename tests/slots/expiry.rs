@@ -491,6 +491,18 @@ pub(crate) fn an_overdue_tree_is_ended_with_all_its_branches() {
     }
 }
 
+/// A job of root's may have programs of other users. They are ended with it, because root may signal them.
+#[test]
+fn a_job_of_roots_is_ended_with_the_programs_of_other_users() {
+    needs_root!();
+    let site = site(1, &format!("hold = \"tree\"\n{}", overdue("3s")));
+    site.script("job", "#!/bin/sh\n[ $# = 0 ] || exec cat\nsetpriv --reuid=games --clear-groups cat\n");
+    let mut holder = job(&site).spawn();
+    let mut next = site.test().args(["run", "--", "job", "next"]).background();
+    assert!(next.answers(), "{:?}", next.end());
+    holder.end();
+}
+
 /// With `expire_kill = "group"` too: a branch in a group whose leader has ended is no group's, and is ended
 /// all the same.
 #[test]

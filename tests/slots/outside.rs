@@ -154,6 +154,26 @@ fn a_sample_does_not_know_a_launch_of_an_older_process() {
     );
 }
 
+/// A slot that a descriptor keeps has no process in the kernel's list. A user who may look into the holder knows
+/// whose it is.
+#[test]
+fn our_own_slot_that_a_descriptor_keeps_counts_once() {
+    needs_root!();
+    let site = site(&policy("").replace("limit = 3", "limit = 2"));
+    used(&site, "");
+    let words = ["run", "--hold", "descriptor", "--", "tool"];
+    let mut holder = site.test().user("ann").args(words).background();
+    assert_eq!(holder.read_line(), "\n");
+    holder.wait_for_echo();
+    // One of two is used, and it is ours in the sample too.
+    let _second = eventually("the sample knows the holder", || {
+        used(&site, "{\"user\":\"ann\",\"host\":\"HERE\"}\n");
+        let mut second = tool(&site, "ann").background();
+        (second.read_line() == "\n" && second.answers()).then_some(second)
+    });
+    assert_eq!(site.held_numbers("seats.lock").len(), 2);
+}
+
 /// Full, and not never: it may be free again.
 #[test]
 pub(crate) fn more_than_is_left_is_full_and_not_never() {

@@ -265,6 +265,25 @@ fn the_record_of_another_start_names_no_user() {
     sync(&site).stderr(unnamed).status(69);
 }
 
+/// The user of a start is recorded with the last of its slots.
+#[test]
+fn a_start_in_several_slots_names_its_user() {
+    let site = site("");
+    site.policy(
+        r#"
+        [repository.sync]
+        limit      = 2
+        if_elapsed = "1h"
+
+        [[rule]]
+        commands = ["sync"]
+        acquire  = [{ repository = "sync", slots = 2 }]
+        "#,
+    );
+    sync(&site).status(0);
+    too_soon(&site).status(69);
+}
+
 /// What the hint names forgets no more than is in the way: the one file of a member, and the policy that
 /// was named.
 #[test]

@@ -307,6 +307,20 @@ pub(crate) fn who_is_ended_is_ended_with_the_group() {
     }
 }
 
+/// A group may have several slots, and a member only some of them. All members are ended together nevertheless.
+#[test]
+fn a_group_with_several_slots_is_ended_as_a_whole() {
+    let site = site(2, "");
+    let mut members = ["pair", "matlab"].map(|command| site.test().args(["run", "--", command]).spawn());
+    assert_eq!(site.held_numbers("seats.lock"), [1, 2]);
+    let ended = "rungate: seats: ended PID [..]\nrungate: seats: ended PID [..]\n";
+    site.test().args(["end", "--yes", "seats", "slot:2"]).stderr(ended).status(0);
+    for member in &mut members {
+        member.end();
+    }
+    assert_eq!(site.held_numbers("seats.lock"), [0; 0]);
+}
+
 /// A seat that two users share belongs to each of them.
 #[test]
 fn each_user_of_a_shared_seat_finds_it() {
