@@ -10,8 +10,8 @@ use std::{
 use super::stage::{But, GENERATION, Tables, any_of, claim, granted, one, shown, tables};
 use crate::{
     acquire::{
-        HEARTBEAT_INTERVAL, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Sign,
-        waiting::acquire_in_turn,
+        AtOnce, HEARTBEAT_INTERVAL, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Sign,
+        at_once::at_once, waiting::acquire_in_turn,
     },
     judge::terms::Demand,
     keeper::{Class, Number, table::Table},
@@ -112,6 +112,18 @@ fn looks_at_one_moment_are_one_look() {
     assert_eq!(liveness.is_silent(&table, &waiter).ok(), Some(false));
 }
 
+/// A waiter is known to be alive when it has sent a heartbeat since it was first seen.
+#[test]
+fn a_waiter_with_another_heartbeat_is_alive() {
+    let tables = tables().waiting("seats", 1, 0, 3);
+    let (liveness, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
+    let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
+    let look = || liveness.look(&table, &waiter).expect("a table in memory");
+    assert_eq!([look(), look(), look()], [Sign::None, Sign::Alive, Sign::Alive]);
+    tables.line[0].fall_silent();
+    assert_eq!(look(), Sign::None);
+}
+
 /// The launch may beat again, or another one take its number, before the table is locked.
 #[test]
 fn a_heartbeat_before_the_last_look_prevents_overtaking() {
@@ -197,6 +209,53 @@ fn a_place_stays_the_same_when_the_launch_is_decided_anew() {
             [vec![], vec![1]]
         );
     }
+}
+
+/// A launch that waits passes over an older one without heartbeats.
+#[test]
+fn a_launch_that_waits_passes_a_silent_one() {
+    let demands = [one(claim("seats", 1))];
+    let tables = tables().waiting("seats", 1, 0, 1);
+    tables.line[0].fall_silent();
+    let outcome = wait(&tables, &demands, &mut PlaceInLine::default(), &mut || ControlFlow::Continue(()));
+    let Outcome::Granted(grant) = outcome else { panic!("the slot is free") };
+    assert_eq!(granted(&grant), "seats 1");
+}
+
+/// A launch that needs fewer tables than before gives up its places in the others.
+#[test]
+fn a_place_in_a_table_that_is_not_needed_is_given_up() {
+    let tables = tables().held("a", 1..=1).held("b", 1..=1);
+    let (both, first) = ([one(claim("a", 1)), one(claim("b", 1))], [one(claim("a", 1))]);
+    let mut place = PlaceInLine::default();
+    let mut places = |demands: &[Demand]| {
+        let _ = wait(&tables, demands, &mut place, &mut || ControlFlow::Break(()));
+        ["a", "b"].map(|name| tables.store.table(name).highest_place())
+    };
+    assert_eq!(places(&both), [Some(Number(1)); 2]);
+    assert_eq!(places(&first), [Some(Number(1)), None]);
+}
+
+/// Where one process owns all tables, it tries once. Overdue holders are ended only for a launch that can
+/// wait, and that no other one precedes. A launch that starts at once keeps no table.
+#[test]
+fn holders_are_ended_for_the_first_in_a_queue() {
+    let seat = [one(claim("seats", 1))];
+    let stands = |tables: &Tables, demands: &[Demand]| {
+        let mut place = PlaceInLine::default();
+        let tried = tables.asks(|asker| at_once(demands, asker, &mut place, None));
+        let standing = match tried.expect("tables in memory") {
+            AtOnce::Granted(_) => None,
+            AtOnce::Blocked(standing) => Some((standing.waits, standing.is_first)),
+        };
+        (standing, place.places(), place.tables().len())
+    };
+    assert_eq!(stands(&tables(), &seat), (None, 0, 0));
+    let full = || tables().held("seats", 1..=1);
+    assert_eq!(stands(&full(), &seat), (Some((true, true)), 1, 1));
+    assert_eq!(stands(&full().waiting("seats", 1, 0, 1), &seat), (Some((true, false)), 1, 1));
+    let (waits, is_first) = stands(&full(), &[one(claim("seats", 1).slots(2))]).0.expect("it is too much");
+    assert!(!waits && !is_first);
 }
 
 #[test]
