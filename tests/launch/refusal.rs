@@ -231,6 +231,35 @@ pub(crate) fn a_ceiling_is_explained() {
         .status(75);
 }
 
+/// A repository that two rules have as an alternative is named once, and so is a message that both have.
+#[test]
+fn what_several_rules_have_in_common_is_named_once() {
+    let site = Site::with_policy(
+        r#"
+        [repository]
+        a.limit      = 1
+        b.limit      = 1
+        common.limit = 1
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = [{ any_of = ["a", "common"] }]
+        message  = "Ask first."
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = [{ any_of = ["b", "common"] }]
+        message  = "Ask first."
+        "#,
+    );
+    site.program("matlab");
+    let _holders = [(); 2].map(|()| site.test().args(["run", "--", "matlab"]).spawn());
+    let told = site.test().args(["run", "--", "matlab"]).outcome().stderr;
+    for once in ["  a  1 of 1 used", "  b  1 of 1 used", "  common  1 of 1 used", "Ask first."] {
+        assert_eq!(told.lines().filter(|line| *line == once).count(), 1, "{once}: {told}");
+    }
+}
+
 /// A launch that waits below its ceiling is told both numbers: what is used, and how much its rule allows.
 #[test]
 fn a_ceiling_is_explained_to_a_launch_that_waits() {

@@ -299,6 +299,18 @@ fn a_start_tells_which_slots_are_held_in_each_table() {
     assert_eq!(of_second, [json!(["seats", "1,2"]), json!(["tokens", "1"])]);
 }
 
+/// A launch that starts without a slot, because the limit is not enforced, has borrowed none.
+#[test]
+fn a_start_without_a_slot_tells_of_none() {
+    let site = site();
+    site.policy(&policy("$DIR/work/log.jsonl").replace("jsonl\"", "jsonl\"\n        replay = true"));
+    run(&site, "novel").status(0);
+    let started = events(&site).pop().expect("a start");
+    assert_eq!((&started["event"], &started["repositories"]), (&json!("started"), &Value::Null));
+    let table = &started["tables"][0];
+    assert_eq!((&table["repository"], &table["lent"]), (&json!("trial"), &Value::Null), "{started}");
+}
+
 /// The log also has the commands that are refused because no rule allows them.
 #[test]
 fn a_command_that_no_rule_allows_is_logged() {

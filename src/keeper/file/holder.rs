@@ -549,6 +549,22 @@ mod tests {
         assert_eq!(TableSnapshot::default().oldest(), None);
     }
 
+    /// A process id means nothing on another host. A program that has ended here was not on another one.
+    #[test]
+    fn a_process_of_another_host_is_shown_with_it() {
+        let shown = |pid, keeper, taken, has_ended: bool| {
+            let lingers_until = has_ended.then_some(SystemTime::UNIX_EPOCH);
+            let (host, unknown) = (Some("lab2".to_owned()), Holder::unknown(1..=1));
+            Holder { pid, keeper, taken, lingers_until, host, ..unknown }.shown_pid()
+        };
+        let (pid, taken) = (Some(7), Some(Duration::ZERO));
+        assert_eq!(shown(pid, pid, taken, false).as_deref(), Some("7"));
+        assert_eq!(shown(pid, None, None, false).as_deref(), Some("7@lab2"));
+        assert_eq!(shown(pid, None, taken, true).as_deref(), Some("7"));
+        assert_eq!(shown(pid, None, None, true).as_deref(), Some("7@lab2"));
+        assert_eq!(shown(None, None, taken, false), None);
+    }
+
     /// A slot may have another holder than its record says: a peer writes no record, and a record stays when
     /// its process has ended.
     #[test]

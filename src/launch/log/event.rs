@@ -401,6 +401,19 @@ mod tests {
         assert!(line.ends_with(" host=ws17 repositories=\"seats per-user\" format=1"), "{line}");
     }
 
+    /// What is not known of a launch is left out.
+    #[test]
+    fn a_line_has_what_is_known() {
+        let mut event = Event::now(Kind::Started, "matlab", 7, OsStr::new(""));
+        let begin = format!("event=started command=matlab uid=7 pid={} ", event.pid);
+        assert_eq!(event.line(), format!("{begin}format=1"));
+        event.repositories = vec!["seats=1".to_owned(), "spare=2".to_owned()];
+        (event.rules, event.joined) = (vec!["one".to_owned()], vec!["seats=1".to_owned()]);
+        event.seconds = Some(1.5);
+        let known = "repositories=\"seats=1 spare=2\" rules=one joined=\"seats=1\" format=1 seconds=1.500";
+        assert_eq!(event.line(), format!("{begin}{known}"));
+    }
+
     #[test]
     fn a_duration_that_cannot_be_is_none() {
         let mut event = Event::now(Kind::Waited, "sync", 0, OsStr::new("ws17"));

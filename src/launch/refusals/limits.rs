@@ -672,3 +672,74 @@ fn alternative(alternative: &Alternative<'_>) -> String {
     });
     format!("{names} ({})", why.collect::<Vec<_>>().join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::{
+        acquire::{self, AcquireContext, Outcome, acquire_at_once},
+        judge::terms::{Demand, FileLocation, Launch, Setting, Slots},
+        keeper::{Keepers, Store},
+        sys::Inherited,
+    };
+
+    /// A claim on one slot, with the longest wait for it and the usual one, in hours.
+    fn claim(name: &str, longest: Option<u64>, usual: u64) -> Claim {
+        let hours = |hours: u64| Wait::For(Duration::from_secs(3600 * hours));
+        let file = FileLocation::named(PathBuf::from(name), 0o600);
+        Claim {
+            repository: name.into(),
+            location: Location::Memory(name.to_owned()),
+            wait: Setting { bound: longest.map(hours), default: Some(hours(usual)) },
+            ..Claim::outside_the_policy(file, Amount::plain(Slots::Number(1), 1), "--limit")
+        }
+    }
+
+    /// What a launch is told of its wait where `a` and `b` are full.
+    fn told(demands: &[Demand]) -> [String; 3] {
+        let (store, inherited) = (Store::default(), Inherited::default());
+        let _held = ["a", "b"].map(|name| store.table(name).take(&[1]).expect("it is free"));
+        let asker = AcquireContext {
+            launch: Launch { command: "job", host: "ws1", uid: 1000, ancestors: &[], hold: Hold::Process },
+            keepers: Keepers { inherited: &inherited, memory: store.clone() },
+            generation: 0,
+            on_expired: &|_, _, _| {},
+            clock: acquire::Clock::default(),
+        };
+        let Ok(Outcome::Refused(refusal)) = acquire_at_once(demands, &asker) else { panic!("both are full") };
+        let longest = longest_wait(&refusal).map_or_else(|| "none".to_owned(), at_most);
+        [foretold(&refusal), longest, with_option(&refusal)]
+    }
+
+    /// A launch waits until its first demand, the last alternative or the first claim of a list cannot be met
+    /// any more. An option is named only if the policy allows a longer wait.
+    #[test]
+    fn a_launch_is_told_how_long_it_can_wait() {
+        let one = |longest, usual| Demand::One(claim("a", longest, usual));
+        let two = [Demand::One(claim("a", Some(1), 0)), Demand::One(claim("b", Some(2), 0))];
+        let [a, b] = [claim("a", Some(1), 1), claim("b", Some(2), 2)];
+        let either = Demand::AnyOf(vec![vec![a.clone()], vec![b.clone()]]);
+        let list = Demand::AnyOf(vec![vec![a, b]]);
+        assert_eq!(told(&[one(Some(2), 1)]), ["up to 1h", "up to 2h", "; with -w up to 2h"]);
+        assert_eq!(told(&[one(Some(2), 2)]), ["up to 2h", "up to 2h", ""]);
+        assert_eq!(told(&[one(None, 1)]), ["up to 1h", "until it is its turn", ""]);
+        assert_eq!(told(&[one(Some(0), 1)]), ["none: a allows no wait", "none", ""]);
+        assert_eq!(told(&two), ["none", "up to 1h", "; with -w up to 1h"]);
+        assert_eq!(told(&[either]), ["up to 2h", "up to 2h", ""]);
+        assert_eq!(told(&[list]), ["up to 1h", "up to 1h", ""]);
+    }
+
+    /// No launch can wait for what has a full queue, and each can wait for an alternative.
+    #[test]
+    fn a_full_queue_leaves_the_alternatives_to_wait_for() {
+        let full = || Claim { queue: Queue { most: Some(0), per_user: None }, ..claim("a", None, 1) };
+        let other = || claim("b", Some(2), 1);
+        assert_eq!(told(&[Demand::One(full())]), ["none: 0 of 0 wait for a", "none", ""]);
+        let either = Demand::AnyOf(vec![vec![full()], vec![other()]]);
+        assert_eq!(told(&[either]), ["up to 1h", "up to 2h", "; with -w up to 2h"]);
+        let list = Demand::AnyOf(vec![vec![full(), other()]]);
+        assert_eq!(told(&[list]), ["none: 0 of 0 wait for a", "none", ""]);
+    }
+}
