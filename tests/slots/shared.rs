@@ -250,6 +250,21 @@ pub(crate) fn listings_show_all_members() {
     assert_eq!((&holder["user"], &holder["command"]), (&json!("games"), &json!("matlab")));
 }
 
+/// A member may keep the slot by a lock of the process, and another one by a descriptor. Both are listed.
+#[test]
+fn members_with_different_holds_are_listed() {
+    let site = site(1, "");
+    let member = |hold: &str| site.test().args(["run", "--hold", hold, "--", "matlab"]).spawn();
+    let members = ["process", "descriptor"].map(member);
+    let holder = &listing(&site.test())[0]["holders"][0];
+    let others = holder["shared_with"].as_array().expect("a list").iter().filter_map(Value::as_i64);
+    let mut pids: Vec<i64> = holder["pid"].as_i64().into_iter().chain(others).collect();
+    let mut expected = members.each_ref().map(|member| i64::from(member.pid()));
+    pids.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(pids, expected, "{holder}");
+}
+
 /// The record of a slot is of the member that wrote it, whatever programs the supervisors of other members start.
 #[test]
 fn a_supervised_member_leaves_the_record_of_another_as_it_is() {
