@@ -250,6 +250,22 @@ pub(crate) fn listings_show_all_members() {
     assert_eq!((&holder["user"], &holder["command"]), (&json!("games"), &json!("matlab")));
 }
 
+/// The log says which slots a launch found with its group.
+#[test]
+fn the_log_says_what_a_member_has_joined() {
+    let log = "[log]\nto = \"$DIR/work/log.jsonl\"\n";
+    let site = Site::with_policy(&format!("{log}{}", policy(2, "")));
+    for command in ["matlab", "pair"] {
+        site.program(command);
+    }
+    let _members = ["matlab", "pair"].map(|command| site.test().args(["run", "--", command]).spawn());
+    let log = std::fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    let events = log.lines().map(|line| serde_json::from_str::<Value>(line).expect("an event"));
+    let told = events.map(|event| (event["repositories"].clone(), event["joined"].clone()));
+    let expected = [(json!(["seats=1"]), Value::Null), (json!(["seats=1,2"]), json!(["seats=1"]))];
+    assert_eq!(told.collect::<Vec<_>>(), expected);
+}
+
 /// A member may keep the slot by a lock of the process, and another one by a descriptor. Both are listed.
 #[test]
 fn members_with_different_holds_are_listed() {

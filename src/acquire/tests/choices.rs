@@ -91,6 +91,14 @@ fn what_can_never_be_had_is_not_what_there_is_to_wait_for() {
     );
 }
 
+/// Alternatives on one table are not added up: only one of them is met.
+#[test]
+fn alternatives_on_one_table_are_judged_separately() {
+    let either = || [any_of([claim("seats", 2), claim("seats", 1).slots(2).called("low")])];
+    tables().held("seats", 1..=1).gives(&either(), "seats 2");
+    tables().held("seats", 1..=2).gives(&either(), "75: seats full or low never");
+}
+
 #[test]
 fn everything_that_is_in_the_way_is_named_and_nothing_else() {
     let three = || [one(claim("a", 1)), one(claim("b", 1)), any_of([claim("c", 1), claim("d", 1)])];

@@ -2,6 +2,7 @@
 //! its number.
 
 use std::{
+    iter,
     ops::{ControlFlow, RangeInclusive},
     thread,
     time::{Duration, Instant},
@@ -10,10 +11,10 @@ use std::{
 use super::stage::{But, GENERATION, Tables, any_of, claim, granted, one, shown, tables};
 use crate::{
     acquire::{
-        AtOnce, HEARTBEAT_INTERVAL, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Sign,
-        at_once::at_once, waiting::acquire_in_turn,
+        AtOnce, HEARTBEAT_INTERVAL, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Room, Sign,
+        TableView, at_once::at_once, waiting::acquire_in_turn,
     },
-    judge::terms::Demand,
+    judge::terms::{Demand, Terms},
     keeper::{Class, Number, table::Table},
 };
 
@@ -140,6 +141,29 @@ fn a_heartbeat_before_the_last_look_prevents_overtaking() {
     assert_eq!(liveness.is_silent(&table, &waiter).ok(), Some(false));
 }
 
+/// A table that had room for a launch still has it when the launch takes its slots, even if an older launch
+/// responds again meanwhile.
+#[test]
+fn room_that_was_found_once_is_kept() {
+    let mut tables = tables().waiting("seats", 1, 0, 3);
+    tables.line[0].fall_silent();
+    let (liveness, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
+    let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
+    while liveness.look(&table, &waiter).expect("a table in memory") != Sign::Silent {
+        thread::sleep(HEARTBEAT_INTERVAL);
+    }
+    let position = QueuePosition::newcomer(0, Some(&liveness));
+    let view = || TableView::of(&table, position, iter::empty()).expect("a table in memory");
+    let terms = Terms { limit: 3, slots: 1, ..Terms::default() };
+    let mut before = view();
+    let free = before.room(&terms).expect("a table in memory");
+    assert!(matches!(free, Room::Free(_)), "{free:?}");
+    tables.line.clear();
+    let _beats = tables.waiting("seats", 1, 0, 3);
+    assert_eq!(view().room(&terms).expect("a table in memory"), Room::Behind);
+    assert_eq!(before.room(&terms).expect("a table in memory"), free);
+}
+
 #[test]
 fn nobody_looks_for_life_where_others_in_line_are_not_all_that_is_in_the_way() {
     let demands = [one(claim("seats", 3)), one(claim("pool", 1))];
@@ -256,6 +280,18 @@ fn holders_are_ended_for_the_first_in_a_queue() {
     assert_eq!(stands(&full().waiting("seats", 1, 0, 1), &seat), (Some((true, false)), 1, 1));
     let (waits, is_first) = stands(&full(), &[one(claim("seats", 1).slots(2))]).0.expect("it is too much");
     assert!(!waits && !is_first);
+}
+
+/// A launch has a place in each of its tables. It waits only in those that block it.
+#[test]
+fn a_place_in_a_table_with_room_does_not_wait() {
+    let demands = [one(claim("free", 1)), one(claim("full", 1))];
+    let tables = tables().held("full", 1..=1);
+    let mut place = PlaceInLine::default();
+    let tried = tables.asks(|asker| at_once(&demands, asker, &mut place, None));
+    assert!(matches!(tried, Ok(AtOnce::Blocked(_))));
+    let standing: Vec<&str> = place.standing_in().map(|place| place.table().name()).collect();
+    assert_eq!((place.places(), standing), (2, vec!["full"]));
 }
 
 #[test]
