@@ -697,10 +697,9 @@ mod tests {
         }
     }
 
-    /// What a launch is told of its wait where `a` and `b` are full.
-    fn told(demands: &[Demand]) -> [String; 3] {
-        let (store, inherited) = (Store::default(), Inherited::default());
-        let _held = ["a", "b"].map(|name| store.table(name).take(&[1]).expect("it is free"));
+    /// What is told of a launch that gets no slots of these tables.
+    fn of_refusal<T>(store: &Store, demands: &[Demand], tell: impl FnOnce(&Refusal<'_>) -> T) -> T {
+        let inherited = Inherited::default();
         let asker = AcquireContext {
             launch: Launch { command: "job", host: "ws1", uid: 1000, ancestors: &[], hold: Hold::Process },
             keepers: Keepers { inherited: &inherited, memory: store.clone() },
@@ -708,9 +707,18 @@ mod tests {
             on_expired: &|_, _, _| {},
             clock: acquire::Clock::default(),
         };
-        let Ok(Outcome::Refused(refusal)) = acquire_at_once(demands, &asker) else { panic!("both are full") };
-        let longest = longest_wait(&refusal).map_or_else(|| "none".to_owned(), at_most);
-        [foretold(&refusal), longest, with_option(&refusal)]
+        let Ok(Outcome::Refused(refusal)) = acquire_at_once(demands, &asker) else { panic!("it has room") };
+        tell(&refusal)
+    }
+
+    /// How long a launch would wait, and could wait, where `a` and `b` are full.
+    fn told(demands: &[Demand]) -> [String; 3] {
+        let store = Store::default();
+        let _held = ["a", "b"].map(|name| store.table(name).take(&[1]).expect("it is free"));
+        of_refusal(&store, demands, |refusal| {
+            let longest = longest_wait(refusal).map_or_else(|| "none".to_owned(), at_most);
+            [foretold(refusal), longest, with_option(refusal)]
+        })
     }
 
     /// A launch waits until its first demand, the last alternative or the first claim of a list cannot be met
@@ -741,5 +749,36 @@ mod tests {
         assert_eq!(told(&[either]), ["up to 1h", "up to 2h", "; with -w up to 2h"]);
         let list = Demand::AnyOf(vec![vec![full(), other()]]);
         assert_eq!(told(&[list]), ["none: 0 of 0 wait for a", "none", ""]);
+    }
+
+    /// Programs of the reader are named if their end makes room: of all slots, and of those that the launch
+    /// may take.
+    #[test]
+    fn the_end_of_own_programs_is_advised_if_it_makes_room() {
+        let [words, policy, named, options] = [(); 4].map(|()| String::new());
+        let hints = Hints { words, policy, named, options, is_renamed: false };
+        let advice = |limit, wanted, zone: RangeInclusive<u64>, own: &[u64], others: &[u64]| {
+            let (store, mut claim) = (Store::default(), claim("a", None, 1));
+            claim.amount = Amount { zones: vec![zone], ..Amount::plain(Slots::Number(wanted), limit) };
+            let table = store.table("a");
+            let _held = [own, others].map(|slots| table.take(slots).expect("they are free"));
+            for (pid, uid, slots) in [(7, own_uid(), own), (8, own_uid() ^ 1, others)] {
+                let holder = Holder::unknown(1..=1);
+                table.describe(slots, Holder { pid: Some(pid), uid: Some(uid), ..holder });
+            }
+            of_refusal(&store, &[Demand::One(claim)], |refusal| {
+                let full: Vec<(&Claim, &Full)> = refusal.claims().filter_map(full_claim).collect();
+                let (text, is_enough) = what_helps(refusal);
+                (text, is_enough, end_of_own(&hints, &full))
+            })
+        };
+        let enough = |text: &str| (text.to_owned(), true, Some("rungate end a 7".to_owned()));
+        assert_eq!(advice(2, 1, 1..=2, &[1], &[2]), enough("Close one of yours"));
+        assert_eq!(advice(2, 2, 1..=2, &[1, 2], &[]), enough("Close programs of yours that hold 2 slots"));
+        let vain = |text: &str| (text.to_owned(), false, None);
+        assert_eq!(advice(2, 2, 1..=2, &[1], &[2]), vain("Try again once 2 slots are freed"));
+        assert_eq!(advice(2, 1, 1..=2, &[], &[1, 2]), vain("Try again later"));
+        assert_eq!(advice(3, 1, 1..=1, &[2], &[1]), vain("Try again later"), "it may take slot 1 only");
+        assert_eq!(advice(2, 1, 1..=2, &[1], &[2, 3]), vain("Try again once 2 slots are freed"));
     }
 }
