@@ -315,6 +315,19 @@ pub(crate) fn whoever_keeps_a_slot_that_no_record_accounts_for_is_searched() {
     drop(daemon);
 }
 
+/// A search for a holder without a record leaves the records of the others.
+#[test]
+fn a_search_for_one_holder_leaves_the_others() {
+    let site = Site::with_seats(2, "hold = \"descriptor\"", &["matlab"]);
+    let known = site.test().args(["run", "--", "matlab"]).spawn();
+    // Slot 2.
+    let unknown = site.holder("seats.lock", ["ofd", "write", "9:1"]);
+    let listed = listing(&site.test())[0]["holders"].clone();
+    let holder = |slot: usize| (listed[slot - 1]["pid"].as_i64(), listed[slot - 1]["rule"].is_string());
+    assert_eq!(holder(1), (Some(known.pid().into()), true), "{listed}");
+    assert_eq!(holder(2), (Some(unknown.pid().into()), false), "{listed}");
+}
+
 /// A record has the numbers of its own PID namespace, which are those of strangers here.
 #[test]
 fn a_supervisor_in_a_container_is_listed_by_its_number_here() {

@@ -86,6 +86,20 @@ fn the_stamp_of_a_later_start_stays() {
     assert_eq!(tables.store.table("a").stamps().0, Some(later));
 }
 
+/// What two keepers grant is one grant, with all slots and claims of both.
+#[test]
+fn grants_of_two_keepers_are_one() {
+    let tables = tables().held("full", 1..=1);
+    let (first, second) = ([one(claim("a", 1))], [one(claim("b", 1)), one(claim("full", 1).unenforced())]);
+    let grants = [&first[..], &second[..]].map(|demands| tables.acquire(demands).ok().expect("room"));
+    let [files, agents] = grants;
+    let both = files.and(agents);
+    assert_eq!((granted(&both).as_str(), both.claims().len()), ("a 1, b 1, (full unenforced)", 3));
+    assert_eq!((tables.used("a"), tables.used("b")), (1, 1));
+    drop(both);
+    assert_eq!((tables.used("a"), tables.used("b")), (0, 0));
+}
+
 #[test]
 fn a_grant_names_each_repository_once() {
     let demands = [one(claim("a", 3)), one(claim("a", 2).slots(2)), one(claim("a", 3).called("same"))];

@@ -11,10 +11,11 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, shown, tables};
 use crate::{
     acquire::{
-        Grant, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, Waiting, waiting::acquire_in_turn,
+        Grant, HEARTBEAT_INTERVAL, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, Waiting,
+        waiting::acquire_in_turn,
     },
     judge::terms::{Claim, Demand, Queue, Wait},
-    keeper::{Class, Number, Store},
+    keeper::{Class, Number, PATIENCE, Store},
 };
 
 /// One step of a launch: it starts, is refused, or waits and comes back.
@@ -260,7 +261,19 @@ fn the_time_of_a_launch_stops_while_it_stands_aside() {
     assert_eq!((table.waiters().len(), table.highest_place()), (0, Some(Number(1))));
     place.imagine(now + 10 * hour);
     let longest = place.saved()[0].longest;
-    assert!(longest > hour && longest <= 2 * hour, "{longest:?}");
+    assert!(longest > hour * 3 / 2 && longest <= 2 * hour, "{longest:?}");
+}
+
+/// A launch in a queue waits for a lock for no longer than until its next heartbeat. No launch waits for one
+/// beyond its deadline.
+#[test]
+fn a_launch_in_a_queue_has_less_patience_with_locks() {
+    let table = Store::default().table("seats");
+    let saved = PlaceInTable { table, classes: Vec::new(), longest: Duration::ZERO, wants: None };
+    let (newcomer, waits) = (PlaceInLine::default(), PlaceInLine::again(Number(1), None, &[saved]));
+    assert_eq!((newcomer.patience(None), waits.patience(None)), (PATIENCE, HEARTBEAT_INTERVAL));
+    let over = Some(Instant::now());
+    assert_eq!((newcomer.patience(over), waits.patience(over)), (Duration::ZERO, Duration::ZERO));
 }
 
 /// A place that is recorded, and taken up later, has stood as long as before.
