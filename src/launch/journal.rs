@@ -13,7 +13,7 @@ use std::{
 use super::{
     LaunchSpec,
     log::{
-        event::{Circumstances, Event, HAD_LEFT, Kind, TableSeen, micros},
+        event::{Circumstances, Event, FREED, HAD_LEFT, Kind, TableSeen, micros},
         sink::{Sink, Target},
     },
 };
@@ -236,7 +236,7 @@ pub(crate) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: E
             EvictionOutcome::Survived => "survived".to_owned(),
             EvictionOutcome::Noticed => "noticed".to_owned(),
             EvictionOutcome::NotOverdueThere => "not overdue there".to_owned(),
-            EvictionOutcome::Freed => "freed".to_owned(),
+            EvictionOutcome::Freed => FREED.to_owned(),
         }),
         ..event
     }

@@ -127,6 +127,9 @@ pub struct Event {
 /// The status of a holder that had left before any signal was sent.
 pub const HAD_LEFT: &str = "had left";
 
+/// The status of a holder whose program had ended, and whose slot was still taken.
+pub const FREED: &str = "freed";
+
 /// No file has a longer name. `--as` can give one that no daemon would take, and the event would be lost.
 pub const LONGEST_COMMAND: usize = 255;
 
@@ -211,10 +214,10 @@ impl Event {
     }
 
     /// Whether the holder to be ended has released its slot. Then the status is the signal that ended it, or
-    /// says that it had left before. Otherwise it is the reason why the slot is still held.
+    /// says that it needed none. Otherwise it is the reason why the slot is still held.
     pub fn has_left(&self) -> bool {
         let is_signal = |status: &str| status.starts_with("SIG") && !status.contains(',');
-        self.status.as_deref().is_none_or(|status| status == HAD_LEFT || is_signal(status))
+        self.status.as_deref().is_none_or(|status| [HAD_LEFT, FREED].contains(&status) || is_signal(status))
     }
 
     /// The repositories without their slots.
@@ -427,6 +430,24 @@ mod tests {
         ] {
             event.seconds = seconds;
             assert_eq!(event.duration(), duration, "{seconds:?}");
+        }
+    }
+
+    /// The status of a holder that was to be ended says that its slot is free, or why it is not.
+    #[test]
+    fn the_status_says_whether_a_holder_has_left() {
+        let mut event = Event::now(Kind::Evicted, "sync", 0, OsStr::new("ws17"));
+        for (status, has_left) in [
+            ("SIGTERM", true),
+            ("SIGKILL", true),
+            (HAD_LEFT, true),
+            (FREED, true),
+            ("SIGTERM, left others", false),
+            ("survived", false),
+            ("not permitted", false),
+        ] {
+            event.status = Some(status.to_owned());
+            assert_eq!(event.has_left(), has_left, "{status}");
         }
     }
 
