@@ -8,11 +8,11 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{AcquireContext, Grant, HEARTBEAT_INTERVAL, Outcome, Reason, Refusal, Unmet, Watch, of_agent};
+use super::{AcquireContext, Grant, HEARTBEAT_INTERVAL, Outcome, Refusal, Watch, of_agent};
 use crate::{
     judge::terms::{Claim, Demand, Location, Unreachable, Wait},
     keeper::{
-        AgentError, Client, EvictionOutcome, Granted, KeeperError, Overdue,
+        AgentError, Client, Granted, KeeperError,
         agent::{
             client,
             message::{Answer, Expired, Refused, Request, Take, WaitState},
@@ -192,7 +192,7 @@ impl Conversation {
                     Outcome::Granted(of_agent::grant(question.demands, &granted, kept))
                 }
                 Answer::Refused(refused) => {
-                    Outcome::Refused(listening.refusal(question.demands, &refused, asker)?)
+                    Outcome::Refused(of_agent::refusal(question.demands, &refused, asker)?)
                 }
                 Answer::Waits(WaitState { refused, ahead }) => {
                     *has_waited = true;
@@ -212,9 +212,7 @@ impl Conversation {
                     continue;
                 }
                 Answer::Done(_) => match listening.stands.take() {
-                    Some(refused) => {
-                        Outcome::Refused(listening.refusal(question.demands, &refused, asker)?)
-                    }
+                    Some(refused) => Outcome::Refused(of_agent::refusal(question.demands, &refused, asker)?),
                     None => return Err(AgentError::HungUp),
                 },
                 Answer::Differs(why) => return Err(AgentError::Differs(why)),
@@ -249,8 +247,6 @@ struct Listening {
     silence: Duration,
     /// Its last state, if it waits or holders are ended for it.
     stands: Option<Refused>,
-    /// The outcome for each ended holder, with its table.
-    fates: Vec<(String, Overdue, EvictionOutcome)>,
     /// Whether it has told the agent that it no longer waits.
     is_leaving: bool,
 }
@@ -259,7 +255,7 @@ impl Listening {
     fn begin(patience: Patience) -> Self {
         let silence = patience.with_agent();
         let until = Instant::now() + silence;
-        Self { patience, until, silence, stands: None, fates: Vec::new(), is_leaving: false }
+        Self { patience, until, silence, stands: None, is_leaving: false }
     }
 
     /// No answer yet: after a second, or at the deadline, it sends something itself.
@@ -276,25 +272,6 @@ impl Listening {
         if let Some(claim) = claims.find(|claim| of_agent::table_of(claim) == Some(&expired.table)) {
             (asker.on_expired)(claim, &overdue, fate);
         }
-        self.fates.push((expired.table.clone(), overdue, fate));
-    }
-
-    /// A refusal, with the outcome for the ended holders.
-    fn refusal<'c>(
-        &mut self,
-        demands: &'c [Demand],
-        refused: &Refused,
-        asker: &AcquireContext<'_>,
-    ) -> Result<Refusal<'c>, AgentError> {
-        let mut refusal = of_agent::refusal(demands, refused, asker)?;
-        for refused in refusal.unmet.iter_mut().flat_map(Unmet::claims_mut) {
-            let Some(table) = of_agent::table_of(refused.claim) else { continue };
-            if let Reason::Full(full) = &mut refused.reason {
-                let here = self.fates.extract_if(.., |(name, ..)| name == table);
-                full.overdue.extend(here.map(|(_, overdue, fate)| (overdue, fate)));
-            }
-        }
-        Ok(refusal)
     }
 
     /// Nothing came until it was time.

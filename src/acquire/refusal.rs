@@ -11,8 +11,7 @@ use super::{AcquireContext, ClaimOnTable, Unwaited, wants::terms_on};
 use crate::{
     judge::terms::{Claim, Terms, TooSoon, Wait},
     keeper::{
-        EvictionOutcome, Holder, KeeperError, Known, Look, Means, Occupancy, Overdue, TableId, Waiter,
-        memory,
+        Holder, KeeperError, Known, Look, Means, Occupancy, TableId, Waiter, memory,
         outside::{NoSample, Used},
         table::Table,
     },
@@ -239,8 +238,6 @@ pub struct Full {
     pub is_behind: bool,
     /// Whether only this process and its ancestors block the launch: it would wait forever.
     pub only_ancestors: bool,
-    /// Holders that are overdue and could not be ended.
-    pub overdue: Vec<(Overdue, EvictionOutcome)>,
 }
 
 impl Full {
@@ -255,7 +252,6 @@ impl Full {
             no_sample: None,
             is_behind,
             only_ancestors: false,
-            overdue: Vec::new(),
         }
     }
 

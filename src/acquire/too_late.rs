@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::{AcquireContext, Alternative, Blocked, Full, Reason, Refused, Unmet};
 use crate::{
     judge::terms::{Claim, Expiry, Terms},
-    keeper::{Ending, EvictionOutcome, KeeperError, Overdue, TableId, table::Table},
+    keeper::{Ending, KeeperError, Overdue, TableId, table::Table},
     sys::{Failure, PidFd, process},
 };
 
@@ -150,7 +150,6 @@ pub struct Endings<'c> {
     running: Vec<Running<'c>>,
     /// No holder gets repeated signals.
     tried: Vec<i32>,
-    fates: Vec<(&'c Claim, Overdue, EvictionOutcome)>,
 }
 
 struct Running<'c> {
@@ -209,26 +208,15 @@ impl<'c> Endings<'c> {
         self.tried.push(overdue.pid);
         match table.begin_to_end(&overdue, &expiry) {
             Ok(ending) => self.running.push(Running { claim, table, overdue, ending }),
-            Err(fate) => self.has_become(claim, overdue, fate, asker),
+            Err(fate) => (asker.on_expired)(claim, &overdue, fate),
         }
-    }
-
-    fn has_become(
-        &mut self,
-        claim: &'c Claim,
-        overdue: Overdue,
-        fate: EvictionOutcome,
-        asker: &AcquireContext<'_>,
-    ) {
-        (asker.on_expired)(claim, &overdue, fate);
-        self.fates.push((claim, overdue, fate));
     }
 
     /// Sends the signals that are due, and checks which holders have ended.
     pub fn advance(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for mut running in std::mem::take(&mut self.running) {
             match running.table.advance(&mut running.ending)? {
-                Some(fate) => self.has_become(running.claim, running.overdue, fate, asker),
+                Some(fate) => (asker.on_expired)(running.claim, &running.overdue, fate),
                 None => self.running.push(running),
             }
         }
@@ -240,7 +228,7 @@ impl<'c> Endings<'c> {
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for running in std::mem::take(&mut self.running) {
             match running.table.has_released(&running.ending)? {
-                Some(fate) => self.has_become(running.claim, running.overdue, fate, asker),
+                Some(fate) => (asker.on_expired)(running.claim, &running.overdue, fate),
                 None => self.tried.retain(|pid| *pid != running.overdue.pid),
             }
         }
@@ -268,18 +256,6 @@ impl<'c> Endings<'c> {
         process::wait_for_any(self.processes(), longest)
             .map(drop)
             .map_err(|errno| KeeperError::Wait(Failure { call: "poll", errno }))
-    }
-
-    /// Adds their outcomes to the refusal.
-    pub fn tell(&mut self, blocked: &mut Blocked<'c>) {
-        for (claim, overdue, fate) in self.fates.drain(..) {
-            let mut refused = blocked.unmet.iter_mut().flat_map(Unmet::claims_mut);
-            if let Some(refused) = refused.find(|refused| std::ptr::eq(refused.claim, claim))
-                && let Reason::Full(full) = &mut refused.reason
-            {
-                full.overdue.push((overdue, fate));
-            }
-        }
     }
 }
 

@@ -165,7 +165,6 @@ pub fn acquire_in_turn<'c>(
             let has_waited = place.is_in_line() || is_over;
             let waited = (!blocked.is_final() && has_waited).then(|| begun.elapsed());
             rest.endings.leave_alone(asker)?;
-            rest.endings.tell(&mut blocked);
             place.leave();
             return Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited }));
         }
@@ -408,7 +407,6 @@ pub fn acquire<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> Result<
         WaitCheck { position: newcomer, is_new: true, uid: asker.launch.uid, clocks: &clocks, shut: &[] }
             .mark(&acquisition.wants, &mut blocked)?;
         blocked.fail_without_sample()?;
-        endings.tell(&mut blocked);
         return Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited: None }));
     }
 }

@@ -240,8 +240,8 @@ fn a_launch_whose_time_is_over_passes_no_silent_waiter() {
     let tables = tables().waiting("a", 1, 0, 1);
     tables.line[0].fall_silent();
     let (mut place, over) = (PlaceInLine::default(), Some(Instant::now()));
-    let outcome = tables
-        .asks(|asker| acquire_in_turn(&demands, asker, &mut place, over, &mut |_| panic!("it waits")));
+    let outcome =
+        tables.asks(|asker| acquire_in_turn(&demands, asker, &mut place, over, &mut |_| panic!("it waits")));
     let Ok(Outcome::Refused(refusal)) = outcome else { panic!("its time is over") };
     assert_eq!(shown(&refusal), "124: a behind");
     // With time it finds that the waiter is silent.
