@@ -189,17 +189,27 @@ pub(super) fn create_directory_at(
 
 /// The default permission bits of a new file: read and write for all, less the umask.
 pub fn mode_for_new_files() -> u32 {
+    #[cfg(test)]
+    have_own_umask();
     let mask = umask(Mode::empty());
     umask(mask);
     0o666 & !mask.bits()
 }
 
-/// The umask belongs to the whole process; this program has one thread.
+/// The umask belongs to the whole process; of this program, one thread alone makes files.
 fn with_exact_mode<T>(make: impl FnOnce() -> T) -> T {
+    #[cfg(test)]
+    have_own_umask();
     let before = umask(Mode::empty());
     let made = make();
     umask(before);
     made
+}
+
+/// Tests make files in many threads of one process: each needs its own umask.
+#[cfg(test)]
+fn have_own_umask() {
+    let _ = nix::sched::unshare(nix::sched::CloneFlags::CLONE_FS);
 }
 
 /// Whether a directory belongs to the caller and no other user may write to it.
