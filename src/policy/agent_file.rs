@@ -336,3 +336,100 @@ fn endpoints(section: &Section<'_>) -> Vec<String> {
     }
     endpoints.value.into_iter().map(|endpoint| endpoint.value.to_owned()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is read of a text, or the codes of its faults.
+    fn read(text: &str) -> Result<AgentFile, Vec<&'static str>> {
+        let read = AgentFile::read(Path::new("/etc/rungate/agent.toml"), text.as_bytes().to_vec());
+        read.map_err(|faults| faults.iter().map(|fault| fault.code).collect())
+    }
+
+    /// The table of a site with these endpoints and keys has this fault alone, or none.
+    #[track_caller]
+    fn site(endpoints: &str, keys: &str, code: Option<&'static str>) {
+        let read = read(&format!("[site]\nendpoints = [{endpoints}]\n{keys}\n"));
+        assert_eq!(read.err().unwrap_or_default(), Vec::from_iter(code), "{endpoints} {keys}");
+    }
+
+    const PLAIN: &str = "\"http://etcd1:2379\"";
+    const SECURE: &str = "\"http://etcd1:2379\", \"https://etcd2:2379\"";
+
+    /// A certificate needs its key, and a user the password; each is a fault alone.
+    #[test]
+    fn a_half_of_a_pair_needs_the_other_one() {
+        for (one, other) in [
+            ("certificate = \"/host.pem\"", "key = \"/host.key\""),
+            ("user = \"rungate\"", "password_file = \"/password\""),
+        ] {
+            site(PLAIN, one, Some("needs-key"));
+            site(PLAIN, other, Some("needs-key"));
+            site(PLAIN, &format!("{one}\n{other}"), None);
+        }
+    }
+
+    /// Without an authority the certificate of a member proves nothing: one member by https needs `ca`.
+    #[test]
+    fn a_member_by_https_needs_an_authority() {
+        site(PLAIN, "", None);
+        site(SECURE, "", Some("needs-key"));
+        site(SECURE, "ca = \"/ca.pem\"", None);
+        site(SECURE, "ca = \"ca.pem\"", Some("relative-path"));
+    }
+
+    /// A member is a scheme, a host and a port, and nothing behind it.
+    #[test]
+    fn a_member_is_the_address_of_a_server() {
+        for member in ["https://etcd1:2379", "http://[::1]:2379", "https://etcd1:2379/"] {
+            site(&format!("\"{member}\""), "ca = \"/ca.pem\"", None);
+        }
+        for other in ["etcd1:2379", "ftp://etcd1:2379", "https://", "https:///", "https://etcd1:2379/v3"] {
+            site(&format!("\"{other}\""), "ca = \"/ca.pem\"", Some("bad-endpoint"));
+        }
+    }
+
+    /// A host may be silent for two seconds at least, and its margin is a quarter of that time at most.
+    #[test]
+    fn the_times_of_a_site_are_allowed_up_to_their_bounds() {
+        site(PLAIN, "ttl = \"2s\"", None);
+        site(PLAIN, "ttl = \"1s\"", Some("too-short"));
+        site(PLAIN, "ttl = \"40s\"\nmargin = \"10s\"", None);
+        site(PLAIN, "ttl = \"40s\"\nmargin = \"11s\"", Some("too-long"));
+        let times = |keys: &str| {
+            let read = read(&format!("[site]\nendpoints = [{PLAIN}]\n{keys}\n"));
+            let site = read.expect("no fault").site.expect("a site");
+            (site.ttl.as_secs(), site.margin.as_secs())
+        };
+        assert_eq!(times(""), (60, 5));
+        assert_eq!(times("ttl = \"24s\""), (24, 2));
+        assert_eq!(times("margin = \"15s\""), (60, 15));
+    }
+
+    /// Each quota is allowed from its least to its greatest number, and only those that differ from the
+    /// default are told.
+    #[test]
+    fn a_quota_is_allowed_up_to_its_bounds() {
+        let quota = |key: &str, value: u32| read(&format!("version = 1\n[agent]\n{key} = {value}\n"));
+        for (key, least, most) in [
+            ("message", 4096, 8 * 1024 * 1024),
+            ("rate", 1, 10_000_000),
+            ("connections", 1, 10_000_000),
+            ("launches", 1, 10_000_000),
+            ("slots", 1, 10_000_000),
+            ("places", 1, 10_000_000),
+            ("members", 1, 10_000_000),
+        ] {
+            for value in [least, most] {
+                let limits = quota(key, value).expect("no fault").limits;
+                assert_eq!(limits.changed().collect::<Vec<_>>(), [(key, value)]);
+            }
+            for value in [least - 1, most + 1] {
+                assert_eq!(quota(key, value), Err(vec!["out-of-range"]), "{key} = {value}");
+            }
+        }
+        assert_eq!(read("version = 1\n"), Ok(AgentFile::default()));
+        assert_eq!(read("version = 2\n"), Err(vec!["unknown-version"]));
+    }
+}
