@@ -203,3 +203,123 @@ pub(super) fn next_header(text: &str, offset: usize) -> usize {
     let mut headers = lines.filter(|line| is_header(text, *line));
     headers.next().unwrap_or(text.len())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is said of a text at the place of the mark `¦`, for this message of the parser.
+    fn said(message: &str, marked: &str) -> String {
+        let at = marked.find('¦').expect("a mark");
+        reason(message, &marked.replacen('¦', "", 1), &(at..at))
+    }
+
+    /// A list or a table is not closed if the next line sets a key. Otherwise only a comma is missing.
+    #[test]
+    fn what_is_missing_is_told_by_the_line() {
+        let list = |text: &str| said("missing comma between array elements, expected `,`", text);
+        assert_eq!(list("a = [\n  \"b\"\n  ¦\"c\",\n]\n"), MISSING_COMMA);
+        assert_eq!(list("a = [\"b\" ¦c = 1]\n"), MISSING_COMMA);
+        assert_eq!(list("a = [\"b\"\n¦c = 1\n"), OPEN_LIST);
+        assert_eq!(list("a = [\"b\"\n¦c.d_1-e = 1\n"), OPEN_LIST);
+        let table = |text: &str| said("missing comma between key-value pairs, expected `,`", text);
+        let plain = "missing comma between key-value pairs, expected ,";
+        assert_eq!(table("a = { b = 1\n¦c = 2\n"), OPEN_TABLE);
+        assert_eq!(table("a = { b = 1\n¦\"c\" = 2\n"), plain);
+        assert_eq!(table("a = { b = 1 ¦c = 2 }\n"), plain);
+        assert_eq!(said("missing key for inline table element", "a = {\n¦[b]\n"), OPEN_TABLE);
+    }
+
+    /// A word in the place of a value says what was meant, also at the end of the file.
+    #[test]
+    fn a_value_that_is_none_says_what_was_meant() {
+        let value = |text: &str| said("string values must be quoted, expected literal string", text);
+        for word in ["a = ¦on", "a = ¦falß", "a = ¦truth\n"] {
+            assert_eq!(value(word), "a string must be in quotes", "{word}");
+        }
+        for word in ["a = ¦TRUE", "a = ¦False\n"] {
+            assert_eq!(value(word), "true and false are written in small letters", "{word}");
+        }
+        for nothing in ["a = ¦", "a = ¦\nb = 1\n", "a = ¦\r\n", "a = ¦  # x\n"] {
+            assert_eq!(value(nothing), "a value is missing", "{nothing}");
+        }
+        assert_eq!(value("a = ¦“b”\n"), "these are typographic quotes; a string needs straight ones: \"");
+        assert_eq!(value("a = ¦5 seats\n"), "this is not a number; a string must be in quotes");
+        assert_eq!(value("a = ¦5x\n// b\n"), "this is not a number; a string must be in quotes");
+        assert_eq!(value("a = ¦5 // b\n"), "a comment begins with #");
+    }
+
+    /// What follows a value shows that a quote is in a string, or that there are several values.
+    #[test]
+    fn what_follows_a_value_says_what_was_meant() {
+        let value = |text: &str| said("unexpected key or value, expected newline, `#`", text);
+        let several = "something follows the value; several values must be in brackets: [1, 2]";
+        assert_eq!(value("a = 'it'¦s'\n"), "a string with ' in it needs double quotes");
+        assert_eq!(value("a = \"say \"¦hi\"\n"), "a string with \" in it needs single quotes");
+        for text in ["a = \"b\" ¦\"c\"\n", "a = 'b' ¦'c'\n", "a = 'b'¦, 'c'\n", "a = 1 ¦2\n"] {
+            assert_eq!(value(text), several, "{text}");
+        }
+    }
+
+    /// A key needs an equals sign, and quotes if it has other characters than names have. A header needs its
+    /// brackets.
+    #[test]
+    fn a_key_and_a_header_say_what_they_need() {
+        let key = |text: &str| said("invalid unquoted key, expected letters", text);
+        assert_eq!(key("a¦: 1\n"), NO_EQUALS);
+        assert_eq!(key("a¦ü = 1\n"), NAME_IN_QUOTES);
+        let alone = |text: &str| said("key with no value, expected `=`", text);
+        assert_eq!(alone("a: b¦\n"), NO_EQUALS);
+        assert_eq!(alone("a¦\nb: c\n"), "= and a value are missing after this key");
+        let header = |text: &str| said("unclosed table, expected `]`", text);
+        assert_eq!(header("[a ¦b]\n"), NAME_IN_QUOTES);
+        assert_eq!(header("[a¦\nb = [1]\n"), "the closing bracket of a header is missing");
+        let headers = |text: &str| said("unclosed array table, expected `]]`", text);
+        assert_eq!(headers("[[a ¦b]]\n"), NAME_IN_QUOTES);
+        assert_eq!(headers("[[a]¦\nb = [1]\n"), "a closing bracket of a header is missing");
+    }
+
+    /// Marks of a merge are seven equal characters, alone or before a blank. The whole mark is shown, and of
+    /// a string that is not closed its beginning.
+    #[test]
+    fn the_place_is_where_it_begins() {
+        for mark in ["<<<<<<< HEAD", "||||||| 1a2b", "=======", ">>>>>>> more"] {
+            assert!(is_mark_of_merge(mark), "{mark}");
+            assert_eq!(place("any", &format!("{mark}\n"), 1..2), 0..7);
+            assert_eq!(place("any", &format!("a = 1\n{mark}\n"), 8..9), 6..13);
+        }
+        for other in ["<<<<<< HEAD", "<<<<<<<< HEAD", "<<<<<<<HEAD", "======", "", "-------"] {
+            assert!(!is_mark_of_merge(other), "{other}");
+        }
+        let text = "a = \"\"\"b\nc\n";
+        let message = "invalid multi-line basic string, expected `\"\"\"`";
+        assert_eq!(place(message, text, text.len()..text.len()), 4..7);
+        assert_eq!(said(message, "a = \"\"\"b\n¦"), "the closing quotes \"\"\" of this string are missing");
+        assert_eq!(place("any", text, 9..10), 9..10);
+    }
+
+    /// A byte that is no text is named by its line and column, counted from 1.
+    #[test]
+    fn bytes_that_are_no_text_are_named_by_their_place() {
+        let what = |bytes: &[u8]| match not_text(bytes) {
+            Fault::NotText { what } => what,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(what(b"\xff\xfea\0"), "is UTF-16 text");
+        assert_eq!(what(b"\xfe\xff\0a"), "is UTF-16 text");
+        assert_eq!(what(b"\xffa"), "is not UTF-8 text from line 1, column 1 on");
+        assert_eq!(what(b"ab\ncd\xff"), "is not UTF-8 text from line 2, column 3 on");
+        assert_eq!(what(b"\xc3\xbc\xff"), "is not UTF-8 text from line 1, column 2 on");
+    }
+
+    /// A line that opens a table begins with a bracket, behind blanks at most.
+    #[test]
+    fn the_next_header_is_that_of_a_later_line() {
+        let text = "[a]\nb = [1]\n  [c]\n[d]\n";
+        let line = |number: usize| text.match_indices('\n').nth(number).map_or(0, |(at, _)| at + 1);
+        assert_eq!((line_start(text, 2), line_start(text, 6)), (0, 4));
+        assert!(is_header(text, 1) && !is_header(text, 6) && is_header(text, 15));
+        assert_eq!((next_header(text, 0), next_header(text, 12)), (line(1), line(2)));
+        assert_eq!(next_header(text, line(2)), text.len());
+    }
+}
