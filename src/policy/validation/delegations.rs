@@ -152,5 +152,7 @@ mod tests {
         for bad in ["cad", ".toml", ".cad.toml", "../cad.toml", "a/b.toml", "a b.toml", "@a.toml"] {
             assert!(!is_name(bad), "{bad}");
         }
+        let of_length = |length: usize| format!("{}.toml", "a".repeat(length - ".toml".len()));
+        assert!(is_name(&of_length(100)) && !is_name(&of_length(101)));
     }
 }

@@ -308,3 +308,61 @@ fn a_number_is_allowed_up_to_its_bound() {
     case(&path(199), None);
     case(&path(200), Some("name-too-long"));
 }
+
+/// Numbers in a test of the policy are allowed up to their bounds too.
+#[test]
+fn a_number_of_a_test_is_allowed_up_to_its_bound() {
+    let test = |keys: &str| {
+        format!(
+            "[repository.a]\nlimit = 5\n[[rule]]\nacquire = ['a']\n[[test]]\nname = 't'\ncommand = 'x'\n\
+             expect = 'start'\n{keys}\n"
+        )
+    };
+    for (allowed, beyond) in [
+        ("claims = [{ repository = 'a', slots = 1 }]", "claims = [{ repository = 'a', slots = 0 }]"),
+        ("claims = [{ repository = 'a', limit = 0 }]", "claims = [{ repository = 'a', limit = -1 }]"),
+        (
+            "claims = [{ repository = 'a', limit = 1048575 }]",
+            "claims = [{ repository = 'a', limit = 1048576 }]",
+        ),
+        ("use = { a = 0 }", "use = { a = -1 }"),
+        ("use = { a = 1048575 }", "use = { a = 1048576 }"),
+        ("use = { a = [{ user = 'ann', slots = 1 }] }", "use = { a = [{ user = 'ann', slots = 0 }] }"),
+        ("waiting = { a = 0 }", "waiting = { a = -1 }"),
+        ("waiting = { a = 1000 }", "waiting = { a = 1001 }"),
+        ("cpus = 1", "cpus = 0"),
+        ("cpus = 1000000", "cpus = 1000001"),
+        ("user = 0", "user = -1"),
+        ("user = 4294967294", "user = 4294967295"),
+    ] {
+        case(&test(allowed), None);
+        case(&test(beyond), Some("out-of-range"));
+    }
+}
+
+/// Each key that is there twice is a fault, also if another one of its table is too.
+#[test]
+fn each_key_that_stands_twice_is_a_fault() {
+    let twice = "[repository.a]\nlimit = 1\nlimit = 2\nwait = '1m'\nwait = '2m'\n[[rule]]\nacquire = ['a']\n";
+    assert_eq!(codes_of(&[(MAIN, twice)]), ["duplicate-key", "duplicate-key"]);
+}
+
+/// A loop of aliases is one fault, also if another alias leads into it.
+#[test]
+fn a_loop_of_aliases_is_one_fault_wherever_it_is_entered() {
+    let aliases = "[alias]\nd = ['@a']\na = ['x', '@b']\nb = ['@a']\n";
+    let deny = |user: &str| format!("[[rule]]\nusers = ['{user}']\naction = 'deny'\n");
+    for users in [["@d", "@b"], ["@b", "@d"]] {
+        case(&format!("{aliases}{}", users.map(deny).concat()), Some("alias-loop"));
+    }
+}
+
+/// A brace within a brace is one that is not closed, and no part of a name.
+#[test]
+fn a_placeholder_has_no_brace_in_its_name() {
+    let path =
+        |path: &str| format!("[repository.a]\nlimit = 5\npath = '{path}'\n[[rule]]\nacquire = ['a']\n");
+    case(&path("x/{user}.lock"), None);
+    case(&path("x/{{user}.lock"), Some("open-brace"));
+    case(&path("x/{a{user}.lock"), Some("open-brace"));
+}
