@@ -24,6 +24,17 @@ fn a_part_of_the_directory_is_captured_as_a_whole() {
     below("/proj/apollo/sim").gives("free");
 }
 
+/// Of several entries the one that matches the directory captures its part.
+#[test]
+fn the_entry_that_matches_captures() {
+    let at = |directory: &str| {
+        project("directories = [\"/proj/{project}/**\", \"/scratch/site/{project}/**\"]").directory(directory)
+    };
+    at("/scratch/site/apollo/run1").gives("1 of 3 project [apollo]");
+    at("/proj/apollo/site").gives("1 of 3 project [apollo]");
+    at("/scratch/apollo").gives("free");
+}
+
 #[test]
 fn an_argument_or_its_end_is_captured_where_it_first_stands() {
     let with = |arguments: &[&str]| {

@@ -156,6 +156,23 @@ fn of_two_limits_for_one_file_the_lower_one_says_why() {
     assert_eq!(reason(&own(2)), (2, None));
 }
 
+/// Of two repositories with one file the names of the slots, and those out of order, are those of the one
+/// that has names, whichever of them comes first.
+#[test]
+fn slots_of_one_file_have_the_names_that_one_of_its_repositories_gives() {
+    let (plain, named) = ("limit = 9", "names = [\"a\", \"b\", \"c\"]\nout_of_order = [\"b\"]");
+    let rule = |repository: &str| format!("[[rule]]\nacquire = [\"{repository}\"]\n");
+    for (system, own) in [(plain, named), (named, plain)] {
+        let system = format!("[repository.seats]\n{system}\n{}", rule("seats"));
+        let path = "path = \"/run/rungate/seats.lock\"";
+        let own = format!("[repository.mine]\n{path}\n{own}\n{}", rule("mine"));
+        under(&system).own(&own).gives("1 of 2 seats").claims(|claims| {
+            assert_eq!(&claims[0].names[..], ["a", "b", "c"]);
+            assert_eq!(claims[0].out_of_order, [2]);
+        });
+    }
+}
+
 /// The shortest wait counts. The default of a layer counts only if no rule of this layer names a wait.
 #[test]
 fn a_wait_replaces_the_default_of_its_own_layer_alone() {
