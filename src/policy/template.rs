@@ -585,6 +585,22 @@ mod tests {
         }
     }
 
+    /// A name that is too long is cut to the longest length exactly: so no other name is that long.
+    #[test]
+    fn a_name_that_is_cut_has_the_longest_length() {
+        let pattern = Name::new(vec![Piece::Value(Placeholder::Command), Piece::Literal("ü".repeat(90))]);
+        let expanded = |length: usize| {
+            let value = &mut |_: &Placeholder| Ok::<Vec<u8>, ()>(vec![b'x'; length]);
+            pattern.expand(value).expect("a value")
+        };
+        assert_eq!(expanded(19).len(), LONGEST_NAME - 1);
+        // Before and within a character.
+        for length in [20, 30, 31, 150, 151] {
+            assert_eq!(expanded(length).len(), LONGEST_NAME, "{length}");
+        }
+        assert_ne!(expanded(20), expanded(21));
+    }
+
     #[test]
     fn the_hash_is_the_same_for_ever() {
         assert_eq!(hash_suffix([]), "-cbf29ce484222325");

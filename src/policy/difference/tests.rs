@@ -196,3 +196,18 @@ fn a_test_that_expects_something_else_is_a_difference() {
     );
     assert_eq!(between(BEFORE, &test(50)), ["added test t"]);
 }
+
+/// The user of a test is told by the name, or by the number if that is not the one of the name.
+#[test]
+fn a_test_of_another_user_is_a_difference() {
+    let test = |user: &str| {
+        format!(
+            "{BEFORE}\n[[test]]\nname = \"t\"\ncommand = \"mex\"\nexpect = \"start\"\nuser = {user}\n"
+        )
+    };
+    for (old, new) in [("\"ann\"", "\"bob\""), ("\"ann\"", "4711"), ("0", "\"root\""), ("4711", "4712")] {
+        let told = ["changed test t".to_owned(), format!("  user: {old} -> {new}")];
+        assert_eq!(between(&test(old), &test(new)), told);
+    }
+    assert_eq!(between(&test("1000"), &test("\"user\"")), Vec::<String>::new());
+}

@@ -128,3 +128,47 @@ impl Sharing {
         text.set_some("linger", linger.map(|linger| string(&show_duration(linger))));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::{Policy, Repository};
+
+    /// What is said of a repository of the agent with these keys.
+    fn of<T>(keys: &str, look: impl FnOnce(&Repository) -> T) -> T {
+        let text = format!(
+            "[repository.a]\nlimit = 1\nkeeper = \"agent\"\n{keys}\n[[rule]]\nacquire = [\"a\"]\n"
+        );
+        let policy = Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"));
+        look(&policy.repositories()[0])
+    }
+
+    const LINGER: &str = "linger = \"90s\"";
+
+    /// A slot is of one user alone if launches have the user in common. A lingering slot is so too, unless
+    /// `shared_by` says who shares it.
+    #[test]
+    fn a_slot_is_of_one_user_if_the_user_is_what_launches_have_in_common() {
+        let is_by_user = |keys: &str| of(keys, |repository| repository.sharing.is_by_user());
+        for by in ["\"user\"", "[\"user\", \"host\"]", "[\"host\", \"user\"]"] {
+            assert!(is_by_user(&format!("shared_by = {by}")), "{by}");
+            assert!(is_by_user(&format!("shared_by = {by}\n{LINGER}")), "{by}");
+        }
+        for by in ["\"host\"", "[\"host\", \"command\"]"] {
+            assert!(!is_by_user(&format!("shared_by = {by}")), "{by}");
+            assert!(!is_by_user(&format!("shared_by = {by}\n{LINGER}")), "{by}");
+        }
+        assert!(is_by_user(LINGER) && !is_by_user(""));
+    }
+
+    /// A sample of use tells groups apart by what of user and host they have in common.
+    #[test]
+    fn seats_are_of_users_and_hosts() {
+        let seats = |keys: &str| {
+            of(keys, |repository| repository.sharing.of_seats().map(|seats| (seats.user, seats.host)))
+        };
+        assert_eq!(seats("shared_by = \"user\""), Some((true, false)));
+        assert_eq!(seats("shared_by = [\"user\", \"host\"]"), Some((true, true)));
+        assert_eq!(seats("shared_by = [\"host\", \"command\"]"), Some((false, true)));
+        assert_eq!((seats(""), seats(LINGER)), (None, None));
+    }
+}
