@@ -60,9 +60,13 @@ impl Policy {
         let has_systems = self.layers.iter().any(is_of_system);
         self.stamps.shared(has_systems).for_each(|file| file.hash(&mut hasher));
         self.times_of(|layer| !has_systems || is_of_system(layer), now).hash(&mut hasher);
-        // 0 is for launches without a policy.
-        u16::try_from(hasher.finish() % 4095 + 1).unwrap_or(1)
+        generation_of(hasher.finish())
     }
+}
+
+/// 12 bits of a hash. 0 is for launches without a policy.
+fn generation_of(hash: u64) -> u16 {
+    u16::try_from(hash % 4095 + 1).unwrap_or(1)
 }
 
 // Time zones, only from the system's files. The caller controls the environment (`TZ`, `TZDIR`), and could
@@ -176,6 +180,14 @@ mod tests {
         ] {
             assert!(named_zone(elsewhere).is_none(), "{elsewhere}");
         }
+    }
+
+    /// A generation has 12 bits, and is never that of launches without a policy.
+    #[test]
+    fn a_generation_has_12_bits_and_is_not_0() {
+        let generations = [0, 1, 4094, 4095, u64::MAX].map(generation_of);
+        assert_eq!(generations[..4], [1, 2, 0xfff, 1]);
+        assert!((1..=0xfff).contains(&generations[4]));
     }
 
     /// The hour and the day of the week of a moment do not depend on the moment that was looked at before.
