@@ -481,3 +481,33 @@ impl AsFd for Bell {
         self.0.as_fd()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A FIFO is held while a process has its other end. A reader that came before all writers, or after
+    /// them, is not told of their absence by the poll alone.
+    #[test]
+    fn a_fifo_is_held_while_its_other_end_is_open() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("fifo");
+        let reader = Fifo::create(&path).expect("a FIFO");
+        assert!(!reader.is_held(), "it has no writer yet");
+        let writer = Fifo::open_to_write(&path).expect("the FIFO").expect("it has a reader");
+        let another = Fifo::writer(&path).expect("the FIFO");
+        assert!(reader.is_held() && writer.is_held());
+        drop(writer);
+        assert!(reader.is_held(), "it has another writer");
+        drop(another);
+        assert!(!reader.is_held(), "it has no writer any more");
+        let late = Fifo::open(&path).expect("the FIFO");
+        assert!(!late.is_held(), "it came after the writers");
+        drop(reader);
+        let writer = Fifo::open_to_write(&path).expect("the FIFO").expect("it has a reader");
+        assert!(late.is_held() && writer.is_held());
+        drop(late);
+        assert!(!writer.is_held(), "it has no reader any more");
+        assert!(Fifo::open_to_write(&path).expect("the FIFO").is_none());
+    }
+}

@@ -736,6 +736,32 @@ mod tests {
         assert_eq!(tree.open("loop"), Err(Reason::TooManyLinks));
     }
 
+    /// What is wrong behind a link is named by its own path, whether the link is absolute or not.
+    #[test]
+    fn what_is_wrong_behind_a_link_is_named_by_its_own_path() {
+        let tree = Tree::new();
+        let root = tree.root.path().canonicalize().expect("a directory");
+        fs::create_dir(tree.at("links")).expect("a directory");
+        tree.mode("links", 0o755);
+        symlink("../d/policy.toml", tree.at("links/relative")).expect("a link");
+        symlink(root.join("d/policy.toml"), tree.at("links/absolute")).expect("a link");
+        tree.mode("d", 0o777);
+        for link in ["links/relative", "links/absolute"] {
+            let distrust = TrustedFile::open(&root.join(link), &judged()).expect_err("no trust");
+            assert_eq!((distrust.path, distrust.reason), (root.join("d"), Reason::WorldWritable(0o777)));
+        }
+    }
+
+    /// A directory lists the names in it, and neither itself nor the directory above.
+    #[test]
+    fn a_walked_directory_lists_what_is_in_it() {
+        let tree = Tree::new();
+        fs::create_dir(tree.at("d/below")).expect("a directory");
+        let mut names = WalkedDirectory::named(&tree.at("d")).expect("a directory").names();
+        names.sort();
+        assert_eq!(names, ["below", "policy.toml"]);
+    }
+
     #[test]
     fn only_regular_files_are_read_and_nothing_blocks() {
         let tree = Tree::new();
