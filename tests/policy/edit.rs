@@ -232,6 +232,65 @@ fn an_edit_that_was_cut_off_is_not_forgotten_by_another_change() {
     }
 }
 
+/// A copy that is gone is not told of: its text is nowhere.
+#[test]
+fn an_edit_that_was_cut_off_is_not_told_of_without_its_copy() {
+    needs_root!();
+    let site = site();
+    let first = waiting_editor(&site);
+    first.signal(Signal::SIGKILL);
+    drop(first);
+    let left = copies(&site);
+    let [left] = left.as_slice() else { panic!("{left:?}") };
+    fs::rename(left, site.path("work/elsewhere")).expect("the copy");
+    edit(&site, "lower", ["--yes"]).stdout("...\n").status(0);
+}
+
+/// A copy is made where its path leads to from anywhere: a relative `TMPDIR` does not count.
+#[test]
+fn a_copy_has_an_absolute_path() {
+    needs_root!();
+    let site = site();
+    let lower = "exec sed -i 's/^limit = 5/limit = 3/' \"$1\"";
+    site.script("absolute", &format!("#!/bin/sh\ncase \"$1\" in /*) {lower} ;; esac\nexit 1\n"));
+    edit(&site, "absolute", ["--yes"]).env("TMPDIR", ".").stdout("...\n").status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY.replace("= 5", "= 3"));
+}
+
+/// An owner who is not in the group of the file cannot give that group to the new one. The file is changed
+/// nevertheless if its group may do the same as others.
+#[test]
+fn a_group_with_other_rights_than_others_is_not_lost() {
+    needs_root!();
+    let site = Site::new();
+    editors(&site);
+    site.account("ann", &[]);
+    let ann = site.user("ann");
+    let home = site.path("work/home");
+    let path = home.join("rungate/policy.toml");
+    fs::create_dir_all(home.join("rungate")).expect("a directory");
+    site.write("work/home/rungate/policy.toml", POLICY);
+    for directory in [&home, &home.join("rungate")] {
+        chown(directory, Some(ann.uid), Some(ann.gid)).expect("chown");
+        set_mode(directory, 0o755);
+    }
+    chown(&path, Some(ann.uid), Some(0)).expect("chown");
+    let lower = || {
+        let lower = edit(&site, "lower", ["--yes"]).user("ann");
+        lower.env("XDG_CONFIG_HOME", &home).env("TMPDIR", &home).outcome()
+    };
+    let group = || fs::metadata(&path).expect("the policy").gid();
+    set_mode(&path, 0o640);
+    let outcome = lower();
+    assert_ne!(outcome.ending, Ending::Status(0), "{outcome:?}");
+    assert_eq!((text(&site, "work/home/rungate/policy.toml").as_str(), group()), (POLICY, 0));
+    set_mode(&path, 0o644);
+    let outcome = lower();
+    assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
+    let changed = (text(&site, "work/home/rungate/policy.toml"), group());
+    assert_eq!(changed, (POLICY.replace("= 5", "= 3"), ann.gid));
+}
+
 /// Root runs no editor that somebody else can have written.
 #[test]
 fn root_runs_no_editor_of_somebody_else() {

@@ -337,7 +337,8 @@ fn the_repositories_of_a_policy_become_roots() {
     // What users came to own is released, and whoever holds a slot keeps it.
     let running = site.test().user("ann").args(["run", "--", "matlab"]).spawn();
     let lock = site.path("system-run/rungate/seats.lock");
-    chown(&lock, Some(site.user("ann").uid), None).expect("chown");
+    let ann = site.user("ann");
+    chown(&lock, Some(ann.uid), Some(ann.gid)).expect("chown");
     set_mode(&lock, 0o644);
     set_mode(&site.path("system-run/rungate"), 0o777);
     init.clone()
@@ -349,7 +350,8 @@ fn the_repositories_of_a_policy_become_roots() {
             ",
         )
         .status(0);
-    assert_eq!((mode(&lock), fs::metadata(&lock).expect("the lock file").uid()), (0o666, 0));
+    let changed = fs::metadata(&lock).expect("the lock file");
+    assert_eq!((mode(&lock), changed.uid(), changed.gid()), (0o666, 0, 0));
     let own = format!("system-run/rungate/seats-per-user.{}.lock", site.user("ann").uid);
     let owner = fs::metadata(site.path(&own)).expect("ann's file").uid();
     assert_eq!(owner, site.user("ann").uid, "a file for one user alone is that user's");
