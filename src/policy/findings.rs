@@ -214,3 +214,26 @@ impl fmt::Display for Faults {
 }
 
 impl Error for Faults {}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+    use crate::policy::{LayerKind, LayerText, Policy};
+
+    /// Faults affect one user, or a department, only if all of them are in files of theirs.
+    #[test]
+    fn a_fault_in_another_file_affects_everybody() {
+        let affected = |names: &[&str]| {
+            let files = names.iter().map(|name| SourceText::new(*name, "unknown = 1\n")).collect();
+            let layer = LayerText { kind: LayerKind::System, files };
+            let faults = Policy::of_layers(vec![layer], false).expect_err("unknown keys");
+            assert_eq!(faults.count(), names.len());
+            faults.affecting(Affected::Caller, |fault| fault.path == Path::new("/own.toml")).affected()
+        };
+        assert_eq!(affected(&["/own.toml"]), Affected::Caller);
+        assert_eq!(affected(&["/main.toml"]), Affected::Everybody);
+        assert_eq!(affected(&["/main.toml", "/own.toml"]), Affected::Everybody);
+    }
+}

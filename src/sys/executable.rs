@@ -110,3 +110,29 @@ pub fn replace_process(program: &Path, arguments: &[CString], environment: &[Ent
 pub fn c_string(bytes: &OsStr) -> Option<CString> {
     CString::new(bytes.as_bytes()).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::Permissions,
+        os::unix::fs::{PermissionsExt, symlink},
+    };
+
+    use super::*;
+
+    /// A program is a regular file that may be executed, by any path that leads to it.
+    #[test]
+    fn only_a_file_that_may_be_executed_is_a_program() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let [file, link, missing] = ["file", "link", "missing"].map(|name| directory.path().join(name));
+        fs::write(&file, "").expect("a file");
+        symlink(&file, &link).expect("a link");
+        let mode = |mode| fs::set_permissions(&file, Permissions::from_mode(mode)).expect("chmod");
+        mode(0o644);
+        assert_eq!((check(&file), check(&link)), (Err(Errno::EACCES), Err(Errno::EACCES)));
+        mode(0o755);
+        let id = identity(&file).expect("a file");
+        assert_eq!((check(&file), check(&link)), (Ok(id), Ok(id)));
+        assert_eq!((check(directory.path()), check(&missing)), (Err(Errno::EACCES), Err(Errno::ENOENT)));
+    }
+}

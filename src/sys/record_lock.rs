@@ -355,11 +355,14 @@ mod tests {
 1: LEASE  ACTIVE    WRITE 50 fe:00:78 0 EOF
 2: LEASE  BREAKING  READ  51 fe:00:77 0 EOF
 3: POSIX  ADVISORY  WRITE 52 fe:00:79 0 EOF
+4: LEASE  ACTIVE    READ  1 fe:00:80 0 EOF
+5: LEASE  ACTIVE    READ  0 fe:00:81 0 EOF
 ";
         let on = |device, inode| lease_on(listing.as_bytes(), FileId { device, inode });
         let device = nix::sys::stat::makedev(0xfe, 0);
         assert_eq!((on(device, 77), on(device, 78), on(device, 79)), (Some(51), Some(50), None));
         assert_eq!((on(device + 1, 77), on(device, 7)), (Some(51), None));
+        assert_eq!((on(device, 80), on(device, 81)), (Some(1), None), "0 is a process out of sight");
     }
 
     #[test]

@@ -197,6 +197,22 @@ fn a_test_that_expects_something_else_is_a_difference() {
     assert_eq!(between(BEFORE, &test(50)), ["added test t"]);
 }
 
+/// Which program a command starts, and where events go, are differences.
+#[test]
+fn another_program_and_another_log_are_differences() {
+    let command = |program: &str| format!("{BEFORE}\n[command.matlab]\nexec = \"{program}\"\n");
+    assert_eq!(
+        between(&command("/opt/a"), &command("/opt/b")),
+        ["changed command matlab", "  exec: \"/opt/a\" -> \"/opt/b\""]
+    );
+    assert_eq!(between(BEFORE, &command("/opt/a")), ["added command matlab"]);
+    let log = |keys: &str| format!("{BEFORE}\n[log]\nto = \"/var/log/a\"\n{keys}\n");
+    assert_eq!(
+        between(&log("replay = false"), &log("replay = true")),
+        ["changed log ", "  replay: none -> true"]
+    );
+}
+
 /// The user of a test is told by the name, or by the number if that is not the one of the name.
 #[test]
 fn a_test_of_another_user_is_a_difference() {

@@ -122,6 +122,7 @@ mod tests {
         case("--job={job}", "--job=a=b", Some("a=b"));
         case("--job={job}", "--job=", None);
         case("--job={job}", "--jobs=a", None);
+        case(r"CORP\{who}", r"CORP\ann", Some("ann"));
     }
 
     #[test]

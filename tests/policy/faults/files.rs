@@ -114,6 +114,27 @@ fn a_file_of_somebody_else_is_not_believed() {
     );
 }
 
+/// The directory of drop-ins may be root's in a directory of another user, and no other user's.
+#[test]
+fn the_directory_of_drop_ins_is_roots_or_that_of_the_owner_above() {
+    if !is_root() {
+        return;
+    }
+    let chown = |path: &Path, uid: u32| std::os::unix::fs::chown(path, Some(uid), None).expect("chown");
+    let site = Site::new();
+    let drop_ins = site.path().join("policy.d");
+    chown(site.path(), 4711);
+    site.says(&site.sources(), "");
+    chown(&drop_ins, 4711);
+    site.says(&site.sources(), "");
+    chown(site.path(), 0);
+    let sources = Sources { caller: 4711, ..site.sources() };
+    site.says(
+        &sources,
+        "policy.d: cannot be trusted: belongs to user 4711; drop-ins of the system belong to root; chown root fixes that [untrusted-file]",
+    );
+}
+
 #[test]
 fn what_is_no_file_or_no_text_is_no_policy() {
     let site = Site::new();

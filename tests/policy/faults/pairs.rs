@@ -340,6 +340,20 @@ fn a_number_of_a_test_is_allowed_up_to_its_bound() {
     }
 }
 
+/// The moment of a test is a string, or as TOML writes it.
+#[test]
+fn the_moment_of_a_test_needs_no_quotes() {
+    let test = |time: &str| {
+        let keys = "name = 't'\ncommand = 'x'\nexpect = 'start'";
+        format!("[[rule]]\nacquire = []\n[[test]]\n{keys}\ntime = {time}\n")
+    };
+    for time in ["'2026-11-20 14:02'", "2026-11-20T14:02:00", "2026-11-20 14:02:00", "2026-11-20T14:02:00Z"] {
+        case(&test(time), None);
+    }
+    case(&test("'noon'"), Some("bad-time"));
+    case(&test("20261120"), Some("wrong-type"));
+}
+
 /// Each key that is there twice is a fault, also if another one of its table is too.
 #[test]
 fn each_key_that_stands_twice_is_a_fault() {
