@@ -191,6 +191,14 @@ mod tests {
         case(Subject::Name, "[!x]*", "xa", false);
     }
 
+    /// Hosts are compared in any case, and nothing else is.
+    #[test]
+    fn only_a_host_is_compared_in_any_case() {
+        case(Subject::Host, "ws?7.EXAMPLE", "ws17.example", true);
+        case(Subject::Name, "a?N", "ann", false);
+        case(Subject::Path, "/opt/*/Matlab", "/opt/a/matlab", false);
+    }
+
     #[test]
     fn bytes_that_are_no_text_match_too() {
         let pattern = Pattern::new("a?c", Subject::Name).expect("a well-formed pattern");

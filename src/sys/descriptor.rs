@@ -486,8 +486,8 @@ impl AsFd for Bell {
 mod tests {
     use super::*;
 
-    /// A FIFO is held while a process has its other end. A reader that came before all writers, or after
-    /// them, is not told of their absence by the poll alone.
+    /// A FIFO is held while a process has its other end. The poll does not tell a reader that came before
+    /// all writers, or after them, that there is none.
     #[test]
     fn a_fifo_is_held_while_its_other_end_is_open() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -499,11 +499,12 @@ mod tests {
         assert!(reader.is_held() && writer.is_held());
         drop(writer);
         assert!(reader.is_held(), "it has another writer");
+        rustix::io::write(&another, b"not read").expect("room");
         drop(another);
-        assert!(!reader.is_held(), "it has no writer any more");
+        assert!(!reader.is_held(), "it has no writer any more, whatever was written");
+        drop(reader);
         let late = Fifo::open(&path).expect("the FIFO");
         assert!(!late.is_held(), "it came after the writers");
-        drop(reader);
         let writer = Fifo::open_to_write(&path).expect("the FIFO").expect("it has a reader");
         assert!(late.is_held() && writer.is_held());
         drop(late);

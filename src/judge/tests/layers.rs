@@ -216,6 +216,17 @@ fn the_default_hold_of_a_layer_is_for_launches_of_its_rules() {
     assert_eq!(hold(&format!("{defaults}{OWN}")), Hold::Supervisor);
 }
 
+/// The hold of a repository counts for the rules of its layer. The default of another layer stays one.
+#[test]
+fn the_hold_of_a_repository_replaces_no_default_of_another_layer() {
+    let system = format!("[defaults]\nhold = \"tree\"\n{SYSTEM}");
+    let own = OWN.replace("limit = 2", "limit = 2\nhold = \"descriptor\"");
+    under(&system).own(&own).with(|_, decision| {
+        let Verdict::Start(start) = &decision.verdict else { panic!("it starts") };
+        assert_eq!((start.hold.bound, start.hold.default), (Some(Hold::Descriptor), Some(Hold::Tree)));
+    });
+}
+
 #[test]
 fn root_may_also_loosen() {
     under(SYSTEM).given("[[rule]]\nname = \"free\"\naction = \"exempt\"\n").by_root().gives("exempt by free");

@@ -213,6 +213,35 @@ fn another_program_and_another_log_are_differences() {
     );
 }
 
+/// Each key of a test is compared, and told by its name.
+#[test]
+fn each_key_of_a_test_is_a_difference() {
+    let test = |keys: &str| {
+        format!("{BEFORE}\n[[test]]\nname = \"t\"\ncommand = \"mex\"\nexpect = \"start\"\n{keys}\n")
+    };
+    for keys in [
+        "groups = [\"cad\"]",
+        "groups = [\"+lab\"]",
+        "path = \"/opt/mex\"",
+        "arguments = [\"-x\"]",
+        "host = \"ws1\"",
+        "directory = \"/proj\"",
+        "environment = { X = \"y\" }",
+        "time = \"2026-11-20 14:02\"",
+        "cpus = 2",
+        "use = { matlab = 1 }",
+        "use = { \"each [ann]\" = [{ user = \"bob\", slots = 2 }] }",
+        "waiting = { matlab = 1 }",
+        "claims = [\"matlab\"]",
+        "hold = \"tree\"",
+    ] {
+        let told = between(&test(""), &test(keys));
+        let key = format!("  {}", keys.split(' ').next().unwrap_or_default());
+        assert_eq!(told[0], "changed test t", "{keys}");
+        assert!(told.len() > 1 && told[1..].iter().all(|line| line.starts_with(&key)), "{told:?}");
+    }
+}
+
 /// The user of a test is told by the name, or by the number if that is not the one of the name.
 #[test]
 fn a_test_of_another_user_is_a_difference() {

@@ -199,3 +199,24 @@ pub(in crate::policy) fn print(limits: &[OtherLimit]) -> String {
     let entry = |(index, other): (usize, &OtherLimit)| (toml_key(keys[index]), other.limit.printed());
     inline_table(limits.iter().enumerate().filter(is_first).map(entry))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::Policy;
+
+    /// The groups of a user matter if any limit is for a group of users, whatever else it is for.
+    #[test]
+    fn a_limit_asks_for_groups_if_one_of_its_users_is_a_group() {
+        let asks = |limits: &str| {
+            let keys = format!("per = [\"user\", \"host\"]\nlimit = 9\nlimits = [{limits}]");
+            let text = format!("[repository.a]\n{keys}\n[[rule]]\nacquire = [\"a\"]\n");
+            let policy = Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"));
+            policy.repositories()[0].asks_for_groups()
+        };
+        assert!(asks("{ users = [\"%cad\"], limit = 1 }"));
+        assert!(asks("{ users = [\"ann\", \"%cad\"], hosts = [\"ws1\"], limit = 1 }"));
+        assert!(asks("{ users = [\"ann\"], limit = 1 }, { users = [\"%cad\"], limit = 2 }"));
+        assert!(!asks("{ users = [\"ann\", \"+lab\"], hosts = [\"ws1\"], limit = 1 }"));
+        assert!(!asks("{ hosts = [\"ws1\"], limit = 1 }"));
+    }
+}

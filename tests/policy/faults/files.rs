@@ -114,6 +114,22 @@ fn a_file_of_somebody_else_is_not_believed() {
     );
 }
 
+/// A policy of one's own that others could have written is a fault, and not left out. It is left out where
+/// its directory is no directory.
+#[test]
+fn a_policy_of_ones_own_is_believed_or_a_fault() {
+    let site = Site::new();
+    site.write("own.toml", POLICY.as_bytes());
+    let own = |name: &str| Sources { own: Some(site.path().join(name)), ..site.sources() };
+    site.says(&own("own.toml"), "");
+    site.says(&own("own.toml/policy.toml"), "");
+    site.mode("own.toml", 0o646);
+    site.says(
+        &own("own.toml"),
+        "own.toml: cannot be trusted: all users can write to it (mode 0646); chmod o-w fixes that [untrusted-file]",
+    );
+}
+
 /// The directory of drop-ins may be root's in a directory of another user, and no other user's.
 #[test]
 fn the_directory_of_drop_ins_is_roots_or_that_of_the_owner_above() {

@@ -320,6 +320,10 @@ fn a_number_of_a_test_is_allowed_up_to_its_bound() {
     };
     for (allowed, beyond) in [
         ("claims = [{ repository = 'a', slots = 1 }]", "claims = [{ repository = 'a', slots = 0 }]"),
+        (
+            "claims = [{ repository = 'a', slots = 1048575 }]",
+            "claims = [{ repository = 'a', slots = 1048576 }]",
+        ),
         ("claims = [{ repository = 'a', limit = 0 }]", "claims = [{ repository = 'a', limit = -1 }]"),
         (
             "claims = [{ repository = 'a', limit = 1048575 }]",
@@ -338,6 +342,32 @@ fn a_number_of_a_test_is_allowed_up_to_its_bound() {
         case(&test(allowed), None);
         case(&test(beyond), Some("out-of-range"));
     }
+}
+
+/// A rule that takes no slots has no key about them, and one that refuses exempts from nothing.
+#[test]
+fn a_rule_that_takes_no_slots_has_no_key_about_them() {
+    let rule = |action: &str, keys: &str| {
+        let first = "[repository.a]\nlimit = 5\n[[rule]]\ncommands = ['x']\nacquire = ['a']\n";
+        format!("{first}[[rule]]\ncommands = ['y']\naction = '{action}'\n{keys}\n")
+    };
+    for (action, allowed) in [("deny", "enforce = false"), ("exempt", "from = ['a']")] {
+        case(&rule(action, ""), None);
+        case(&rule(action, allowed), None);
+        for keys in ["acquire = ['a']", "wait = '1m'", "hold = 'tree'"] {
+            case(&rule(action, keys), Some("contradiction"));
+        }
+    }
+    case(&rule("deny", "from = ['a']"), Some("contradiction"));
+    case(&rule("exempt", "enforce = true"), Some("contradiction"));
+}
+
+/// Of a long text that is no TOML only the first hundred faults are told.
+#[test]
+fn of_many_lines_that_are_no_toml_the_first_are_told() {
+    let text: String = (0..150).map(|number| format!("x{number}\n")).collect();
+    let told = codes_of(&[(MAIN, &text)]).into_iter().filter(|code| *code == "syntax").count();
+    assert!((50..=100).contains(&told), "{told}");
 }
 
 /// The moment of a test is a string, or as TOML writes it.
