@@ -416,6 +416,21 @@ mod tests {
         }
     }
 
+    /// A name of the longest length is one that was shortened only if it has a hash.
+    #[test]
+    fn a_name_without_a_hash_was_not_shortened() {
+        let pattern = name(&[Some(Placeholder::Directory)], "");
+        let value = &mut |_: &Placeholder| Ok::<Vec<u8>, ()>([b"/".as_slice(), &b"x".repeat(300)].concat());
+        let shortened = pattern.expand(value).expect("a value");
+        assert!(pattern.read(&shortened).is_some(), "{shortened}");
+        let hash = shortened.len() - ".lock".len() - HASH_LENGTH;
+        for (at, other) in [(hash, "_"), (hash + 1, "g"), (hash + HASH_LENGTH - 1, "g")] {
+            let mut changed = shortened.clone();
+            changed.replace_range(at..=at, other);
+            assert_eq!(pattern.read(&changed), None, "{changed}");
+        }
+    }
+
     #[test]
     fn of_a_name_that_was_shortened_the_beginning_is_read() {
         use Placeholder::{Directory, Uid};

@@ -521,7 +521,7 @@ impl Member {
 
 #[cfg(test)]
 mod tests {
-    use crate::judge::terms::claim::*;
+    use crate::judge::terms::{Slots, claim::*};
 
     #[test]
     fn zones_only_get_fewer_whichever_claim_comes_last() {
@@ -536,6 +536,21 @@ mod tests {
         assert_eq!(common(others, None).as_deref(), others);
         assert_eq!(common(None, others).as_deref(), others);
         assert_eq!(common(None, None), None);
+    }
+
+    /// A group has a limited number of slots: a launch that wants more shares none of them. It can take over
+    /// any number.
+    #[test]
+    fn a_launch_shares_no_more_slots_than_a_group_can_have() {
+        let group_of = |group: &Group, slots: u32| {
+            let plain = Amount::plain(Slots::Number(slots), 100);
+            let amount = Amount { group: Some(group.clone()), ..plain };
+            Terms::merge([&amount]).expect("a claim").group
+        };
+        let (shared, heirs) = (Group::of("ann"), Group::of_heirs("ann"));
+        assert_eq!(group_of(&shared, 64).as_ref(), Some(&shared));
+        assert_eq!(group_of(&shared, 65), None);
+        assert_eq!(group_of(&heirs, 65).as_ref(), Some(&heirs));
     }
 
     /// The policy shortens a wait if the longest that it allows is shorter than the wait asked for.

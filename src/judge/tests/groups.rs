@@ -97,6 +97,20 @@ fn a_look_up_whose_answer_makes_no_difference_harms_nobody() {
     under(&deny("users = [\"%students\"]\ngroups = [7777]")).broken(broken).gives("free");
 }
 
+/// Which groups of a rule the caller is in matters only for a repository that is by group.
+#[test]
+fn a_group_that_is_not_charged_is_not_looked_up() {
+    let policy = |per: &str| {
+        format!(
+            "[repository.a]\nlimit = 2\n{per}\n[[rule]]\nname = \"r\"\ngroups = [\"cad\", \"students\"]\n\
+             acquire = [\"a\"]\n"
+        )
+    };
+    let broken = |per: &str| under(&policy(per)).groups(["cad"]).broken("getgrnam(\"students\")");
+    broken("").gives("1 of 2 a").asks(["getgrnam(\"cad\")"]);
+    broken("per = \"group\"").gives("r: getgrnam(\"students\"): Connection timed out");
+}
+
 #[test]
 fn a_deny_that_is_certain_refuses_whatever_could_not_be_looked_up() {
     let policy =

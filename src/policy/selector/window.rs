@@ -489,6 +489,8 @@ mod tests {
         none("08:00-25:00", &WindowProblem::Hours);
         none("08:60-09:00", &WindowProblem::Hours);
         none("+8:00-09:00", &WindowProblem::Hours);
+        none("008:00-09:00", &WindowProblem::Hours);
+        none("08:0-09:00", &WindowProblem::Hours);
         none("24:00-06:00", &WindowProblem::Hours);
         none("08:00-08:00", &WindowProblem::EmptyHours);
         none("Mon 08:00-09:00 x", &WindowProblem::Hours);

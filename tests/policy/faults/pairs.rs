@@ -309,6 +309,33 @@ fn a_number_is_allowed_up_to_its_bound() {
     case(&path(200), Some("name-too-long"));
 }
 
+/// No user has the highest number.
+#[test]
+fn a_uid_is_allowed_up_to_its_bound() {
+    let deny = |user: &str| format!("[[rule]]\nusers = [{user}]\naction = 'deny'\n");
+    case(&deny("4294967294"), None);
+    case(&deny("4294967295"), Some("out-of-range"));
+    case(&deny("'4294967294'"), None);
+    case(&deny("'4294967295'"), Some("id-too-large"));
+    case(&deny("-1"), Some("out-of-range"));
+}
+
+/// A value that is none hides nothing of what follows in its table.
+#[test]
+fn what_follows_a_damaged_value_is_told() {
+    let defaults = "[defaults]\nhold = tree\ncontact = ' '\n";
+    assert_eq!(codes_of(&[(MAIN, defaults)]), ["syntax", "bad-contact"]);
+}
+
+/// An alias is used if only a delegation names it.
+#[test]
+fn an_alias_of_a_delegation_is_used() {
+    let delegate = "[delegate.\"20-cad.toml\"]\nowner = 'ann'\nusers = ['@people']\ncommands = ['@tools']\n";
+    let aliases = "[alias]\npeople = ['@staff']\nstaff = ['%cad']\ntools = ['matlab']\n";
+    case(&format!("{aliases}{delegate}"), None);
+    case(&format!("{aliases}other = ['x']\n{delegate}"), Some("unused-alias"));
+}
+
 /// Numbers in a test of the policy are allowed up to their bounds too.
 #[test]
 fn a_number_of_a_test_is_allowed_up_to_its_bound() {
