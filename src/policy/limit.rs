@@ -155,13 +155,14 @@ mod tests {
     #[test]
     fn a_limit_by_processors_never_exceeds_what_can_be_counted() {
         assert_eq!(Limit::parse("2/cpu").map(|limit| limit.resolve(|| 8)), Some(16));
+        assert_eq!(Limit::parse("12 /cpu").map(|limit| limit.resolve(|| 2)), Some(24));
         assert_eq!(Limit::PerCpu(HIGHEST_LIMIT).resolve(|| 64), HIGHEST_LIMIT);
         assert_eq!(Limit::Fixed(3).resolve(|| unreachable!("nobody asks")), 3);
     }
 
     #[test]
     fn what_is_no_limit() {
-        for text in ["", "2", "/cpu", "0/cpu", "-1/cpu", "+2/cpu", "2/core", "1048576/cpu"] {
+        for text in ["", "2", "/cpu", "0/cpu", "-1/cpu", "+2/cpu", "2/core", "a/cpu", "1048576/cpu"] {
             assert_eq!(Limit::parse(text), None, "{text}");
         }
     }

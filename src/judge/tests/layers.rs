@@ -192,6 +192,30 @@ fn a_wait_replaces_the_default_of_its_own_layer_alone() {
     assert_eq!(wait("wait = \"30m\"", other, "wait = \"20m\""), minutes(20));
 }
 
+/// The default of a later layer counts for a lock file of the system too.
+#[test]
+fn the_default_wait_of_a_later_layer_counts_in_the_same_file() {
+    let own = r#"
+        [defaults]
+        wait = "5m"
+        [repository.mine]
+        path = "/run/rungate/matlab.lock"
+        limit = 50
+        [[rule]]
+        acquire = ["mine"]
+    "#;
+    let wait = |system: &str| {
+        under(&format!("{system}{SYSTEM}")).own(own).claims(|claims| {
+            assert_eq!(claims.len(), 1);
+            claims[0].wait.resolve()
+        })
+    };
+    let minutes = |minutes: u64| Wait::For(Duration::from_secs(60 * minutes));
+    assert_eq!(wait(""), minutes(5));
+    assert_eq!(wait("[defaults]\nwait = \"3m\"\n"), minutes(3));
+    assert_eq!(wait("[defaults]\nwait = \"8m\"\n"), minutes(5));
+}
+
 /// A layer that enforces nothing only tries its rules and its repositories out, and no others.
 #[test]
 fn a_limit_is_only_tried_out_if_the_layer_of_its_rule_or_of_its_repository_says_so() {

@@ -494,6 +494,8 @@ mod tests {
         none("24:00-06:00", &WindowProblem::Hours);
         none("08:00-08:00", &WindowProblem::EmptyHours);
         none("Mon 08:00-09:00 x", &WindowProblem::Hours);
+        none("Mon-Fri 08:00", &WindowProblem::Hours);
+        none("08:00-Sun 20:00", &WindowProblem::Hours);
     }
 }
 

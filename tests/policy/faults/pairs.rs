@@ -320,6 +320,32 @@ fn a_uid_is_allowed_up_to_its_bound() {
     case(&deny("-1"), Some("out-of-range"));
 }
 
+/// Each entry of a list captures the same names, also if only one of them captures any.
+#[test]
+fn an_entry_that_captures_nothing_is_uneven() {
+    let project = |directories: &str| {
+        let repository = "[repository.a]\nper = '{project}'\nlimit = 1\n";
+        format!("{repository}[[rule]]\ndirectories = [{directories}]\nacquire = ['a']\n")
+    };
+    case(&project("'/proj/{project}/**', '/{project}'"), None);
+    case(&project("'/proj/{project}/**', '/scratch'"), Some("uneven-captures"));
+    case(&project("'/scratch', '/proj/{project}/**'"), Some("uneven-captures"));
+}
+
+/// Two repositories can share a file only if a value can be what follows in the other name: a uid has digits.
+#[test]
+fn paths_meet_only_if_a_value_can_be_the_text() {
+    let repositories = |per: &str, other: &str| {
+        format!(
+            "[repository.a]\nper = '{per}'\nlimit = 1\n[repository.'a.{other}']\nper = 'user'\nlimit = 1\n\
+             [[rule]]\nacquire = ['a', 'a.{other}']\n"
+        )
+    };
+    case(&repositories("user", "b"), None);
+    case(&repositories("command", "b"), Some("paths-meet"));
+    case(&repositories("directory", "b"), None);
+}
+
 /// A value that is none hides nothing of what follows in its table.
 #[test]
 fn what_follows_a_damaged_value_is_told() {
