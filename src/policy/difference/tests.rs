@@ -246,9 +246,7 @@ fn each_key_of_a_test_is_a_difference() {
 #[test]
 fn a_test_of_another_user_is_a_difference() {
     let test = |user: &str| {
-        format!(
-            "{BEFORE}\n[[test]]\nname = \"t\"\ncommand = \"mex\"\nexpect = \"start\"\nuser = {user}\n"
-        )
+        format!("{BEFORE}\n[[test]]\nname = \"t\"\ncommand = \"mex\"\nexpect = \"start\"\nuser = {user}\n")
     };
     for (old, new) in [("\"ann\"", "\"bob\""), ("\"ann\"", "4711"), ("0", "\"root\""), ("4711", "4712")] {
         let told = ["changed test t".to_owned(), format!("  user: {old} -> {new}")];
