@@ -432,4 +432,13 @@ mod tests {
         assert_eq!(read("version = 1\n"), Ok(AgentFile::default()));
         assert_eq!(read("version = 2\n"), Err(vec!["unknown-version"]));
     }
+
+    /// What the settings do not say is as the manual says.
+    #[test]
+    fn quotas_have_their_defaults() {
+        let AgentLimits { message, rate, connections, launches, slots, places, members } =
+            read("[agent]\n").expect("no fault").limits;
+        assert_eq!((message, rate, connections, launches), (262_144, 5, 2048, 4096));
+        assert_eq!((slots, places, members), (65_536, 8192, 4096));
+    }
 }

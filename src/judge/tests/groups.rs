@@ -89,6 +89,16 @@ fn a_look_up_that_fails_refuses_and_never_turns_into_no_limit() {
         .gives("r: getpwuid(4711): Connection timed out");
 }
 
+/// A rule of a family that cannot be judged shadows the rest of the family: it may be the one that counts.
+#[test]
+fn a_rule_that_cannot_be_judged_shadows_its_family() {
+    let rule = |keys: &str| format!("[[rule]]\nfirst_of = \"f\"\nacquire = []\n{keys}\n");
+    under(&format!("{}{}", rule("groups = [\"cad\"]"), rule("")))
+        .broken("getgrnam(\"cad\")")
+        .gives("rule 1: getgrnam(\"cad\"): Connection timed out")
+        .traces(["unknown: a look-up failed", "shadowed by \"rule 1\""]);
+}
+
 #[test]
 fn a_look_up_whose_answer_makes_no_difference_harms_nobody() {
     let broken = "getgrnam(\"students\")";

@@ -311,6 +311,24 @@ fn a_name_means_what_its_own_file_defines_else_what_one_other_file_does() {
         .gives("1 of 50 matlab, 1 of 2 matlab (/home/ann/.config/rungate/policy.toml)");
 }
 
+/// Of two files that a caller adds each is named too. The name of the system's stays as it is.
+#[test]
+fn where_two_added_files_use_one_name_it_is_shown_with_both() {
+    let seats = |limit: u32| {
+        let keys = format!("path = \"{limit}.lock\"\nlimit = {limit}");
+        format!("[repository.seats]\n{keys}\n[[rule]]\nacquire = [\"seats\"]\n")
+    };
+    under(&seats(9))
+        .given(&seats(1))
+        .own(&seats(2))
+        .gives("1 of 9 seats, 1 of 1 seats (given.toml), 1 of 2 seats (/home/ann/.config/rungate/policy.toml)");
+    under(SYSTEM)
+        .given(&seats(1))
+        .own(&seats(2))
+        .command("less")
+        .gives("1 of 1 seats (given.toml), 1 of 2 seats (/home/ann/.config/rungate/policy.toml)");
+}
+
 #[test]
 fn where_two_files_use_one_name_it_is_shown_with_the_files() {
     let drop_in = "[repository.matlab]\nlimit = 3\npath = \"cad.lock\"\n[[rule]]\nacquire = [\"matlab\"]\n";
