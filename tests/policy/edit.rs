@@ -246,15 +246,24 @@ fn an_edit_that_was_cut_off_is_not_told_of_without_its_copy() {
     edit(&site, "lower", ["--yes"]).stdout("...\n").status(0);
 }
 
-/// A copy is made where its path leads to from anywhere: a relative `TMPDIR` does not count.
+/// A copy is made where no other user can replace it, and its path leads there from anywhere: a relative
+/// `TMPDIR`, or one that others can write to, does not count.
 #[test]
-fn a_copy_has_an_absolute_path() {
+fn a_copy_is_made_in_a_trusted_directory() {
     needs_root!();
     let site = site();
+    fs::create_dir(site.path("work/open")).expect("a directory");
+    set_mode(&site.path("work/open"), 0o777);
     let lower = "exec sed -i 's/^limit = 5/limit = 3/' \"$1\"";
-    site.script("absolute", &format!("#!/bin/sh\ncase \"$1\" in /*) {lower} ;; esac\nexit 1\n"));
-    edit(&site, "absolute", ["--yes"]).env("TMPDIR", ".").stdout("...\n").status(0);
-    assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY.replace("= 5", "= 3"));
+    site.script(
+        "trusting",
+        &format!("#!/bin/sh\ncase \"$1\" in */open/*) exit 1 ;; /*) {lower} ;; esac\nexit 1\n"),
+    );
+    for directory in [".", "$DIR/work/open", "$DIR/work"] {
+        edit(&site, "trusting", ["--yes"]).env("TMPDIR", directory).stdout("...\n").status(0);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), POLICY.replace("= 5", "= 3"));
+        site.system_file("policy.toml", POLICY);
+    }
 }
 
 /// An owner who is not in the group of the file cannot give that group to the new one. The file is changed

@@ -122,6 +122,10 @@ fn the_trace_says_what_was_captured() {
     under(family)
         .directory("/proj/apollo")
         .traces(["counts (first of 2), project = apollo", "shadowed by \"rule 1\""]);
+    under(family).directory("/proj/apollo").with(|_, decision| {
+        let captured: Vec<usize> = decision.trace.iter().map(|entry| entry.captured.len()).collect();
+        assert_eq!(captured, [1, 0], "a rule without an effect captures nothing");
+    });
     let odd = project("arguments = [\"--project={project}\"]").arguments(["--project=a\u{1b}b"]);
     odd.traces(["counts, project = a\\u{1b}b"]);
     project("directories = [\"/proj/{project}/**\"]").traces(["no: directories (/proj/{project}/**)"]);

@@ -318,15 +318,9 @@ fn where_two_added_files_use_one_name_it_is_shown_with_both() {
         let keys = format!("path = \"{limit}.lock\"\nlimit = {limit}");
         format!("[repository.seats]\n{keys}\n[[rule]]\nacquire = [\"seats\"]\n")
     };
-    under(&seats(9))
-        .given(&seats(1))
-        .own(&seats(2))
-        .gives("1 of 9 seats, 1 of 1 seats (given.toml), 1 of 2 seats (/home/ann/.config/rungate/policy.toml)");
-    under(SYSTEM)
-        .given(&seats(1))
-        .own(&seats(2))
-        .command("less")
-        .gives("1 of 1 seats (given.toml), 1 of 2 seats (/home/ann/.config/rungate/policy.toml)");
+    let both = "1 of 1 seats (given.toml), 1 of 2 seats (/home/ann/.config/rungate/policy.toml)";
+    under(&seats(9)).given(&seats(1)).own(&seats(2)).gives(&format!("1 of 9 seats, {both}"));
+    under(SYSTEM).given(&seats(1)).own(&seats(2)).command("less").gives(both);
 }
 
 #[test]

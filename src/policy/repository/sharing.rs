@@ -160,6 +160,22 @@ mod tests {
         assert!(is_by_user(LINGER) && !is_by_user(""));
     }
 
+    /// A file is of one user alone, or by group, if one of the values in its path is.
+    #[test]
+    fn a_file_is_of_a_user_or_a_group_by_any_value_of_its_path() {
+        let by = |per: &str| {
+            let groups = "[[rule]]\ngroups = [\"cad\"]\nacquire = [\"a\"]\n";
+            let text = format!("[repository.a]\nlimit = 1\nper = [{per}]\n{groups}");
+            let policy = Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"));
+            let repository = &policy.repositories()[0];
+            (repository.is_by_user(), repository.is_by_group())
+        };
+        assert_eq!(by("\"user\", \"host\""), (true, false));
+        assert_eq!(by("\"host\", \"group\""), (false, true));
+        assert_eq!(by("\"group\", \"user\""), (true, true));
+        assert_eq!(by("\"host\", \"command\""), (false, false));
+    }
+
     /// A sample of use tells groups apart by what of user and host they have in common.
     #[test]
     fn seats_are_of_users_and_hosts() {

@@ -320,6 +320,18 @@ fn a_uid_is_allowed_up_to_its_bound() {
     case(&deny("-1"), Some("out-of-range"));
 }
 
+/// The owner of a drop-in may begin with an empty one. Another file that is empty is a fault.
+#[test]
+fn only_a_delegated_drop_in_may_be_empty() {
+    let main = "[delegate.\"20-cad.toml\"]\nowner = 'ann'\nusers = ['%cad']\ncommands = ['matlab']\n";
+    let beside = |name: &str, text: &str| codes_of(&[(MAIN, main), (name, text)]);
+    for text in ["", "\n", "# seats of cad\n"] {
+        assert_eq!(beside("/etc/rungate/policy.d/20-cad.toml", text), [] as [&str; 0]);
+        assert_eq!(beside("/etc/rungate/policy.d/30-sim.toml", text), ["empty-file"]);
+        assert_eq!(beside("/home/ann/policy.toml", text), ["empty-file"]);
+    }
+}
+
 /// Each entry of a list captures the same names, also if only one of them captures any.
 #[test]
 fn an_entry_that_captures_nothing_is_uneven() {
