@@ -427,14 +427,6 @@ fn a_rule_that_takes_no_slots_has_no_key_about_them() {
     case(&rule("exempt", "enforce = true"), Some("contradiction"));
 }
 
-/// Of a long text that is no TOML only the first hundred faults are told.
-#[test]
-fn of_many_lines_that_are_no_toml_the_first_are_told() {
-    let text: String = (0..150).map(|number| format!("x{number}\n")).collect();
-    let told = codes_of(&[(MAIN, &text)]).into_iter().filter(|code| *code == "syntax").count();
-    assert!((50..=100).contains(&told), "{told}");
-}
-
 /// The moment of a test is a string, or as TOML writes it.
 #[test]
 fn the_moment_of_a_test_needs_no_quotes() {
