@@ -92,3 +92,17 @@ words! {
     i64 => |number| number;
     usize => |number| number;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A message repeats the beginning of a long name, by characters.
+    #[test]
+    fn a_long_name_is_cut_in_a_message() {
+        let longest = "ü".repeat(REPEATED);
+        assert_eq!(quoted(&longest), format!("\"{longest}\""));
+        assert_eq!(quoted(&format!("{longest}x")), format!("\"{longest}...\""));
+        assert_eq!(longest.chars().count(), 60);
+    }
+}

@@ -182,6 +182,21 @@ mod tests {
         }
     }
 
+    /// A generation ends when a time window opens or closes, and not before.
+    #[test]
+    fn a_generation_is_that_of_the_open_windows() {
+        let rule = "[[rule]]\nwhen = [\"08:00-18:00\"]\nacquire = []\n";
+        let policy = Policy::of_text("/p.toml", format!("[defaults]\ntime_zone = \"UTC\"\n{rule}"));
+        let policy = policy.unwrap_or_else(|faults| panic!("{faults}"));
+        let at = |time: &str| {
+            let moment: Timestamp = format!("2026-11-20T{time}Z").parse().expect("a moment");
+            (policy.times_at(moment), policy.generation(moment))
+        };
+        assert_eq!((at("08:00:00").0, at("18:00:00").0), (vec![true], vec![false]));
+        assert_eq!((at("08:00:00"), at("07:59:59")), (at("17:59:59"), at("18:00:00")));
+        assert_ne!(at("08:00:00").1, at("18:00:00").1);
+    }
+
     /// A generation has 12 bits, and is never that of launches without a policy.
     #[test]
     fn a_generation_has_12_bits_and_is_not_0() {

@@ -135,4 +135,9 @@ fn where_no_rule_allows_anything_everything_is_refused() {
     };
     system("ann").gives("free").allows("");
     system("bob").gives("unmatched").allows("unmatched");
+    // What is denied starts by no other rule.
+    let deny = "[[rule]]\nname = \"no\"\ncommands = [\"matlab\"]\naction = \"deny\"\n";
+    under(&format!("[defaults]\nunmatched = \"refuse\"\n{deny}"))
+        .gives("denied by no: command \"matlab\"")
+        .allows("unmatched");
 }

@@ -235,10 +235,91 @@ fn each_key_of_a_test_is_a_difference() {
         "claims = [\"matlab\"]",
         "hold = \"tree\"",
     ] {
-        let told = between(&test(""), &test(keys));
-        let key = format!("  {}", keys.split(' ').next().unwrap_or_default());
-        assert_eq!(told[0], "changed test t", "{keys}");
-        assert!(told.len() > 1 && told[1..].iter().all(|line| line.starts_with(&key)), "{told:?}");
+        told_by_its_key(&test(""), &test(keys), "changed test t", keys);
+    }
+}
+
+/// Each key of a repository is compared, and told by its name.
+#[test]
+fn each_key_of_a_repository_is_a_difference() {
+    let rule = "[[rule]]\ncommands = [\"r\"]\nacquire = [\"r\"]\n";
+    let repository = |keys: &str| format!("{BEFORE}\n[repository.r]\nlimit = 1\n{keys}\n{rule}");
+    for keys in [
+        "path = \"other.lock\"",
+        "limits = [{ when = [\"Fri\"], limit = 2 }]",
+        "reserve = [{ users = [\"ann\"], slots = 1 }]",
+        "names = [\"x\"]",
+        "shared_by = \"user\"",
+        "outside = { command = [\"/bin/true\"] }",
+        "nested = \"take\"",
+        "enforce = false",
+        "wait = \"1m\"",
+        "max_wait = \"1m\"",
+        "queue = 5",
+        "queue_per_user = 5",
+        "hold = \"tree\"",
+        "if_elapsed = \"1m\"",
+        "expire_after = \"1m\"",
+        "keeper = \"agent\"",
+    ] {
+        told_by_its_key(&repository(""), &repository(keys), "changed repository r", keys);
+    }
+}
+
+/// Each key of a rule is compared, and told by its name.
+#[test]
+fn each_key_of_a_rule_is_a_difference() {
+    let rule = |keys: &str| format!("{BEFORE}\n[[rule]]\nname = \"r\"\nacquire = [\"matlab\"]\n{keys}\n");
+    for keys in [
+        "commands = [\"r\"]",
+        "arguments = [\"-x\"]",
+        "users = [\"ann\"]",
+        "groups = [\"cad\"]",
+        "hosts = [\"ws1\"]",
+        "directories = [\"/proj\"]",
+        "environment = { X = true }",
+        "when = [\"Fri\"]",
+        "except = [{ users = [\"ann\"] }]",
+        "action = \"count\"",
+        "message = \"no\"",
+        "contact = \"ann\"",
+        "enforce = false",
+        "wait = \"1m\"",
+        "hold = \"tree\"",
+    ] {
+        told_by_its_key(&rule(""), &rule(keys), "changed rule r", keys);
+    }
+}
+
+/// The change of one key is told below the head of its table, by its name.
+#[track_caller]
+fn told_by_its_key(old: &str, new: &str, head: &str, keys: &str) {
+    let told = between(old, new);
+    let key = format!("  {}", keys.split(' ').next().unwrap_or_default());
+    assert_eq!(told[0], head, "{keys}");
+    assert!(told[1..].iter().any(|line| line.starts_with(&key)), "{told:?}");
+}
+
+/// Each layer is printed with the tables that are in it.
+#[test]
+fn a_layer_is_printed_with_its_own_tables() {
+    let layer = |kind, path: &str, text: &str| LayerText { kind, files: vec![SourceText::new(path, text)] };
+    let own = "[repository.mine]\nlimit = 2\n[[rule]]\nname = \"own\"\nacquire = [\"mine\"]\n";
+    let layers = vec![
+        layer(LayerKind::System, "/p.toml", BEFORE),
+        layer(LayerKind::Own, "/home/ann/policy.toml", own),
+    ];
+    let policy = Policy::of_layers(layers, false).unwrap_or_else(|faults| panic!("{faults}"));
+    let printed = policy.print();
+    assert_eq!(printed.len(), 2);
+    for (text, index) in [
+        ("[repository.matlab]", 0),
+        ("name = \"seats\"", 0),
+        ("[repository.mine]", 1),
+        ("name = \"own\"", 1),
+    ] {
+        let is_in = |layer: usize| printed[layer].1.contains(text);
+        assert_eq!((is_in(0), is_in(1)), (index == 0, index == 1), "{text}");
     }
 }
 

@@ -151,6 +151,26 @@ fn the_directory_of_drop_ins_is_roots_or_that_of_the_owner_above() {
     );
 }
 
+/// Each delegated drop-in with faults is left out, and the others count.
+#[test]
+fn every_delegated_drop_in_with_faults_is_left_out() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::new();
+    let names = ["20-cad.toml", "30-sim.toml", "40-fem.toml"];
+    let delegate =
+        |name: &str| format!("[delegate.\"{name}\"]\nowner = 0\nusers = [\"*\"]\ncommands = [\"*\"]\n");
+    site.write("policy.toml", names.map(delegate).concat().as_bytes());
+    for (name, text) in names.iter().zip(["unknown = 1\n", POLICY, "unknown = 1\n"]) {
+        site.write(&format!("policy.d/{name}"), text.as_bytes());
+    }
+    let policy = Policy::load_sound(&site.sources()).expect("a sound main file");
+    let withheld = policy.withheld().iter().map(|(delegation, faults)| (delegation.file(), faults.count()));
+    assert_eq!(withheld.collect::<Vec<_>>(), [("20-cad.toml", 1), ("40-fem.toml", 1)]);
+    assert_eq!(policy.files().count(), 2);
+}
+
 #[test]
 fn what_is_no_file_or_no_text_is_no_policy() {
     let site = Site::new();
