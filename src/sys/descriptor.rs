@@ -486,6 +486,38 @@ impl AsFd for Bell {
 mod tests {
     use super::*;
 
+    /// Locks of a description are counted as far as they are within a range. A range is locked if each of its
+    /// bytes is. Locks of the process are others.
+    #[test]
+    fn the_locks_of_a_description_are_known_byte_by_byte() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        let file = fs::File::options().read(true).write(true).create_new(true).open(path).expect("a file");
+        let lock = |bytes: Bytes, ownership: Ownership| {
+            let taken = record_lock::try_lock(file.as_fd(), &bytes, record_lock::Mode::Write, ownership);
+            assert_eq!(taken, Ok(true));
+        };
+        lock(8..=10, Ownership::Description);
+        lock(12..=12, Ownership::Description);
+        lock(20..=21, Ownership::Process);
+        let id = |descriptor: BorrowedFd<'_>| FileId::from(&fstat(descriptor).expect("a file"));
+        let (number, this) = (file.as_raw_fd(), id(file.as_fd()));
+        let inherited = Inherited { files: vec![(number, this)], carriers: Vec::new() };
+        for (bytes, count) in [(0..=30, 4), (9..=12, 3), (10..=11, 1), (11..=11, 0), (13..=30, 0)] {
+            assert_eq!(inherited.count_locked(number, &bytes), count, "{bytes:?}");
+        }
+        for bytes in [8..=10, 8..=8, 9..=10, 12..=12] {
+            assert!(inherited.have_locked(this, &bytes), "{bytes:?}");
+        }
+        for bytes in [7..=10, 8..=11, 8..=12, 11..=11, 12..=13, 20..=21] {
+            assert!(!inherited.have_locked(this, &bytes), "{bytes:?}");
+        }
+        let other = fs::File::open(directory.path()).expect("a directory");
+        assert!(!inherited.have_locked(id(other.as_fd()), &(8..=10)));
+        assert!(inherited.may_carry_locks_of_the_process(this));
+        assert!(!inherited.may_carry_locks_of_the_process(id(other.as_fd())));
+    }
+
     /// A FIFO is held while a process has its other end. The poll does not tell a reader that came before
     /// all writers, or after them, that there is none.
     #[test]

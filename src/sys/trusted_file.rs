@@ -752,6 +752,22 @@ mod tests {
         }
     }
 
+    /// A directory to which others can add names is not closed to them, though a sticky one is trusted.
+    #[test]
+    fn a_sticky_directory_is_not_closed_to_others() {
+        let (tree, trust) = (Tree::new(), judged().trust());
+        let status = || nix::sys::stat::stat(&tree.at("d")).expect("a directory");
+        for (mode, is_closed) in [(0o755, true), (0o1755, true), (0o777, false), (0o1777, false)] {
+            tree.mode("d", mode);
+            assert_eq!(trust.is_closed_to_others(&status()), is_closed, "{mode:o}");
+        }
+        if getuid().is_root() {
+            tree.mode("d", 0o755);
+            chown(tree.at("d"), Some(4711), None).expect("chown");
+            assert!(!trust.is_closed_to_others(&status()));
+        }
+    }
+
     /// A directory lists the names in it, and neither itself nor the directory above.
     #[test]
     fn a_walked_directory_lists_what_is_in_it() {

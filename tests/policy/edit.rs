@@ -232,6 +232,26 @@ fn an_edit_that_was_cut_off_is_not_forgotten_by_another_change() {
     }
 }
 
+/// Of two edits that were cut off the second is told of at last: it was told of the first itself.
+#[test]
+fn of_two_edits_that_were_cut_off_the_last_is_told_of() {
+    needs_root!();
+    let site = site();
+    let longer = site.path("work/a-directory-with-a-longer-name");
+    fs::create_dir(&longer).expect("a directory");
+    set_mode(&longer, 0o755);
+    for directory in [longer, site.path("work")] {
+        let mut editing = edit(&site, "wait", ["--yes"]).env("TMPDIR", directory).background();
+        assert_eq!(editing.read_line(), "ready\n");
+        editing.signal(Signal::SIGKILL);
+    }
+    let left = copies(&site);
+    let [left] = left.as_slice() else { panic!("{left:?}") };
+    let told =
+        format!("rungate: an earlier edit was interrupted; its text is in {}/policy.toml\n", left.display());
+    edit(&site, "lower", ["--yes"]).stdout("...\n").stderr(&told).status(0);
+}
+
 /// A copy that is gone is not told of: its text is nowhere.
 #[test]
 fn an_edit_that_was_cut_off_is_not_told_of_without_its_copy() {
