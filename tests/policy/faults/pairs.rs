@@ -356,6 +356,15 @@ fn paths_meet_only_if_a_value_can_be_the_text() {
     case(&repositories("user", "b"), None);
     case(&repositories("command", "b"), Some("paths-meet"));
     case(&repositories("directory", "b"), None);
+    let paths = |one: &str, other: &str| {
+        format!(
+            "[repository.a]\npath = '{one}'\nlimit = 1\n[repository.b]\npath = '{other}'\nlimit = 1\n\
+             [[rule]]\nacquire = ['a', 'b']\n"
+        )
+    };
+    case(&paths("x/{user}.lock", "x{user}.lock"), None);
+    case(&paths("x{user}.lock", "x-{user}.lock"), Some("paths-meet"));
+    case(&paths("x/{user}.lock", "x/{user}-.lock"), Some("paths-meet"));
 }
 
 /// What a damaged header defines counts as defined.
@@ -467,6 +476,13 @@ fn a_loop_of_aliases_is_one_fault_wherever_it_is_entered() {
     for users in [["@d", "@b"], ["@b", "@d"]] {
         case(&format!("{aliases}{}", users.map(deny).concat()), Some("alias-loop"));
     }
+}
+
+/// An alias may be in a list more than once, by itself and within another one.
+#[test]
+fn an_alias_that_is_reached_twice_is_no_loop() {
+    let aliases = "[alias]\na = ['@b', '@c', '@b']\nb = ['@c']\nc = ['ann']\n";
+    case(&format!("{aliases}[[rule]]\nusers = ['@a', '@c']\naction = 'deny'\n"), None);
 }
 
 /// A brace within a brace is one that is not closed, and no part of a name.
