@@ -312,12 +312,9 @@ fn a_layer_is_printed_with_its_own_tables() {
     let policy = Policy::of_layers(layers, false).unwrap_or_else(|faults| panic!("{faults}"));
     let printed = policy.print();
     assert_eq!(printed.len(), 2);
-    for (text, index) in [
-        ("[repository.matlab]", 0),
-        ("name = \"seats\"", 0),
-        ("[repository.mine]", 1),
-        ("name = \"own\"", 1),
-    ] {
+    for (text, index) in
+        [("[repository.matlab]", 0), ("name = \"seats\"", 0), ("[repository.mine]", 1), ("name = \"own\"", 1)]
+    {
         let is_in = |layer: usize| printed[layer].1.contains(text);
         assert_eq!((is_in(0), is_in(1)), (index == 0, index == 1), "{text}");
     }

@@ -135,9 +135,8 @@ mod tests {
 
     /// What is said of a repository of the agent with these keys.
     fn of<T>(keys: &str, look: impl FnOnce(&Repository) -> T) -> T {
-        let text = format!(
-            "[repository.a]\nlimit = 1\nkeeper = \"agent\"\n{keys}\n[[rule]]\nacquire = [\"a\"]\n"
-        );
+        let text =
+            format!("[repository.a]\nlimit = 1\nkeeper = \"agent\"\n{keys}\n[[rule]]\nacquire = [\"a\"]\n");
         let policy = Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"));
         look(&policy.repositories()[0])
     }
