@@ -367,17 +367,6 @@ fn paths_meet_only_if_a_value_can_be_the_text() {
     case(&paths("x/{user}.lock", "x/{user}-.lock"), Some("paths-meet"));
 }
 
-/// What a damaged header defines counts as defined.
-#[test]
-fn a_repository_below_a_damaged_header_is_known() {
-    let policy = |claim: &str| {
-        let rule = format!("[[rule]]\ncommands = ['x']\nacquire = ['{claim}']\n");
-        format!("version = 1\n[repository.matlab\nlimit = 2\n{rule}")
-    };
-    assert_eq!(codes_of(&[(MAIN, &policy("matlab"))]), ["syntax"]);
-    assert_eq!(codes_of(&[(MAIN, &policy("maple"))]), ["syntax", "unknown-repository"]);
-}
-
 /// A value that is none hides nothing of what follows in its table.
 #[test]
 fn what_follows_a_damaged_value_is_told() {
