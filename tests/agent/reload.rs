@@ -13,12 +13,15 @@ use nix::sys::signal::Signal;
 use super::{held, seats, settings};
 use crate::support::{self, Ending, Running, Site, eventually, needs_root, set_mode};
 
-/// An agent whose standard error is the file `agent.log`; the journal's, if `is_journal`.
-fn agent(site: &Site, is_journal: bool) -> Running {
+/// What starts an agent whose standard error is the file `agent.log`; the journal's, if `is_journal`.
+fn with_log(site: &Site, is_journal: bool) -> [String; 4] {
     let journal = if is_journal { "export JOURNAL_STREAM=$(stat -Lc %d:%i /dev/stderr); " } else { "" };
     let become_it = format!("exec 2>>\"$0\"; {journal}exec \"$@\"");
-    let log = site.path("agent.log").display().to_string();
-    site.agent_through(["sh", "-c", &become_it, &log])
+    ["sh".to_owned(), "-c".to_owned(), become_it, site.path("agent.log").display().to_string()]
+}
+
+fn agent(site: &Site, is_journal: bool) -> Running {
+    site.agent_through(with_log(site, is_journal))
 }
 
 /// What the log has, once it has this.
@@ -113,6 +116,23 @@ fn a_reload_says_that_settings_need_a_restart() {
     log_with(&site, "the settings cannot be used, and the former ones are in force: ");
 }
 
+/// The socket at which the journal of a site listens.
+fn journal(site: &Site) -> (PathBuf, UnixDatagram) {
+    let socket: PathBuf = site.path("system-run/systemd/journal/socket");
+    fs::create_dir_all(socket.parent().unwrap_or(Path::new("/"))).expect("a directory");
+    let journal = UnixDatagram::bind(&socket).expect("a socket");
+    journal.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    (socket, journal)
+}
+
+/// The fields behind the message of an entry.
+fn fields(level: u8, topic: &str) -> String {
+    let version = env!("CARGO_PKG_VERSION");
+    format!(
+        "PRIORITY={level}\nSYSLOG_IDENTIFIER=rungate-agent\nRUNGATE_AGENT={topic}\nRUNGATE_VERSION={version}\n"
+    )
+}
+
 /// The fields of the next entry of the journal.
 fn entry(journal: &UnixDatagram) -> String {
     let mut bytes = [0; 4096];
@@ -127,17 +147,8 @@ fn the_journal_gets_levels_and_fields() {
     needs_root!();
     let (site, first) = seats(1, "");
     first.kill();
-    let socket: PathBuf = site.path("system-run/systemd/journal/socket");
-    fs::create_dir_all(socket.parent().unwrap_or(Path::new("/"))).expect("a directory");
-    let journal = UnixDatagram::bind(&socket).expect("a socket");
-    journal.set_read_timeout(Some(Duration::from_secs(60))).expect("a time");
+    let (socket, journal) = journal(&site);
     let first = agent(&site, true);
-    let fields = |level: u8, topic: &str| {
-        let version = env!("CARGO_PKG_VERSION");
-        format!(
-            "PRIORITY={level}\nSYSLOG_IDENTIFIER=rungate-agent\nRUNGATE_AGENT={topic}\nRUNGATE_VERSION={version}\n"
-        )
-    };
     let started = entry(&journal);
     assert!(started.starts_with("MESSAGE=version ") && started.ends_with(&fields(6, "start")), "{started}");
     let policy = entry(&journal);
@@ -155,6 +166,24 @@ fn the_journal_gets_levels_and_fields() {
     let log = log_with(&site, "[unknown-key]\n");
     assert!(log.starts_with("<6>version ") && log.lines().all(|line| line.starts_with('<')), "{log}");
     assert!(log.lines().any(|line| line.starts_with("<3>the policy has faults")), "{log}");
+}
+
+/// An agent that cannot serve says why in the journal, with the level of an error, and nothing on its
+/// standard error.
+#[test]
+fn the_journal_gets_why_an_agent_does_not_serve() {
+    needs_root!();
+    let (site, first) = seats(1, "");
+    first.kill();
+    settings::write(&site, "version = 1\n[agent]\nrat = 7\n");
+    let (_, journal) = journal(&site);
+    site.test().rungate_agent().through(with_log(&site, true)).status(78);
+    // It has ended, so its entry is there.
+    journal.set_nonblocking(true).expect("a socket");
+    let fault = entry(&journal);
+    assert!(fault.contains("the settings have faults\n") && fault.contains("[unknown-key]\n"), "{fault}");
+    assert!(fault.ends_with(&fields(3, "start")), "{fault}");
+    assert_eq!(fs::read_to_string(site.path("agent.log")).expect("its standard error"), "");
 }
 
 /// If there is no site, a repository of the site is kept on this host alone. The log says so once.
