@@ -22,14 +22,15 @@ fn is_told(outcome: &Outcome, said: &str) -> Option<()> {
     Some(())
 }
 
-/// Root ends any holder of the site, a user their own; by process id, by slot and by user.
+/// Root ends any holder of the site, a user their own; by process id, by slot and by user. The log of the
+/// holder's host says at whose request.
 #[test]
 fn a_holder_of_another_host_is_ended_by_its_own() {
     needs_etcd!();
     let etcd = Etcd::shared();
     let prefix = Etcd::prefix();
     let settings = etcd.settings(&prefix, super::LASTING);
-    let [one, two] = ["lab1", "lab2"].map(|name| Host::new(name, &seats(1, ""), &settings));
+    let [mut one, two] = ["lab1", "lab2"].map(|name| Host::new(name, &seats(1, ""), &settings));
     let ends = |user: &str, by_pid: bool| {
         let mut holder = matlab(&one, "games").spawn();
         eventually("the slot is seen", || (held(&two) == 1).then_some(()));
@@ -49,12 +50,22 @@ fn a_holder_of_another_host_is_ended_by_its_own() {
         assert_eq!(holder.end().ending, Ending::Signal(2), "{user}");
         eventually("both hosts see it", || (held(&one) + held(&two) == 0).then_some(()));
         let said = format!("rungate: seats: ended PID {pid} (matlab) on lab1, with SIGINT\n");
-        is_told(&outcome, &said)
+        is_told(&outcome, &said).map(|()| pid)
     };
+    let uid = |name: &str| nix::unistd::User::from_name(name).expect("users").expect("a user").uid.as_raw();
+    let mut lines = Vec::new();
     for (user, by_pid) in [("root", true), ("games", false)] {
-        eventually("it is ended while the command waits", || ends(user, by_pid));
+        let pid = eventually("it is ended while the command waits", || ends(user, by_pid));
+        let (of, by) = (uid("games"), uid(user));
+        lines.push(format!(
+            "rungate-agent: seats: ended PID {pid} (matlab) of user {of}, with SIGINT, at the request of user \
+             {by} on lab2\n"
+        ));
     }
     eventually("the notice is taken back", || keys(&etcd, &format!("{prefix}e/")).is_empty().then_some(()));
+    one.agent.signal(Signal::SIGKILL);
+    let log = one.agent.end().stderr;
+    assert!(lines.iter().all(|line| log.contains(line)), "{log}");
 }
 
 /// So many holders that one transaction cannot name all of them, here as there.

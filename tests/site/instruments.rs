@@ -73,12 +73,19 @@ fn the_site_is_shown_as_each_host_sees_it() {
     });
 }
 
-/// A lease that is revoked is taken again, and counted.
+/// The log of an agent. The agent is killed.
+#[track_caller]
+fn log(host: &mut Host) -> String {
+    host.agent.signal(Signal::SIGKILL);
+    host.agent.end().stderr
+}
+
+/// A lease that is revoked is taken again, and counted. The log says so.
 #[test]
 fn lost_leases_are_counted() {
     needs_etcd!();
     let etcd = Etcd::shared();
-    let [one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
+    let [mut one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
     let lease = || status(&one)["site"]["hosts"][0]["lease"].as_str().map(str::to_owned);
     let first = eventually("it has a lease", lease);
     etcd.control(&["lease", "revoke", &first]).expect("it is revoked");
@@ -89,6 +96,8 @@ fn lost_leases_are_counted() {
     eventually("the doctor finds it", || {
         found(&one).contains(&"note site-leases-lost".to_owned()).then_some(())
     });
+    let log = log(&mut one);
+    assert!(log.contains("rungate-agent: the lease of this host was lost; it is acquired again\n"), "{log}");
 }
 
 /// A host that dies is shown as gone, with the time after which its slots are free.
@@ -168,12 +177,13 @@ fn an_agent_that_is_alone_says_so() {
     assert!(text.contains("\nrungate_agent_up 0\n"), "{text}");
 }
 
-/// "Two hosts have one name": whoever does not exist says so, and not that etcd cannot be reached.
+/// "Two hosts have one name": whoever does not exist says so, and not that etcd cannot be reached. Its log
+/// says so, too.
 #[test]
 fn a_name_that_two_hosts_have_is_told() {
     needs_etcd!();
     let etcd = Etcd::shared();
-    let [one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
+    let [mut one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
     eventually("it is there", || status(&one)["site"]["hosts"][0]["lease"].is_string().then_some(()));
     etcd.control(&[
         "put",
@@ -186,6 +196,9 @@ fn a_name_that_two_hosts_have_is_told() {
         trouble.filter(|text| text.contains("another host calls itself lab1 too"))
     });
     assert!(trouble.contains("its own name"), "{trouble}");
+    let log = log(&mut one);
+    let told = "rungate-agent: another host calls itself lab1 too (its agent is another): ";
+    assert!(log.contains(told), "{log}");
 }
 
 /// A slot whose value nobody can read is held for ever. Who looks hears which key that is, and what frees it.

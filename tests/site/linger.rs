@@ -195,6 +195,10 @@ fn root_of_any_host_frees_it() {
     end("root").stderr(&format!("rungate: seats: freed slot 1 of {who} on lab1\n")).status(0);
     assert_eq!(waits.read_line(), "it has it\n");
     assert_eq!((scene.slots(), written(&one)), (1, 0));
+    one.agent.signal(Signal::SIGKILL);
+    let log = one.agent.end().stderr;
+    let freed = "rungate-agent: seats: freed slot 1, which lingered, at the request of root on lab2\n";
+    assert!(log.contains(freed), "{log}");
 }
 
 /// A host that dies frees its other slots as ever, and those that linger only after that time.
