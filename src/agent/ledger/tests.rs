@@ -11,14 +11,17 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    Ledger, MOST_ENDS,
-    state::{SavedHolding, SavedPlace, State, at},
+    CheckOutcome, Ledger, MOST_ENDS,
+    state::{SavedHolding, SavedPlace, SavedSlots, State, at},
 };
 use crate::{
-    agent::tests::{HOUR, saved},
-    judge::terms::Hold,
+    agent::{
+        Session,
+        tests::{HOUR, claim, needs, saved, slots},
+    },
+    judge::terms::{Claim, Demand, ElapsedFrom, Hold, Pace, Pause, TooSoon},
     keeper::{Number, agent::message::End},
-    sys::{PidFd, Poller, Process, Signal},
+    sys::{Failure, PidFd, Poller, Process, Signal, own_pid, process},
 };
 
 /// An agent that starts with this state, and its first unused number.
@@ -125,6 +128,49 @@ fn numbers_begin_above_all_that_are_saved() {
         let (ledger, first) = ledger(directory.path());
         assert_eq!((ledger.holdings().len(), ledger.recovered().len()), (1, 1));
         assert_eq!(first, next);
+    }
+}
+
+/// A slot that lingers is free when its time is over, also if no agent ran then: the time does not begin
+/// again.
+#[test]
+fn a_time_that_is_over_does_not_begin_again() {
+    for is_over in [false, true] {
+        let (directory, state) = state();
+        let now = process::since_boot().expect("a clock");
+        let until = if is_over { now.saturating_sub(Duration::from_secs(1)) } else { now + HOUR };
+        let group = Some("games".to_owned());
+        let of = SavedSlots { group, is_of_heirs: true, linger: Some(HOUR), ..slots("seats", vec![1]) };
+        let ended =
+            SavedHolding { lingers_until: Some(until), tables: vec![of], ..saved(own_pid(), Hold::Process) };
+        state.write(9, &ended).expect("there is room");
+        let (ledger, _) = ledger(directory.path());
+        let used = ledger.store().known("seats").map_or(0, |table| table.used());
+        assert_eq!((ledger.lingering().len(), used), if is_over { (0, 0) } else { (1, 1) });
+        assert_eq!(state.read().expect("it is whole").holdings.is_empty(), is_over, "it is forgotten");
+    }
+}
+
+/// The last use of a table is saved on this host, unless other hosts keep the table, too.
+#[test]
+fn a_last_use_is_saved_where_its_table_is_kept() {
+    let paced = |table: &str| {
+        let (from, too_soon) = (ElapsedFrom::Start, TooSoon::Refuse);
+        let pause = Some(Pause { length: HOUR, from, too_soon });
+        Demand::One(Claim { pace: Pace { pause, expiry: None }, ..claim(table) })
+    };
+    let plain = Demand::One(claim("other"));
+    let request = needs(vec![paced("seats"), paced("site/seats"), plain]);
+    for (is_shared, here, at_site) in
+        [(true, &["seats"][..], &["site/seats"][..]), (false, &["seats", "site/seats"], &[])]
+    {
+        let (directory, _state) = state();
+        let (ledger, _) = ledger(directory.path());
+        let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
+        let outcome = ledger.look(7, &mut Session::default(), &request, is_shared, process);
+        let CheckOutcome::Granted(holding) = outcome else { panic!("there is room") };
+        assert_eq!(holding.saved.paced, here);
+        assert_eq!(holding.saved.paced_at_site, at_site);
     }
 }
 

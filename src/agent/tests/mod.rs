@@ -7,6 +7,7 @@ use std::{
     cell::Cell,
     fs,
     os::unix::fs::symlink,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -18,7 +19,7 @@ use crate::{
             state::{SavedHolding, SavedSlots},
         },
     },
-    judge::terms::{Demand, Expiry, Hold, Wait},
+    judge::terms::{Amount, Claim, Demand, Expiry, FileLocation, Hold, Location, Slots, Wait},
     keeper::{Holder, Overdue, TableId, agent::message::Take},
     sys::PidFd,
 };
@@ -43,6 +44,17 @@ pub(super) fn take() -> Take {
         opened: None,
         through: None,
     }
+}
+
+/// A claim on one slot of a lock file, which has ten.
+pub(super) fn of_file() -> Claim {
+    let file = FileLocation::named(PathBuf::from("/seats.lock"), 0o666);
+    Claim::outside_the_policy(file, Amount::plain(Slots::Number(1), 10), "--limit")
+}
+
+/// The same of a table in memory.
+pub(super) fn claim(table: &str) -> Claim {
+    Claim { location: Location::Memory(table.to_owned()), ..of_file() }
 }
 
 /// What it needs. The judgement is fresh for as long as a test takes.

@@ -1,13 +1,13 @@
 //! What a launch needs of the tables, and what the agent reads from that.
 
-use std::{path::PathBuf, time::Duration};
+use std::time::Duration;
 
-use super::{HOUR, needs};
+use super::{HOUR, claim, needs, of_file};
 use crate::{
     agent::{AcquireRequest, request::of_agent},
     judge::terms::{
-        Admit, AgentLocation, Amount, Claim, Demand, ElapsedFrom, Expiry, FileLocation, Location, OnLost,
-        Pace, Pause, Queue, Setting, Slots, TooSoon, Unreachable, Wait,
+        Admit, AgentLocation, Amount, Claim, Demand, ElapsedFrom, Expiry, Location, OnLost, Pace, Pause,
+        Queue, Setting, Slots, TooSoon, Unreachable, Wait,
     },
     keeper::Holder,
     sys::process,
@@ -17,18 +17,7 @@ fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-/// A claim on one slot of a lock file, which has ten.
-fn of_file() -> Claim {
-    let file = FileLocation::named(PathBuf::from("/seats.lock"), 0o666);
-    Claim::outside_the_policy(file, Amount::plain(Slots::Number(1), 10), "--limit")
-}
-
-/// The same of a table in memory.
-fn claim(table: &str) -> Claim {
-    Claim { location: Location::Memory(table.to_owned()), ..of_file() }
-}
-
-/// The same with a pause, a time for which its slots linger, and a limit.
+/// A claim with a pause, a time for which its slots linger, and a limit.
 fn paced(table: &str, pause: u64, linger: u64, limit: u64) -> Demand {
     let (from, too_soon) = (ElapsedFrom::Start, TooSoon::Refuse);
     let pause = Pause { length: seconds(pause), from, too_soon };
