@@ -1,4 +1,4 @@
-//! When the agent sleeps, and for how long.
+//! When the agent sleeps, for how long, and which launches have their turn.
 
 use std::os::unix::net::UnixStream;
 
@@ -6,17 +6,27 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
+    acquire::{PlaceInLine, PlaceInTable},
     agent::{
         Blocked, Caller, Load,
-        tests::{HOUR, needs},
+        ledger::state::{SavedSlots, State},
+        tests::{HOUR, needs, saved, slots},
     },
+    judge::terms::Hold,
     keeper::agent::message::Refused,
     launch::SystemNames,
+    sys::own_pid,
 };
 
 /// An agent, and its directories: of its state, and of its socket.
 fn service() -> (Service, [TempDir; 2]) {
+    service_after(|_| ())
+}
+
+/// The same after another agent that has left this state.
+fn service_after(prepare: impl FnOnce(&State)) -> (Service, [TempDir; 2]) {
     let [state, run] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    prepare(&State::open(state.path()).expect("it is new"));
     let listener = Listener::at(&run.path().join("socket")).expect("a free path");
     let service = Service::new(listener, state.path(), &AgentFile::default(), &SystemNames);
     (service.expect("an agent"), [state, run])
@@ -52,6 +62,52 @@ fn the_agent_sleeps_until_the_first_thing_is_due() {
     assert_eq!(service.longest_wait(), Some(LONGEST_WAIT));
     service.local.work.look_again([1]);
     assert_eq!(service.longest_wait(), Some(Duration::ZERO));
+}
+
+/// Slots that linger wake the agent when their time is over, and launches wake it when theirs is.
+#[test]
+fn the_agent_wakes_for_slots_that_linger_and_for_launches() {
+    for (waits, lingers) in [(1, 3), (3, 1)] {
+        let linger = HOUR * lingers;
+        let of = SavedSlots {
+            group: Some("games".to_owned()),
+            is_of_heirs: true,
+            linger: Some(linger),
+            ..slots("seats", vec![1])
+        };
+        let lingers_until = process::since_boot().map(|now| now + linger);
+        let ended = SavedHolding { lingers_until, tables: vec![of], ..saved(own_pid(), Hold::Process) };
+        let (mut service, _directories) =
+            service_after(|state| state.write(7, &ended).expect("there is room"));
+        waits_until(&mut service, 1, Instant::now() + HOUR * waits);
+        let longest = service.longest_wait().expect("something is due");
+        assert!(longest <= HOUR && longest > HOUR / 2, "{waits} {lingers}: {longest:?}");
+    }
+}
+
+/// A launch that did not respond is checked again when its turn comes: one that responds by now has its turn.
+/// One that does not respond is passed over, also if that was not known before.
+#[test]
+fn a_launch_has_its_turn_if_it_responds_by_now() {
+    for (pid, was_away, has_turn) in
+        [(own_pid(), false, true), (own_pid(), true, true), (0, true, false), (0, false, false)]
+    {
+        let (mut service, _directories) = service();
+        waits_until(&mut service, 1, Instant::now() + HOUR);
+        let table = service.local.ledger.store().table("seats");
+        let classes = vec![Class { generation: 0, capacity: 1 }];
+        let place = PlaceInTable { table, classes, longest: Duration::ZERO, wants: None };
+        let session = service.local.sessions.get_mut(&1).expect("it waits");
+        session.peer.pid = pid;
+        session.place.line = PlaceInLine::again(Number(1), None, &[place]);
+        session.place.line.serve_in(1);
+        session.place.line.set_away(was_away);
+        session.place.was_away = was_away;
+        // It needs nothing any more, so it starts when it has its turn.
+        service.serve_queue("seats", Instant::now() + HOUR);
+        let places = service.local.sessions.get(&1).map(|session| session.load().places);
+        assert_eq!(places, Some(usize::from(!has_turn)), "{pid} {was_away}");
+    }
 }
 
 /// An agent that did not run for much longer than it wanted to wait has stood still. It says so once.
