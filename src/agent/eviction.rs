@@ -464,6 +464,13 @@ mod tests {
         assert_eq!(eviction.advance(&holding, &evictor), Some(EvictionOutcome::Survived));
     }
 
+    /// A holder that is being ended makes room in the table for which it is ended, and in no other.
+    #[test]
+    fn a_holder_is_ended_for_one_table() {
+        let eviction = ending(1, overdue(2, None));
+        assert!(eviction.is_on(TableId::Memory(0)) && !eviction.is_on(TableId::Memory(1)));
+    }
+
     /// A holder has some time to end, also if the policy gives it none.
     #[test]
     fn signals_do_not_come_in_quick_succession() {

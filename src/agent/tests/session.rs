@@ -64,15 +64,19 @@ impl Stage {
     fn waits(&mut self, request: AcquireRequest, next: Option<Instant>) {
         self.asks();
         self.session().place.beaten = Some(Instant::now());
-        let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: false };
-        let blocked = Blocked { refused, waits: true, ahead: 0, next, evictions: Vec::new() };
-        self.on(Event::Blocked(request, blocked, true, true));
+        self.on(Event::Blocked(request, blocked(next), true, true));
     }
 
     /// How many places it has in queues.
     fn places(&mut self) -> usize {
         self.session().load().places
     }
+}
+
+/// It waits in a queue until this moment.
+fn blocked(next: Option<Instant>) -> Blocked {
+    let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: false };
+    Blocked { refused, waits: true, ahead: 0, next, evictions: Vec::new() }
 }
 
 fn granted() -> Granted {
@@ -190,6 +194,29 @@ fn a_request_and_a_heartbeat_are_owed_an_answer() {
     stage.session().answer(Answer::Done(true), None);
     let beaten = stage.session().place.beaten.expect("it has its answer");
     assert!(beaten >= begun && !stage.session().place.is_owed);
+}
+
+/// A launch that begins to wait in a bounded queue of the site is told so when all hosts see it there. Until
+/// then it waits for the site, since the first check.
+#[test]
+fn a_launch_that_begins_to_wait_is_told_so_when_all_hosts_see_it() {
+    let mut stage = Stage::new();
+    stage.asks();
+    let is_told = |effects: &[Effect]| {
+        effects.iter().any(|effect| matches!(effect, Effect::Answer(Answer::Waits(_), _)))
+    };
+    assert!(!is_told(&stage.on(Event::Blocked(needs(Vec::new()), blocked(None), true, false))));
+    let since = stage.session().place.resting;
+    assert!(since.is_some() && !stage.session().place.has_waited);
+    // It is checked again, and does not ask for that.
+    assert!(!is_told(&stage.on(Event::Blocked(needs(Vec::new()), blocked(None), false, false))));
+    assert_eq!(stage.session().place.resting, since);
+    stage.session().begins_to_wait();
+    assert!(is_told(&stage.effects()));
+    let place = &stage.session().place;
+    assert!(place.has_waited && place.resting.is_none());
+    stage.session().begins_to_wait();
+    assert!(!is_told(&stage.effects()), "it is told once");
 }
 
 /// After a standstill of the agent, a launch that responded before has its full time again. One that did not
