@@ -700,10 +700,14 @@ mod tests {
         assert_eq!(known.answered(known.ask(), &header("2", 100)), 2);
     }
 
+    /// The quota of etcd is found among other metrics. It is unknown if there is none, or if it is not
+    /// positive.
     #[test]
     fn the_quota_is_read_among_others() {
         let text = "# TYPE etcd_server_quota_backend_bytes gauge\netcd_server_quota_backend_bytes 2.147483648e+09\nx 1\n";
         assert_eq!(quota(text), Some(2_147_483_648));
-        assert_eq!(quota("etcd_server_quota_backend_bytes_more 1\n"), None);
+        for text in ["_more 1", " 0", " -1", " none"] {
+            assert_eq!(quota(&format!("etcd_server_quota_backend_bytes{text}\n")), None);
+        }
     }
 }

@@ -1,18 +1,22 @@
 //! Launches of this host that get slots of the site, or wait for them.
 
-use std::{sync::mpsc::channel, time::Duration};
+use std::{
+    sync::mpsc::channel,
+    time::{Duration, Instant},
+};
 
 use super::stage::{Stage, deleted, done, holding, request, saved, slot};
 use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
-        Event, Session,
+        AcquireRequest, Blocked, Event, Session,
         ledger::state::State,
-        site::{Compare, Done, Key, Operation, Presence, Report, TicketRecord, record::bytes},
+        site::{Compare, Done, Key, Operation, PATIENCE, Presence, Report, TicketRecord, record::bytes},
     },
+    judge::terms::Demand,
     keeper::{
         Class, Number,
-        agent::message::{Refused, WaitState},
+        agent::message::{Answer, Refused, WaitState},
     },
     sys::process,
 };
@@ -89,6 +93,32 @@ fn a_proof_has_all_of_its_conditions() {
     assert_eq!(put(&operations[..1]), Some(keys.name(&slot(2))));
     assert_eq!(operations[1..], [Operation::Delete(keys.name(&ticket()))]);
     assert!(session(&stage, launch).is_proving());
+}
+
+/// A launch is checked for this. Returns its number, the bounded queues that it needs, and when it looked.
+fn checks(stage: &mut Stage, launch: u64, asked: &AcquireRequest) -> (u64, Vec<String>, (u64, i64)) {
+    stage.site.prepare(&mut stage.local, launch, asked);
+    let place = &session(stage, launch).place;
+    let number = place.line.number().expect("a number").0;
+    (number, place.begins.lines.clone(), place.begins.looked)
+}
+
+/// A launch that needs slots of the site has a number of the mirror's revision, and keeps it. What it finds
+/// in bounded queues counts as of its last check.
+#[test]
+fn a_launch_has_a_number_of_the_revision_at_its_first_check() {
+    let (mut stage, launch) = with_a_launch();
+    let mut bounded = request();
+    for claim in bounded.demands.iter_mut().flat_map(Demand::claims_mut) {
+        claim.queue.most = Some(3);
+    }
+    let (number, lines, looked) = checks(&mut stage, launch, &bounded);
+    assert_eq!((number >> 24, lines, looked), (8, vec!["seats".to_owned()], (1, 8)));
+    let own = stage.own_key(9);
+    stage.sees(vec![(own, true)]);
+    assert_eq!(checks(&mut stage, launch, &request()), (number, Vec::new(), (1, 9)));
+    let newcomer = stage.local.add_session(Session::default());
+    assert!(checks(&mut stage, newcomer, &request()).0 > number, "it comes later");
 }
 
 /// A launch has its slots when they are proved. If a condition did not hold, it has none, and is checked
@@ -173,6 +203,27 @@ fn a_launch_that_did_not_join_a_bounded_queue_looks_again() {
         let again = stage.asks().map(|(_, asked)| asked.compares[0].clone());
         let own = stage.site.keys.name(&Key::Host(stage.site.host.clone()));
         assert_eq!(again, is_registered_again.then_some(Compare::ChangedAt(own, 12)));
+    }
+}
+
+/// A launch that begins to wait has an answer in time, also if its ticket is not proved: it is refused then.
+#[test]
+fn a_launch_whose_ticket_is_not_proved_has_an_answer_in_time() {
+    for (is_late, is_refused) in [(false, false), (true, true)] {
+        let (mut stage, launch) = with_a_launch();
+        waits(&mut stage, launch, true, (1, 8));
+        let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: false };
+        let blocked = Blocked { refused, waits: true, ahead: 0, next: None, evictions: Vec::new() };
+        let session = stage.local.session_mut(launch).expect("a launch");
+        session.on(Event::Blocked(request(), blocked, true, false));
+        let now = Instant::now();
+        session.place.resting =
+            if is_late { now.checked_sub(PATIENCE * 2) } else { now.checked_add(PATIENCE * 1000) };
+        assert!(stage.local.answers().is_empty());
+        stage.hears(Report::Tick);
+        let answers = stage.local.answers();
+        assert_eq!(matches!(answers.as_slice(), [Answer::Failed(_)]), is_refused, "{answers:?}");
+        assert_eq!(self::session(&stage, launch).load().places, usize::from(!is_refused));
     }
 }
 

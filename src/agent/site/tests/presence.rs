@@ -1,13 +1,21 @@
 //! Until when the other hosts cannot consider this one dead.
 
-use std::{fs, sync::mpsc::channel, time::Duration};
+use std::{
+    fs, hint,
+    os::unix::process::ExitStatusExt,
+    process::{Child, Command},
+    sync::mpsc::channel,
+    time::Duration,
+};
 
+use super::stage::{Stage, saved};
 use crate::{
     agent::{
-        ledger::state::{SavedSilence, State},
+        ledger::state::{SavedHolding, SavedSilence, State},
         site::{etcd::EtcdError, presence::Presence},
     },
-    sys::process,
+    judge::terms::OnLost,
+    sys::{PidFd, Process, Signal, process},
 };
 
 fn seconds(seconds: u64) -> Duration {
@@ -77,6 +85,74 @@ fn programs_are_ended_some_time_before_the_deadline() {
     let deadline = sent + seconds(60 - 8);
     assert_eq!(presence.deadline(), Some(deadline));
     assert_eq!(presence.ends_at(), Some((deadline - seconds(15), deadline - seconds(6))));
+}
+
+/// A program with a slot of the site.
+fn program(state: &State, number: u64, on_lost: OnLost) -> Child {
+    let program = Command::new("sleep").arg("600").spawn().expect("sleep(1)");
+    let pid = program.id().try_into().expect("a PID");
+    let start = Process::find(pid).expect("it runs").started;
+    let mut holding = SavedHolding { pid, start, ..saved(&[number]) };
+    holding.tables[0].on_lost = Some(on_lost);
+    state.write(number, &holding).expect("there is room");
+    program
+}
+
+/// When the site is lost, a program that must stop gets TERM, and KILL when the time for that has come. Other
+/// programs go on.
+#[test]
+fn only_programs_that_must_stop_are_ended_with_the_site() {
+    for (ago, signal) in [(100, None), (165, Some(Signal::SIGTERM)), (190, Some(Signal::SIGKILL))] {
+        let mut programs = Vec::new();
+        let mut stage = Stage::new(|state| {
+            programs.extend([program(state, 1, OnLost::Stop), program(state, 2, OnLost::Keep)]);
+        });
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        stage.site.presence = presence(&state, 200);
+        stage.site.presence.confirm(now().saturating_sub(seconds(ago)), &state);
+        stage.site.end_what_is_lost(&stage.local);
+        // The first signal that ends a program is the one that counts.
+        let ends = programs.iter_mut().map(|program| {
+            let open = PidFd::open(program.id().try_into().expect("a PID")).expect("it is a child");
+            open.signal(Signal::SIGUSR1).expect("it is ours");
+            program.wait().expect("it is a child").signal()
+        });
+        let ended_by = |signal: Signal| Some(signal as i32);
+        let first = ended_by(signal.unwrap_or(Signal::SIGUSR1));
+        assert_eq!(ends.collect::<Vec<_>>(), [first, ended_by(Signal::SIGUSR1)], "{ago} s ago");
+    }
+}
+
+/// Another host of the same name is told of while it may be there, in the words of the first report, and
+/// since then. One that is seen after that is another one.
+#[test]
+fn another_host_of_the_same_name_is_told_of_while_it_may_be_there() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    let mut presence = presence(&state, 40);
+    assert!(!presence.is_disputed());
+    presence.on_twin("the first".to_owned(), Duration::ZERO);
+    while presence.is_disputed() {
+        hint::spin_loop();
+    }
+    presence.on_twin("the second".to_owned(), seconds(40));
+    let told = |presence: &Presence| presence.twin().map(|(text, since)| (text.to_owned(), since));
+    let second = told(&presence).expect("another one");
+    assert_eq!(second.0, "the second");
+    presence.on_twin("the second, again".to_owned(), seconds(40));
+    assert_eq!(told(&presence), Some(second));
+}
+
+/// Lost leases are counted from the start of the agent on.
+#[test]
+fn lost_leases_are_counted_from_the_start() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    let mut presence = presence(&state, 40);
+    assert_eq!(presence.leases_lost(), 0);
+    presence.lost_lease();
+    assert_eq!(presence.leases_lost(), 1);
 }
 
 /// Slots are granted while this host has its name alone, and a read has found its key not too long ago. An

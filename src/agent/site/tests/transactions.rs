@@ -1,13 +1,14 @@
 //! What a host asks of etcd, and what it makes of the answers.
 
 use std::{
+    collections::BTreeMap,
     hint, iter, slice,
     time::{Duration, Instant, SystemTime},
 };
 
 use serde_json::json;
 
-use super::stage::{Stage, deleted, done, done_in, holding, of_host, saved, slot};
+use super::stage::{Stage, deleted, done, done_in, holding, of_host, request, saved, slot};
 use crate::{
     agent::{
         ledger::state::{SavedHolding, SavedPlace, SavedStamps, at},
@@ -46,11 +47,11 @@ fn the_keys_of_a_host_are_changed_by_one_transaction_after_the_other() {
 /// The number of the admission.
 const LAUNCH: u64 = 77;
 
-/// A launch that is gone has asked for slot 1 of the site that has just been opened.
-fn asks_for_a_slot(stage: &mut Stage, saved: SavedHolding) -> u64 {
+/// A launch that is gone wants slot 1 of the site that has just been opened.
+fn admission(stage: &Stage, saved: SavedHolding) -> Admission {
     let held = stage.table().take(&[1]).expect("it is free");
     let record = stage.record(&saved, LAUNCH);
-    let admission = Admission {
+    Admission {
         session: 0,
         order: None,
         since: Instant::now(),
@@ -60,9 +61,19 @@ fn asks_for_a_slot(stage: &mut Stage, saved: SavedHolding) -> u64 {
         registration: 8,
         writes: vec![(slot(1), Some(Value::Slot(record)))],
         joined: Vec::new(),
-    };
-    stage.site.send(Work::Take(Box::new(admission)), Transaction::default());
+    }
+}
+
+/// The host asks for something. Returns the number of that.
+fn sends(stage: &mut Stage, work: Work) -> u64 {
+    stage.site.send(work, Transaction::default());
     stage.asks().expect("it is sent").0
+}
+
+/// The launch that is gone has asked for its slot.
+fn asks_for_a_slot(stage: &mut Stage, saved: SavedHolding) -> u64 {
+    let admission = admission(stage, saved);
+    sends(stage, Work::Take(Box::new(admission)))
 }
 
 /// A slot that was proved for a launch that is gone is deleted immediately, before the mirror shows it. It is
@@ -78,6 +89,42 @@ fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
     assert_eq!(stage.table().used(), 1);
     stage.hears(Report::Done(number, Ok(done(10))));
     assert_eq!((stage.table().used(), stage.asks()), (0, None));
+}
+
+/// A launch whose connection was closed while its slot was being proved gets nothing. The slot is deleted.
+#[test]
+fn a_launch_that_has_hung_up_has_no_slot() {
+    let mut stage = Stage::open(|_| ());
+    let admission = Admission { order: Some(request()), ..admission(&stage, saved(&[1])) };
+    let number = sends(&mut stage, Work::Take(Box::new(admission)));
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(1), 9)])));
+    assert!(stage.local.ledger().holdings().is_empty());
+}
+
+/// If it is unknown whether a transaction was carried out, the key of the host is written again, so that it
+/// cannot be any more. If it is certain that it was not, the key stays as it is: slots are granted as before.
+#[test]
+fn the_key_of_a_host_is_written_again_only_if_it_is_unknown_what_was_done() {
+    let works: [fn(&Stage) -> Work; 3] = [
+        |_| Work::Keep(Vec::new()),
+        |stage| Work::Take(Box::new(admission(stage, saved(&[1])))),
+        |_| Work::Join { launch: 1, under: 8, tickets: BTreeMap::new() },
+    ];
+    for (index, work) in works.into_iter().enumerate() {
+        for is_certain in [true, false] {
+            let mut stage = Stage::open(|_| ());
+            let not_reached = stage.site.client.keep_alive(1).expect_err("no member listens");
+            assert!(not_reached.is_definite());
+            let error = if is_certain { not_reached } else { EtcdError::replaced() };
+            let work = work(&stage);
+            let number = sends(&mut stage, work);
+            stage.hears(Report::Done(number, Err(error)));
+            let registration = stage.site.presence.registration();
+            assert_eq!(registration, is_certain.then_some(8), "{index}");
+        }
+    }
 }
 
 /// An answer that comes after the key of the host was written again proves nothing, and neither does none:
@@ -138,6 +185,18 @@ fn end_in(stage: &Stage, asked: &Transaction) -> Option<Duration> {
 /// A launch with slots of a table whose last use counts.
 fn paced() -> SavedHolding {
     SavedHolding { paced_at_site: vec![table_of_site("seats")], ..saved(&[1]) }
+}
+
+/// A program that ended while no agent ran begins the pause of its table for all hosts.
+#[test]
+fn an_end_that_no_agent_saw_is_told_to_all_hosts() {
+    for ago in [0, 1] {
+        // A later process has the number of one that has ended.
+        let holding = SavedHolding { start: paced().start - ago, ..paced() };
+        let stage = Stage::open(|state| state.write(1, &holding).expect("there is room"));
+        let (_, asked) = stage.asks().expect("a change");
+        assert_eq!(end_in(&stage, &asked).is_some(), ago == 1, "{asked:?}");
+    }
 }
 
 /// A start is recorded together with the slots. If no program starts, the last start is the one before: for
@@ -288,6 +347,44 @@ fn a_holder_moves_when_another_host_has_its_slot() {
     let (taken, gone) = (stage.pair(&slot(2), 9, value.bytes()), stage.pair(&slot(1), 10, Vec::new()));
     stage.sees(vec![(taken, true), (gone, false)]);
     assert_eq!((stage.table().used(), stage.asks()), (1, None));
+}
+
+/// A slot without a readable value is that of no host. This host neither deletes it nor gives it to a launch.
+#[test]
+fn a_slot_that_no_host_can_read_is_left_alone() {
+    let mut stage = Stage::open(|_| ());
+    let unreadable = stage.pair(&slot(1), 9, b"a mistake".to_vec());
+    stage.sees(vec![(unreadable, true)]);
+    stage.hears(Report::Tick);
+    assert_eq!((stage.asks(), stage.table().used()), (None, 1));
+    // A slot of this agent that no launch has is deleted.
+    let record = stage.record(&saved(&[2]), 0);
+    let left = stage.pair(&slot(2), 10, Value::Slot(record).bytes());
+    stage.sees(vec![(left, true)]);
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(2), 10)])));
+}
+
+/// Another etcd has revisions of its own: a slot that was written there at the same revision is shown with
+/// its holder there.
+#[test]
+fn a_slot_of_another_etcd_is_shown_with_its_own_holder() {
+    let mut stage = Stage::open(|_| ());
+    let (host, agent) = ("lab9".to_owned(), AgentId::default());
+    let record = SlotRecord { host, agent, ..stage.record(&saved(&[1]), 1) };
+    let of = |stage: &Stage, pid| {
+        stage.pair(&slot(1), 6, Value::Slot(SlotRecord { pid, ..record.clone() }).bytes())
+    };
+    let shown = |stage: &Stage| {
+        let table = stage.table();
+        table.holders(&table.occupancy()).iter().map(|holder| holder.pid).collect::<Vec<_>>()
+    };
+    let first = of(&stage, 1);
+    stage.reads(9, vec![first]);
+    assert_eq!(shown(&stage), [Some(1)]);
+    let other = of(&stage, 2);
+    stage.reads_of(2, "two", 9, vec![other]);
+    assert_eq!(shown(&stage), [Some(2)]);
 }
 
 /// What an absent host has left goes in this order: its slots after its ttl, slots that linger after that
