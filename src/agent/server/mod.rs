@@ -700,27 +700,58 @@ impl FairQueue {
 
 #[cfg(test)]
 mod tests {
-    use std::{io::Write, os::unix::net::UnixStream};
+    use std::{
+        io::{Read, Write},
+        os::unix::net::UnixStream,
+    };
+
+    use tempfile::TempDir;
 
     use super::*;
     use crate::policy::AgentLimits;
 
-    /// What a client has sent is unread until it is processed: in its socket, and when it was received.
-    #[test]
-    fn input_is_unread_until_it_is_processed() {
+    /// A client with the number 1, and the directory of the socket.
+    fn connected() -> (Connections, UnixStream, TempDir) {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
         let listener = Listener::at(&path).expect("a free path");
         let poller = Rc::new(Poller::new().expect("a poller"));
         let quotas = Quotas::new(AgentLimits::default(), 1000);
         let mut connections = Connections::new(poller, listener, quotas).expect("a thread");
-        let mut client = UnixStream::connect(&path).expect("it listens");
+        let client = UnixStream::connect(&path).expect("it listens");
         assert!(matches!(connections.on_accept(1), Accepted::Caller(_)));
+        (connections, client, directory)
+    }
+
+    /// What a client has sent is unread until it is processed: in its socket, and when it was received.
+    #[test]
+    fn input_is_unread_until_it_is_processed() {
+        let (mut connections, mut client, _directory) = connected();
         assert!(!connections.is_unheard(1), "it has sent nothing");
         client.write_all(&Request::Beat.frame().expect("it is short")).expect("it is open");
         assert!(connections.is_unheard(1));
         assert!(connections.on_readable(1).is_ok());
         assert!(connections.is_unheard(1), "the message is not processed yet");
         assert!(!connections.is_unheard(2), "there is no such client");
+    }
+
+    /// An answer is sent immediately, also if the client has sent nothing since its last one. A client that
+    /// has closed the connection is named.
+    #[test]
+    fn an_answer_is_sent_immediately() {
+        let (mut connections, mut client, _directory) = connected();
+        client.set_nonblocking(true).expect("a socket");
+        assert!(connections.flush().is_empty());
+        // On an older kernel it is asked who it is.
+        let _ = client.read(&mut [0; 256]);
+        let answer = Answer::Done(true);
+        connections.answer(1, &answer, None);
+        assert!(connections.flush().is_empty());
+        let mut bytes = vec![0; answer.frame().len()];
+        client.read_exact(&mut bytes).expect("it is sent");
+        assert_eq!(bytes, answer.frame());
+        drop(client);
+        connections.answer(1, &answer, None);
+        assert_eq!(connections.flush(), [1]);
     }
 }

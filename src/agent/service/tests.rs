@@ -9,13 +9,13 @@ use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
         Blocked, Caller, Load,
-        ledger::state::{SavedSlots, State},
+        ledger::state::{SavedSlots, State, at_millis},
         tests::{HOUR, needs, saved, slots},
     },
-    judge::terms::Hold,
+    judge::terms::{ExpireKill, Hold},
     keeper::agent::message::Refused,
     launch::SystemNames,
-    sys::own_pid,
+    sys::{Process, own_pid},
 };
 
 /// An agent, and its directories: of its state, and of its socket.
@@ -30,6 +30,19 @@ fn service_after(prepare: impl FnOnce(&State)) -> (Service, [TempDir; 2]) {
     let listener = Listener::at(&run.path().join("socket")).expect("a free path");
     let service = Service::new(listener, state.path(), &AgentFile::default(), &SystemNames);
     (service.expect("an agent"), [state, run])
+}
+
+/// A holder of slot 1 whose program has ended now, and whose slot lingers for this long.
+fn ended(linger: Duration) -> SavedHolding {
+    let of = SavedSlots {
+        group: Some("games".to_owned()),
+        is_of_heirs: true,
+        linger: Some(linger),
+        ..slots("seats", vec![1])
+    };
+    let lingers_until = process::since_boot().map(|now| now + linger);
+    let saved = saved(own_pid(), Hold::Process);
+    SavedHolding { lingers_until, taken: Some(1), tables: vec![of], ..saved }
 }
 
 /// A launch waits in a queue until this moment.
@@ -68,17 +81,9 @@ fn the_agent_sleeps_until_the_first_thing_is_due() {
 #[test]
 fn the_agent_wakes_for_slots_that_linger_and_for_launches() {
     for (waits, lingers) in [(1, 3), (3, 1)] {
-        let linger = HOUR * lingers;
-        let of = SavedSlots {
-            group: Some("games".to_owned()),
-            is_of_heirs: true,
-            linger: Some(linger),
-            ..slots("seats", vec![1])
-        };
-        let lingers_until = process::since_boot().map(|now| now + linger);
-        let ended = SavedHolding { lingers_until, tables: vec![of], ..saved(own_pid(), Hold::Process) };
+        let holder = ended(HOUR * lingers);
         let (mut service, _directories) =
-            service_after(|state| state.write(7, &ended).expect("there is room"));
+            service_after(|state| state.write(7, &holder).expect("there is room"));
         waits_until(&mut service, 1, Instant::now() + HOUR * waits);
         let longest = service.longest_wait().expect("something is due");
         assert!(longest <= HOUR && longest > HOUR / 2, "{waits} {lingers}: {longest:?}");
@@ -107,6 +112,37 @@ fn a_launch_has_its_turn_if_it_responds_by_now() {
         service.serve_queue("seats", Instant::now() + HOUR);
         let places = service.local.sessions.get(&1).map(|session| session.load().places);
         assert_eq!(places, Some(usize::from(!has_turn)), "{pid} {was_away}");
+        let is_known = service.local.ledger.store().known("seats").is_some();
+        assert_eq!(is_known, !has_turn, "a table that no launch needs is forgotten");
+    }
+}
+
+/// The launches that wait for a table are checked when a slot of it is free.
+#[test]
+fn a_free_slot_is_for_those_that_wait() {
+    let start = Process::find(own_pid()).expect("it runs").started;
+    let tables = vec![slots("seats", vec![1])];
+    let holder = SavedHolding { start, tables, ..saved(own_pid(), Hold::Process) };
+    let (mut service, _directories) = service_after(|state| state.write(7, &holder).expect("there is room"));
+    assert!(service.holding() == 1 && service.local.work.is_empty());
+    service.release(7, true);
+    assert_eq!(service.holding(), 0);
+    assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
+}
+
+/// Root frees a slot that lingers. Its user cannot, whatever program asks for that user.
+#[test]
+fn only_root_frees_a_slot_that_lingers() {
+    for (uid, is_freed) in [(0, true), (1000, false)] {
+        let holder = ended(HOUR);
+        let (mut service, _directories) =
+            service_after(|state| state.write(7, &holder).expect("there is room"));
+        service.local.sessions.insert(1, Session::new(Caller { uid, ..Caller::default() }));
+        let since = at_millis(holder.since).expect("a moment");
+        let which = Which::These(vec![Chosen { slot: 1, pid: holder.pid, since }]);
+        let (table, grace, kill) = ("seats".to_owned(), HOUR, ExpireKill::Process);
+        service.evict_for(1, &Evict { table, which, grace, kill });
+        assert_eq!(service.local.ledger.lingering().is_empty(), is_freed, "{uid}");
     }
 }
 
