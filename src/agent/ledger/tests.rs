@@ -17,7 +17,7 @@ use super::{
 use crate::{
     agent::{
         Session,
-        tests::{HOUR, claim, needs, saved, slots},
+        tests::{HOUR, claim, holding, needs, saved, slots},
     },
     judge::terms::{Claim, Demand, ElapsedFrom, Hold, Pace, Pause, TooSoon},
     keeper::{Number, agent::message::End},
@@ -149,6 +149,24 @@ fn a_time_that_is_over_does_not_begin_again() {
         assert_eq!((ledger.lingering().len(), used), if is_over { (0, 0) } else { (1, 1) });
         assert_eq!(state.read().expect("it is whole").holdings.is_empty(), is_over, "it is forgotten");
     }
+}
+
+/// The FIFO of a script keeps slots once, also if two requests for it are decided at the same time. That of
+/// another user with the same number is another one.
+#[test]
+fn a_fifo_of_a_script_keeps_slots_once() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let of = |uid, opened| {
+        let saved = SavedHolding { uid, opened: Some(opened), ..saved(own_pid(), Hold::Descriptor) };
+        holding(saved, None)
+    };
+    ledger.holdings.insert(1, of(1000, 5));
+    let taken = [(1000, 5), (1001, 5), (1000, 6)].map(|(uid, opened)| ledger.is_taken(uid, opened));
+    assert_eq!(taken, [true, false, false]);
+    let refused = ledger.grant(2, of(1000, 5)).map_err(|(_, why)| why).expect_err("it is taken");
+    assert_eq!(refused, "the descriptor keeps slots already");
+    assert_eq!(ledger.holdings().len(), 1);
 }
 
 /// The last use of a table is saved on this host, unless other hosts keep the table, too.

@@ -15,7 +15,7 @@ use crate::{
     judge::terms::Hold,
     keeper::{
         Class, EvictionOutcome, Number, Store,
-        agent::message::{Answer, Granted, Refused},
+        agent::message::{Answer, Granted, Refused, WaitState},
     },
     sys::own_pid,
 };
@@ -217,6 +217,12 @@ fn a_launch_that_begins_to_wait_is_told_so_when_all_hosts_see_it() {
     assert!(place.has_waited && place.resting.is_none());
     stage.session().begins_to_wait();
     assert!(!is_told(&stage.effects()), "it is told once");
+    // The site is lost while it waits: it waits for its turn, and not for the site.
+    stage.session().place.resting = since;
+    let refused = blocked(None).refused;
+    assert!(!is_told(&stage.on(Event::WaitsOn(needs(Vec::new()), WaitState { refused, ahead: 0 }))));
+    let session = stage.session();
+    assert!(session.is_queued() && session.place.resting.is_none());
 }
 
 /// After a standstill of the agent, a launch that responded before has its full time again. One that did not
@@ -251,8 +257,9 @@ fn only_slots_that_another_connection_takes_up_are_lost() {
 #[test]
 fn only_a_launch_whose_slots_are_taken_up_leaves_the_queue() {
     let (mut stage, store) = (Stage::new(), Store::default());
-    stage.on(Event::Asks(take(), vec![5]));
+    stage.on(Event::Asks(take(), vec![5, 4]));
     stage.session().place.line = place(&store);
+    assert!(stage.session().gives_back(&[6, 5]) && !stage.session().gives_back(&[6]));
     stage.on(Event::Superseded(vec![6]));
     assert_eq!(stage.places(), 1);
     stage.on(Event::Superseded(vec![5]));

@@ -89,6 +89,8 @@ fn a_notice_exists_while_its_holder_has_the_slot_and_its_launch_wants_it() {
     let written = scene.stage.pair(&notice(), 11, record);
     scene.stage.sees(vec![(written.clone(), true)]);
     assert_eq!(scene.stage.asks(), None);
+    scene.stage.local.on(scene.launch, Event::Freed);
+    assert!(scene.stage.local.answers().is_empty(), "nothing is known of the holder yet");
     scene.stage.local.session_mut(scene.launch).expect("a launch").on(Event::Gone);
     assert!(scene.stage.local.answers().is_empty());
     scene.stage.sees(vec![(written, true)]);
