@@ -591,7 +591,7 @@ mod tests {
         mirror.apply(vec![(pair("/r/e/a/0000001", 12), true), (pair("/r/e/b/0000001", 13), true)]);
         assert_eq!(count(&mirror), 2);
         mirror.apply(vec![(pair("/r/e/b/0000001", 14), false)]);
-        assert_eq!(count(&mirror), 1);
+        assert_eq!((count(&mirror), mirror.table("b")), (1, None));
     }
 
     /// One transaction changes several keys at one revision.

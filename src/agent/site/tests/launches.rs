@@ -13,7 +13,7 @@ use crate::{
         ledger::state::State,
         site::{Compare, Done, Key, Operation, PATIENCE, Presence, Report, TicketRecord, record::bytes},
     },
-    judge::terms::Demand,
+    judge::terms::{Demand, ElapsedFrom, Pause, TooSoon, table_of_site},
     keeper::{
         Class, Number,
         agent::message::{Answer, Refused, WaitState},
@@ -119,6 +119,35 @@ fn a_launch_has_a_number_of_the_revision_at_its_first_check() {
     assert_eq!(checks(&mut stage, launch, &request()), (number, Vec::new(), (1, 9)));
     let newcomer = stage.local.add_session(Session::default());
     assert!(checks(&mut stage, newcomer, &request()).0 > number, "it comes later");
+}
+
+/// If a pause counts, the proof shows that the table was not used since, and records its start in the same
+/// step.
+#[test]
+fn a_start_is_proved_and_recorded_with_the_slots() {
+    for is_used in [false, true] {
+        let (mut stage, launch) = with_a_launch();
+        let key = Key::Stamps("seats".to_owned());
+        if is_used {
+            let used = stage.pair(&key, 9, br#"{"last_start":null,"last_end":null,"started_by":0}"#.to_vec());
+            stage.sees(vec![(used, true)]);
+        }
+        let mut asked = request();
+        for claim in asked.demands.iter_mut().flat_map(Demand::claims_mut) {
+            let (length, from, too_soon) = (Duration::from_secs(60), ElapsedFrom::Start, TooSoon::Refuse);
+            claim.pace.pause = Some(Pause { length, from, too_soon });
+        }
+        let mut saved = saved(&[2]);
+        saved.paced_at_site = vec![table_of_site("seats")];
+        let held = stage.table().take(&[2]).expect("it is free");
+        stage.site.prove(&mut stage.local, launch, asked, holding(saved, held));
+        let (_, asked) = stage.asks().expect("it is proved");
+        let name = stage.site.keys.name(&key);
+        let since = Compare::ChangedAt(name.clone(), if is_used { 9 } else { 0 });
+        assert!(asked.compares.contains(&since), "{:?}", asked.compares);
+        let is_start = |of: &Operation| matches!(of, Operation::Put(written, _) if *written == name);
+        assert_eq!(asked.operations.iter().filter(|of| is_start(of)).count(), 1);
+    }
 }
 
 /// A launch has its slots when they are proved. If a condition did not hold, it has none, and is checked

@@ -2,7 +2,7 @@
 
 use std::{
     sync::{atomic::Ordering, mpsc::channel},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::stage::{Stage, host, of_host, settings, slot};
@@ -13,6 +13,7 @@ use crate::{
         record::bytes,
     },
     policy::SiteSettings,
+    sys::process,
 };
 
 /// The key of the host may be in the backup from which an etcd was restored, and its slots may not. So no
@@ -103,6 +104,22 @@ fn an_etcd_that_is_read_twice_stays_the_same() {
     assert!(stage.site.is_open() && stage.site.is_held_back().is_none());
 }
 
+/// In another etcd a host is absent from then on: it may have read its key there since.
+#[test]
+fn an_absence_begins_again_in_another_etcd() {
+    let mut stage = Stage::new(|_| ());
+    let key = Key::Written("lab9".to_owned());
+    let written = stage.pair(&key, 3, of_host(&AgentId::default()));
+    stage.reads(7, vec![written.clone()]);
+    let since = |stage: &Stage| stage.site.absences.since("lab9").expect("it is absent");
+    let first = since(&stage);
+    stage.reads(8, vec![written.clone()]);
+    assert_eq!(since(&stage), first, "it is the same absence");
+    let now = process::since_boot().expect("a clock");
+    stage.reads_of(2, "two", 9, vec![written]);
+    assert!(since(&stage) >= now);
+}
+
 /// A site that is lost once more is another loss: programs get TERM again before KILL.
 #[test]
 fn what_was_ended_for_a_loss_is_forgotten_when_the_site_is_back() {
@@ -143,10 +160,12 @@ fn a_host_looks_at_its_key_when_that_is_not_its_own_any_more() {
     }
 }
 
-/// The report on the site counts slots without a readable value, and names the first of them.
+/// The report on the site counts slots without a readable value, names the first of them, and says since when
+/// there are some.
 #[test]
 fn slots_that_no_host_can_read_are_counted() {
     let mut stage = Stage::new(|_| ());
+    let begun = Instant::now();
     let pairs = [1, 2].map(|number| stage.pair(&slot(number), 6, b"a mistake".to_vec()));
     stage.reads(7, pairs.into());
     let name = |stage: &Stage, number| stage.site.keys.name(&slot(number));
@@ -159,11 +178,14 @@ fn slots_that_no_host_can_read_are_counted() {
         "2 slots have no readable holder: the values of {first} and others were not written by an agent"
     );
     assert_eq!(told(&mut stage), Some(two));
+    let since = stage.site.unreadable.0;
+    assert!(since >= begun);
     let gone = stage.pair(&slot(1), 8, Vec::new());
     stage.sees(vec![(gone, false)]);
     let second = name(&stage, 2);
     let one = format!("a slot has no readable holder: the value of {second} was not written by an agent");
     assert_eq!(told(&mut stage), Some(one));
+    assert_eq!(stage.site.unreadable.0, since, "there are some since then");
     let gone = stage.pair(&slot(2), 9, Vec::new());
     stage.sees(vec![(gone, false)]);
     assert_eq!(told(&mut stage), None);

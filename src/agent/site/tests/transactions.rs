@@ -3,6 +3,7 @@
 use std::{
     collections::BTreeMap,
     hint, iter, slice,
+    sync::{Arc, mpsc::channel},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -14,12 +15,19 @@ use crate::{
         ledger::state::{SavedHolding, SavedPlace, SavedStamps, at},
         site::{
             Admission, AgentId, Change, ClusterRecord, Compare, Done, Key, NoticeRecord, Operation, Report,
-            SlotRecord, Transaction, Value, Work, etcd::EtcdError, pending::Pending, proof::transaction,
+            Reporter, SlotRecord, TicketRecord, Transaction, Value, Work,
+            etcd::{
+                EtcdError,
+                tests::{committed, member},
+            },
+            pending::Pending,
+            proof::transaction,
             record::bytes,
         },
     },
     judge::terms::table_of_site,
-    sys::{Process, own_pid, process},
+    keeper::{Class, Number},
+    sys::{Bell, Process, own_pid, process},
 };
 
 /// One transaction at a time changes the keys of this host. After a failure the next one is sent when some
@@ -170,6 +178,20 @@ fn an_answer_of_the_etcd_before_is_none() {
     assert!(!pending.is_busy_with(&Key::Cluster));
 }
 
+/// A transaction that is carried out in another etcd than it is meant for proves nothing.
+#[test]
+fn an_answer_of_another_etcd_is_none() {
+    let (client, _member) = member(&[committed(8), committed(9)]);
+    let (reports, heard) = channel();
+    let reporter = Reporter { reports, bell: Arc::new(Bell::new().expect("a bell")) };
+    let mut pending = Pending::start(&client, &reporter);
+    for (generation, answer) in [(0, Ok(done_in(0, 8))), (1, Err(EtcdError::replaced()))] {
+        pending.send(Work::Aside(Key::Cluster), generation, Transaction::default());
+        let report = heard.recv_timeout(Duration::from_secs(60)).expect("an answer");
+        assert!(matches!(report, Report::Done(_, said) if said == answer), "for {generation}");
+    }
+}
+
 /// The last use that a transaction writes first.
 fn use_in(stage: &Stage, asked: &Transaction) -> Option<SavedStamps> {
     let key = stage.site.keys.name(&Key::Stamps("seats".to_owned()));
@@ -185,6 +207,22 @@ fn end_in(stage: &Stage, asked: &Transaction) -> Option<Duration> {
 /// A launch with slots of a table whose last use counts.
 fn paced() -> SavedHolding {
     SavedHolding { paced_at_site: vec![table_of_site("seats")], ..saved(&[1]) }
+}
+
+/// A launch for which the site was asked is saved until the answer comes, and no longer: the next agent would
+/// take back its start.
+#[test]
+fn what_the_site_has_answered_is_forgotten() {
+    for (holds, is_saved) in [(None, true), (Some(true), false), (Some(false), false)] {
+        let mut stage = Stage::open(|_| ());
+        let state = |stage: &Stage| stage.local.ledger().state().read().expect("it is whole").unproved.len();
+        stage.local.ledger().state().write_unproved(LAUNCH, &paced()).expect("there is room");
+        let number = asks_for_a_slot(&mut stage, paced());
+        if let Some(holds) = holds {
+            stage.hears(Report::Done(number, Ok(Done { holds, ..done(9) })));
+        }
+        assert_eq!(state(&stage), usize::from(is_saved), "{holds:?}");
+    }
 }
 
 /// A program that ended while no agent ran begins the pause of its table for all hosts.
@@ -385,6 +423,23 @@ fn a_slot_of_another_etcd_is_shown_with_its_own_holder() {
     let other = of(&stage, 2);
     stage.reads_of(2, "two", 9, vec![other]);
     assert_eq!(shown(&stage), [Some(2)]);
+}
+
+/// A launch that waits on another host is shown as its last ticket says.
+#[test]
+fn a_ticket_that_changes_is_shown_as_it_is() {
+    let mut stage = Stage::open(|_| ());
+    let record = r#"{"host":"lab9","agent":"","pid":1,"uid":1,"command":"","classes":[],"is_away":false}"#;
+    let record: TicketRecord = serde_json::from_str(record).expect("a record");
+    let there = stage.pair(&Key::Host("lab9".to_owned()), 9, of_host(&AgentId::default()));
+    stage.sees(vec![(there, true)]);
+    for (revision, capacity) in [(10, 3), (11, 2)] {
+        let ticket = TicketRecord { classes: vec![(0, capacity)], ..record.clone() };
+        let ticket = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), revision, bytes(&ticket));
+        stage.sees(vec![(ticket, true)]);
+        let shown = stage.table().classes_of(Number(number(8, 5)));
+        assert_eq!(shown, [Class { generation: 0, capacity }]);
+    }
 }
 
 /// What an absent host has left goes in this order: its slots after its ttl, slots that linger after that
