@@ -202,11 +202,12 @@ fn a_name_that_two_hosts_have_is_told() {
 }
 
 /// A slot whose value nobody can read is held for ever. Who looks hears which key that is, and what frees it.
+/// The log says so once.
 #[test]
 fn a_slot_that_nobody_can_read_is_told() {
     needs_etcd!();
     let etcd = Etcd::shared();
-    let [one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
+    let [mut one] = hosts(&etcd, &seats(1, ""), ["lab1"]);
     eventually("it is there", || status(&one)["site"]["hosts"][0]["lease"].is_string().then_some(()));
     let key = format!("{}s/seats/0000001", prefix(&one));
     etcd.control(&["put", &key, "a mistake"]).expect("the key is written");
@@ -239,6 +240,9 @@ fn a_slot_that_nobody_can_read_is_told() {
     etcd.control(&["del", &key]).expect("the key is deleted");
     eventually("all is well", || status(&one)["site"]["trouble"].is_null().then_some(()));
     one.test().args(["run", "-q", "-n", "--", "matlab"]).status(0);
+    let log = log(&mut one);
+    let told = format!("rungate-agent: a slot has no readable holder: the value of {key} ");
+    assert_eq!(log.matches(&told).count(), 1, "{log}");
 }
 
 fn prefix(host: &Host) -> String {
