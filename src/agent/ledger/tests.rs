@@ -192,6 +192,46 @@ fn a_last_use_is_saved_where_its_table_is_kept() {
     }
 }
 
+/// Slots that a nested launch uses stay taken when their own launch has ended, also over a restart, and with
+/// them the others of that launch.
+#[test]
+fn a_slot_that_is_used_below_stays_taken_over_a_restart() {
+    let start = Process::find(own_pid()).expect("it runs").started;
+    for lives in [true, false] {
+        let (directory, state) = state();
+        let tables = vec![slots("other", vec![1]), slots("seats", vec![1])];
+        // A later process has the number of this one.
+        let above = SavedHolding { start: start - 1, tables, ..saved(own_pid(), Hold::Process) };
+        let shared = SavedSlots { is_shared: true, ..slots("seats", vec![1]) };
+        let start = if lives { start } else { start - 1 };
+        let below = SavedHolding { start, tables: vec![shared], ..saved(own_pid(), Hold::Process) };
+        for (number, holding) in [(1, above), (2, below)] {
+            state.write(number, &holding).expect("there is room");
+        }
+        let (ledger, _) = ledger(directory.path());
+        let used = |name| ledger.store().known(name).map_or(0, |table| table.used());
+        let (count, each) = if lives { (2, 1) } else { (0, 0) };
+        assert_eq!((ledger.holdings().len(), used("other"), used("seats")), (count, each, each));
+    }
+}
+
+/// A launch counts as heard from its first check on, and not again with each check.
+#[test]
+fn a_launch_is_heard_from_its_first_check_on() {
+    let (directory, _state) = state();
+    let (ledger, _) = ledger(directory.path());
+    let (mut session, request) = (Session::default(), needs(vec![Demand::One(claim("seats"))]));
+    let mut checked = || {
+        let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
+        let _granted = ledger.look(7, &mut session, &request, false, process);
+        session.place.beaten
+    };
+    let begun = Instant::now();
+    let first = checked();
+    assert!(first >= Some(begun));
+    assert_eq!(checked(), first);
+}
+
 /// If there are too many ends of programs, the user who has most of them loses the oldest.
 #[test]
 fn the_user_with_most_ends_loses_the_oldest() {

@@ -10,9 +10,9 @@ use crate::{
     agent::{
         Blocked, Caller, Load,
         ledger::state::{SavedSlots, State, at_millis},
-        tests::{HOUR, needs, saved, slots},
+        tests::{HOUR, claim, needs, saved, slots},
     },
-    judge::terms::{ExpireKill, Hold},
+    judge::terms::{Amount, Claim, Demand, ExpireKill, Hold, Queue, Setting, Slots, Wait},
     keeper::agent::message::Refused,
     launch::SystemNames,
     sys::{Process, own_pid},
@@ -54,6 +54,18 @@ fn waits_until(service: &mut Service, number: u64, next: Instant) {
     let session = sessions.get_mut(&number).expect("it is connected");
     session.on(Event::Blocked(needs(Vec::new()), blocked, true, true));
     while sessions.next_change().is_some() {}
+}
+
+/// Launch 1 is in the queue of a table. It is the process with this number.
+fn stands(service: &mut Service, pid: i32) {
+    waits_until(service, 1, Instant::now() + HOUR);
+    let table = service.local.ledger.store().table("seats");
+    let classes = vec![Class { generation: 0, capacity: 1 }];
+    let place = PlaceInTable { table, classes, longest: Duration::ZERO, wants: None };
+    let session = service.local.sessions.get_mut(&1).expect("it waits");
+    session.peer.pid = pid;
+    session.place.line = PlaceInLine::again(Number(1), None, &[place]);
+    session.place.line.serve_in(1);
 }
 
 /// The agent sleeps until the first thing is due, and no longer than a second while a launch waits. With
@@ -98,14 +110,8 @@ fn a_launch_has_its_turn_if_it_responds_by_now() {
         [(own_pid(), false, true), (own_pid(), true, true), (0, true, false), (0, false, false)]
     {
         let (mut service, _directories) = service();
-        waits_until(&mut service, 1, Instant::now() + HOUR);
-        let table = service.local.ledger.store().table("seats");
-        let classes = vec![Class { generation: 0, capacity: 1 }];
-        let place = PlaceInTable { table, classes, longest: Duration::ZERO, wants: None };
+        stands(&mut service, pid);
         let session = service.local.sessions.get_mut(&1).expect("it waits");
-        session.peer.pid = pid;
-        session.place.line = PlaceInLine::again(Number(1), None, &[place]);
-        session.place.line.serve_in(1);
         session.place.line.set_away(was_away);
         session.place.was_away = was_away;
         // It needs nothing any more, so it starts when it has its turn.
@@ -115,6 +121,49 @@ fn a_launch_has_its_turn_if_it_responds_by_now() {
         let is_known = service.local.ledger.store().known("seats").is_some();
         assert_eq!(is_known, !has_turn, "a table that no launch needs is forgotten");
     }
+}
+
+/// A launch that does not respond takes no place in a full queue: a newcomer waits instead of being refused.
+#[test]
+fn a_full_queue_has_room_beside_a_launch_that_does_not_respond() {
+    for (pid, waits) in [(0, true), (own_pid(), false)] {
+        let (mut service, _directories) = service();
+        let _held = service.local.ledger.store().table("seats").take(&[1]).expect("it is free");
+        stands(&mut service, pid);
+        let claim = Claim {
+            amount: Amount::plain(Slots::Number(1), 1),
+            queue: Queue { most: Some(1), ..Queue::default() },
+            wait: Setting { bound: None, default: Some(Wait::Forever) },
+            ..claim("seats")
+        };
+        let newcomer = Session::new(Caller { pid: own_pid(), ..Caller::default() });
+        service.local.sessions.insert(2, newcomer);
+        service.decide(2, needs(vec![Demand::One(claim)]), true);
+        assert_eq!(service.local.sessions.get(&2).map(Session::is_queued), Some(waits), "{pid}");
+    }
+}
+
+/// A launch is checked when the time of a claim is over, also if it says nothing then.
+#[test]
+fn a_launch_is_checked_when_its_time_is_over() {
+    let (mut service, _directories) = service();
+    waits_until(&mut service, 1, Instant::now());
+    // It needs nothing any more, so it starts when it is checked.
+    let is_checked = (0..100).any(|_| {
+        service.do_what_is_due(Instant::now());
+        !service.local.sessions.get(&1).is_some_and(Session::is_queued)
+    });
+    assert!(is_checked && service.local.sessions.next_timer().is_none());
+}
+
+/// New launches and holders have numbers above all that were saved.
+#[test]
+fn new_numbers_are_above_those_that_were_saved() {
+    let holder = ended(HOUR);
+    let (mut service, _directories) = service_after(|state| state.write(7, &holder).expect("there is room"));
+    assert_eq!((service.local.number(), service.local.number()), (8, 9));
+    let (mut service, _directories) = self::service();
+    assert_eq!(service.local.number(), 1, "0 is that of the listener");
 }
 
 /// The launches that wait for a table are checked when a slot of it is free.

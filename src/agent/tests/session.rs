@@ -322,8 +322,15 @@ fn a_new_request_tries_all_holders_again() {
     let session = stage.session();
     session.evictions = vec![ending(1, overdue(2, Some(Duration::ZERO)))];
     session.tried = vec![2, 4];
+    session.noticed = vec![overdue(6, Some(Duration::ZERO))];
     stage.asks();
-    assert_eq!(stage.session().tried, [2]);
+    let session = stage.session();
+    assert_eq!(session.tried, [2]);
+    assert!(session.noticed.is_empty(), "those on other hosts get notices again");
+    session.noticed = vec![overdue(6, Some(Duration::ZERO))];
+    stage.on(Event::Evicts);
+    let session = stage.session();
+    assert!(session.tried.is_empty() && session.noticed.is_empty());
 }
 
 /// By a judgement that is too old no signal is sent. If a signal is due for any holder, the launch is judged
