@@ -710,7 +710,10 @@ mod tests {
     use super::*;
     use crate::policy::AgentLimits;
 
-    /// A client with the number 1, and the directory of the socket.
+    /// More bytes than a socket takes at once, and fewer than a user may leave unread.
+    const MANY: usize = 768 * 1024;
+
+    /// A client with the number 1, which does not wait for answers, and the directory of the socket.
     fn connected() -> (Connections, UnixStream, TempDir) {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("socket");
@@ -719,6 +722,7 @@ mod tests {
         let quotas = Quotas::new(AgentLimits::default(), 1000);
         let mut connections = Connections::new(poller, listener, quotas).expect("a thread");
         let client = UnixStream::connect(&path).expect("it listens");
+        client.set_nonblocking(true).expect("a socket");
         assert!(matches!(connections.on_accept(1), Accepted::Caller(_)));
         (connections, client, directory)
     }
@@ -740,7 +744,6 @@ mod tests {
     #[test]
     fn an_answer_is_sent_immediately() {
         let (mut connections, mut client, _directory) = connected();
-        client.set_nonblocking(true).expect("a socket");
         assert!(connections.flush().is_empty());
         // On an older kernel it is asked who it is.
         let _ = client.read(&mut [0; 256]);
@@ -753,5 +756,28 @@ mod tests {
         drop(client);
         connections.answer(1, &answer, None);
         assert_eq!(connections.flush(), [1]);
+    }
+
+    /// A long answer goes on as soon as the client has read what came before.
+    #[test]
+    fn a_long_answer_goes_on_when_the_client_has_read() {
+        let (mut connections, mut client, _directory) = connected();
+        let answer = Answer::Failed("x".repeat(MANY));
+        connections.answer(1, &answer, None);
+        assert!(connections.flush().is_empty());
+        let length = answer.frame().len();
+        let (mut bytes, mut read, mut pauses) = (vec![0; ROOM], 0, 0);
+        while read < length {
+            let Ok(count) = client.read(&mut bytes) else {
+                let happened = connections.poller.wait(Some(Duration::ZERO)).expect("a poller");
+                assert!(happened.contains(&(KINDS + SESSION)), "{read} bytes");
+                assert!(connections.on_readable(1).is_ok() && connections.flush().is_empty());
+                pauses += 1;
+                continue;
+            };
+            assert!(count > 0, "the connection is closed");
+            read += count;
+        }
+        assert!(pauses > 0, "it is longer than what a socket takes");
     }
 }
