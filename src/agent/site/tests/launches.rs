@@ -235,6 +235,22 @@ fn a_launch_that_did_not_join_a_bounded_queue_looks_again() {
     }
 }
 
+/// If it is certain that a launch did not join its queue, because no member was reached, it keeps its number
+/// and asks again some time later.
+#[test]
+fn a_launch_that_could_not_ask_joins_its_queue_later() {
+    let (mut stage, launch) = with_a_launch();
+    waits(&mut stage, launch, true, (1, 8));
+    let (number, joins) = stage.asks().expect("it joins");
+    let not_reached = stage.site.client.keep_alive(1).expect_err("no member listens");
+    stage.hears(Report::Done(number, Err(not_reached)));
+    assert_eq!(stage.asks(), None, "it would fail again");
+    // The keys were last looked at long ago.
+    stage.site.looked = None;
+    stage.hears(Report::Tick);
+    assert_eq!(stage.asks().map(|(_, asked)| asked), Some(joins));
+}
+
 /// A launch that begins to wait has an answer in time, also if its ticket is not proved: it is refused then.
 #[test]
 fn a_launch_whose_ticket_is_not_proved_has_an_answer_in_time() {

@@ -15,7 +15,7 @@ use crate::{
         ledger::state::{SavedHolding, SavedPlace, SavedStamps, at},
         site::{
             Admission, AgentId, Change, ClusterRecord, Compare, Done, Key, NoticeRecord, Operation, Report,
-            Reporter, SlotRecord, TicketRecord, Transaction, Value, Work,
+            Range, Reporter, SlotRecord, TicketRecord, Transaction, Value, Work,
             etcd::{
                 EtcdError,
                 tests::{committed, member},
@@ -129,8 +129,9 @@ fn the_key_of_a_host_is_written_again_only_if_it_is_unknown_what_was_done() {
             let work = work(&stage);
             let number = sends(&mut stage, work);
             stage.hears(Report::Done(number, Err(error)));
-            let registration = stage.site.presence.registration();
-            assert_eq!(registration, is_certain.then_some(8), "{index}");
+            let presence = &stage.site.presence;
+            assert_eq!(presence.registration(), is_certain.then_some(8), "{index}");
+            assert!(presence.trouble().is_some(), "{index}: it is told");
         }
     }
 }
@@ -161,6 +162,18 @@ fn what_was_proved_under_an_earlier_key_is_looked_up() {
             assert_eq!(asked, is_there.then(|| stage.kept(12, &[deleted(slot(1), 9)])));
             assert_eq!(stage.table().used(), u64::from(is_there));
         }
+    }
+}
+
+/// The keys below a prefix are those that begin with it, and no others beside them.
+#[test]
+fn a_range_has_the_keys_that_begin_with_its_prefix() {
+    let below = Range::below("/r/");
+    for key in ["/r/", "/r/0", "/r/s/seats/0000001", "/r/~"] {
+        assert!(below.contains(key), "{key}");
+    }
+    for key in ["/r", "/r.", "/r0", "/r0/s", "/q/s", "/s/"] {
+        assert!(!below.contains(key), "{key}");
     }
 }
 
@@ -280,6 +293,24 @@ fn an_end_that_comes_while_another_is_written_is_written_next() {
     assert_eq!(stage.asks(), None, "all is told");
 }
 
+/// An end that the other hosts do not know yet is not forgotten when another host uses the table.
+#[test]
+fn an_end_that_is_not_told_yet_outlasts_the_start_of_another_host() {
+    let mut stage = Stage::open(|_| ());
+    stage.site.note_end(&stage.local, &paced());
+    let start = SavedStamps {
+        last_start: Some(Duration::from_secs(20)),
+        last_end: None,
+        started_by: None,
+        longest_pause: Duration::MAX,
+    };
+    let used = stage.pair(&Key::Stamps("seats".to_owned()), 9, Value::Stamps(start).bytes());
+    stage.sees(vec![(used, true)]);
+    let (_, asked) = stage.asks().expect("the end is written");
+    let both = use_in(&stage, &asked).map(|of| (of.last_start, of.last_end.is_some()));
+    assert_eq!(both, Some((start.last_start, true)));
+}
+
 /// `rungate reset` makes all hosts forget the last use of a table, also one that this host has not told yet.
 #[test]
 fn a_reset_forgets_what_the_others_do_not_know_yet() {
@@ -326,6 +357,13 @@ fn an_empty_etcd_instead_of_the_known_one_lets_no_launch_in() {
     stage.registers(5);
     assert!(!stage.site.is_open() && stage.site.is_held_back().is_some());
     assert_eq!(stage.asks(), None);
+    // The time counts from the first moment on.
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(2) {
+        hint::spin_loop();
+    }
+    stage.hears(Report::Tick);
+    assert!(stage.site.is_held_back().is_some_and(|(lasts, _)| lasts >= Duration::from_millis(2)));
 }
 
 /// After a restore, slots are granted again when the longest ttl is over and this host has put back its own
