@@ -200,6 +200,10 @@ fn a_pause_counts_on_all_hosts() {
         "rungate: matlab: too soon: last started by games at [..] ([..] ago), next allowed at [..]\n...\n";
     is_too_soon(&two);
     two.test().args(["run", "--", "matlab"]).stderr(too_soon).status(69);
+    // And so does a reset.
+    one.test().args(["reset", "seats"]).status(0);
+    eventually("it is forgotten", || (!finds_it_too_soon(&two)).then_some(()));
+    two.test().args(["run", "--", "matlab"]).status(0);
 }
 
 /// The same from the last end.
