@@ -215,6 +215,29 @@ fn a_slot_that_is_used_below_stays_taken_over_a_restart() {
     }
 }
 
+/// When a nested launch ends that used the slot of another one, the program of that has not ended: no pause
+/// begins.
+#[test]
+fn the_end_of_a_nested_launch_begins_no_pause() {
+    for is_shared in [true, false] {
+        let (directory, _state) = state();
+        let (mut ledger, _) = ledger(directory.path());
+        let table = ledger.store().table("seats");
+        let own = table.take(&[1]).expect("it is free");
+        let shared = if is_shared { table.share_again(&[1]) } else { None };
+        let (held, _above) = match shared {
+            Some(shared) => (shared, Some(own)),
+            None => (own, None),
+        };
+        let tables = vec![SavedSlots { is_shared, ..slots("seats", vec![1]) }];
+        let mut launch = holding(SavedHolding { tables, ..saved(1, Hold::Process) }, None);
+        launch.held = vec![held];
+        ledger.holdings.insert(9, launch);
+        drop(ledger.release(9, true));
+        assert_eq!(table.stamps().1.is_none(), is_shared);
+    }
+}
+
 /// A launch counts as heard from its first check on, and not again with each check.
 #[test]
 fn a_launch_is_heard_from_its_first_check_on() {

@@ -376,6 +376,8 @@ mod tests {
             let quotas = in_use(AgentLimits::default(), most, &[(USER, of(has)), (OTHER, of(other))]);
             assert_eq!(quotas.may_open(USER).is_ok(), may_open, "{has}, and another user {other}");
         }
+        let few = in_use(AgentLimits::default(), 8, &[]);
+        assert_eq!(few.may_open(USER), Ok(()), "there is one for a user who has none");
         // An agent that may open few of them reserves half.
         for (has, may_open) in [(9, true), (10, false)] {
             let quotas = in_use(AgentLimits::default(), 100, &[(USER, of(has))]);

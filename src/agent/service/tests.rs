@@ -10,7 +10,7 @@ use crate::{
     agent::{
         Blocked, Caller, Load,
         ledger::state::{SavedSlots, State, at_millis},
-        tests::{HOUR, claim, needs, saved, slots},
+        tests::{HOUR, claim, ending, needs, overdue, saved, slots},
     },
     judge::terms::{Amount, Claim, Demand, ExpireKill, Hold, Queue, Setting, Slots, Wait},
     keeper::agent::message::Refused,
@@ -192,6 +192,25 @@ fn only_root_frees_a_slot_that_lingers() {
         let (table, grace, kill) = ("seats".to_owned(), HOUR, ExpireKill::Process);
         service.evict_for(1, &Evict { table, which, grace, kill });
         assert_eq!(service.local.ledger.lingering().is_empty(), is_freed, "{uid}");
+        let is_for_others = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
+        assert_eq!(is_for_others, is_freed, "{uid}");
+    }
+}
+
+/// A holder that has ended is one of those that are ended for a launch: the others are ended further.
+#[test]
+fn the_end_of_a_holder_is_not_that_of_another() {
+    let (mut service, _directories) = service();
+    let mut session = Session::new(Caller::default());
+    session.on(Event::Evicts);
+    session.evictions = vec![ending(1, overdue(2, None)), ending(3, overdue(4, None))];
+    service.local.sessions.insert(1, session);
+    assert!(service.local.sessions.get_mut(&1).is_some());
+    service.run_effects();
+    for (holding, left) in [(5, &[1, 3][..]), (1, &[3]), (3, &[])] {
+        service.local.on_released(holding);
+        let session = service.local.sessions.get(&1).expect("it is connected");
+        assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), left);
     }
 }
 
