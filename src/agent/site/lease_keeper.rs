@@ -418,6 +418,25 @@ mod tests {
         assert_eq!(scene.written.map(|written| (written.lease, written.revision)), Some((4, 10)));
     }
 
+    /// Commands interrupt a rest, and all that have come are heeded together. In the turn of another host of
+    /// the same name they are heeded, and do not interrupt it.
+    #[test]
+    fn commands_do_not_interrupt_the_turn_of_another_host() {
+        for is_its_turn in [false, true] {
+            let mut scene = Scene::new(true, &[]);
+            let (commands, commanded) = channel();
+            scene.keeper.commands = commanded;
+            for command in [Command::Look, Command::Anew] {
+                commands.send(command).expect("it is heard");
+            }
+            drop(commands);
+            let is_over = scene.keeper.rest(Duration::from_secs(60), is_its_turn, &mut scene.written);
+            // A rest that is not interrupted ends here because no command can come any more.
+            assert_eq!(is_over, !is_its_turn);
+            assert!(scene.keeper.has_to_look && scene.written.is_none());
+        }
+    }
+
     /// Two hosts of one name write the key in turns, so that each sees the other: one that has seen the other
     /// twice within a ttl leaves the key to it, and does not renew its lease.
     #[test]

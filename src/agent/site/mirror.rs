@@ -707,6 +707,7 @@ mod tests {
         assert_eq!(differs(&mirror, &[("/r/s/a/0000002", 4), HOST, STRANGE]), (true, true), "a wrong one");
         assert_eq!(differs(&mirror, &[SLOT, ("/r/h/lab", 10), STRANGE]), (true, true), "an old one");
         assert_eq!(differs(&mirror, &[SLOT, HOST, ("/r/odd", 2)]), (true, false), "a wrong old one");
+        assert!(!mirror.differs_from(&inventory(10, 4, &[SLOT, HOST, STRANGE])), "one was changed then");
         assert!(!mirror.differs_from(&inventory(9, 0, &[])), "nothing is known of another revision");
         mirror.apply(vec![(pair("/r/new/key", 11), true), (pair("/r/strange", 12), false)]);
         assert_eq!(differs(&mirror, &[SLOT, HOST, ("/r/new/key", 11)]), (false, false));

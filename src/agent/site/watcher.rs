@@ -283,7 +283,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::site::etcd::tests::{found, member},
+        agent::site::etcd::tests::{found, member, refused},
         sys::Bell,
     };
 
@@ -352,6 +352,19 @@ mod tests {
             let since = if are_all { Value::Null } else { "6".into() };
             assert_eq!(asked[0]["min_mod_revision"], since, "{times} {count}");
         }
+    }
+
+    /// Keys at a revision that was compacted cannot be compared any more. The watch goes on, and later ones
+    /// are compared.
+    #[test]
+    fn what_was_compacted_is_not_compared() {
+        let compacted = refused("etcdserver: mvcc: required revision has been compacted");
+        let (watcher, reports, _member) = watcher(&[compacted, one_key(9)]);
+        let mut known = Known { revision: 9, generation: 0, compared: 5, times: 0 };
+        assert_eq!(watcher.list(&mut known, 1), Ok(true));
+        assert_eq!((words(&reports), known.compared), (vec![], 5));
+        assert_eq!(watcher.list(&mut known, 1), Ok(true));
+        assert_eq!((words(&reports), known.compared), (vec!["listed"], 9));
     }
 
     /// On request, and when another etcd answers or changes were compacted, everything is read again.

@@ -12,6 +12,14 @@ use serde_json::{Value, json};
 
 use super::{Access, Client};
 
+/// What begins an answer by which a member refuses.
+const REFUSED: &str = "refused: ";
+
+/// The answer of a member that refuses, for this reason.
+pub(in crate::agent::site) fn refused(why: &str) -> String {
+    format!("{REFUSED}{}", json!({ "error": why }))
+}
+
 /// A member that gives these answers, one after the other, and a client of it. The thread ends with the
 /// requests that came.
 pub(in crate::agent::site) fn member(answers: &[impl AsRef<str>]) -> (Client, JoinHandle<Vec<Value>>) {
@@ -42,7 +50,9 @@ fn answered(listener: &TcpListener, answer: &str) -> Value {
     }
     let mut question = vec![0; length];
     lines.read_exact(&mut question).expect("a body");
-    let head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n";
+    let (status, answer) =
+        answer.strip_prefix(REFUSED).map_or(("200 OK", answer), |why| ("400 Bad Request", why));
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n");
     let length = answer.len();
     write!(&connection, "{head}Content-Length: {length}\r\n\r\n{answer}").expect("it reads");
     serde_json::from_slice(&question).expect("JSON")

@@ -7,9 +7,15 @@ use crate::{
         site::{
             AgentId, Compare, Key, NoticeRecord, Operation, Reply, Report, SlotRecord, Value, record::bytes,
         },
+        tests::take,
     },
-    judge::terms::{Expiry, table_of_site},
-    keeper::{Delivery, EvictionOutcome, UnverifiedTarget, agent::message::Answer, memory, table::Table},
+    judge::terms::{Expiry, Hold, table_of_site},
+    keeper::{
+        Delivery, EvictionOutcome, UnverifiedTarget,
+        agent::message::{Answer, Granted},
+        memory,
+        table::Table,
+    },
     sys::Signal,
 };
 
@@ -96,6 +102,33 @@ fn a_notice_exists_while_its_holder_has_the_slot_and_its_launch_wants_it() {
     scene.stage.sees(vec![(written, true)]);
     let asked = scene.stage.asks().map(|(_, asked)| asked);
     assert_eq!(asked, Some(scene.stage.kept(8, &[deleted(notice(), 11)])));
+}
+
+/// A notice is over with the request for which it was left: when its launch has slots, is refused, or asks
+/// for something else.
+#[test]
+fn a_notice_is_deleted_when_its_launch_wants_it_no_more() {
+    let ends: [fn() -> Event; 4] = [
+        || {
+            let (slots, without) = (Vec::new(), Vec::new());
+            let granted = Granted { slots, without, hold: Hold::Process, has_waited: false, joined: None };
+            Event::Granted(None, granted, None)
+        },
+        || Event::Refused(Answer::Failed("it is only a test".to_owned())),
+        || Event::Asks(take(), Vec::new()),
+        || Event::Evicts,
+    ];
+    for (index, end) in ends.into_iter().enumerate() {
+        let mut scene = Scene::new();
+        let written = scene.stage.pair(&notice(), 11, bytes(&scene.own(None)));
+        scene.stage.sees(vec![(written.clone(), true)]);
+        assert_eq!(scene.stage.asks(), None, "{index}: it is wanted");
+        scene.stage.local.on(scene.launch, end());
+        drop(scene.stage.local.answers());
+        scene.stage.sees(vec![(written, true)]);
+        let asked = scene.stage.asks().map(|(_, asked)| asked);
+        assert_eq!(asked, Some(scene.stage.kept(8, &[deleted(notice(), 11)])), "{index}");
+    }
 }
 
 /// A holder was ended if its host announced a signal and is there without it. A host that is gone has ended

@@ -21,7 +21,7 @@ use crate::{
                 tests::{committed, member},
             },
             pending::Pending,
-            proof::transaction,
+            proof::{self, transaction},
             record::bytes,
         },
     },
@@ -425,6 +425,22 @@ fn a_holder_moves_when_another_host_has_its_slot() {
     assert_eq!((stage.table().used(), stage.asks()), (1, None));
 }
 
+/// One transaction has no more conditions and changes than etcd accepts. The rest comes in the next one.
+#[test]
+fn what_etcd_does_not_accept_at_once_comes_later() {
+    let mut stage = Stage::open(|_| ());
+    let record = Value::Slot(stage.record(&saved(&[]), 0)).bytes();
+    let count = proof::MOST_IN_TRANSACTION + 2;
+    let left = (1..).take(count).map(|number| (stage.pair(&slot(number), 9, record.clone()), true)).collect();
+    stage.sees(left);
+    let (number, asked) = stage.asks().expect("they are deleted");
+    assert_eq!(asked.compares.len(), proof::MOST_IN_TRANSACTION);
+    let first = asked.operations.len();
+    stage.hears(Report::Done(number, Ok(done(10))));
+    let (_, asked) = stage.asks().expect("the rest is deleted");
+    assert_eq!(first + asked.operations.len(), count);
+}
+
 /// A slot without a readable value is that of no host. This host neither deletes it nor gives it to a launch.
 #[test]
 fn a_slot_that_no_host_can_read_is_left_alone() {
@@ -563,15 +579,35 @@ fn a_notice_of_an_earlier_holder_is_about_no_later_one() {
     }
 }
 
-/// Only root frees a slot that stays taken after the end of its program, from a host that is there, and only
-/// that of the process that root means.
-#[test]
-fn a_slot_that_lingers_is_freed_for_root_alone() {
+/// A holder of slot 1 whose program has ended, and whose slot lingers.
+fn lingers() -> SavedHolding {
     let hour = Duration::from_secs(3600);
     let mut ended = saved(&[1]);
     ended.lingers_until = process::since_boot().map(|now| now + hour);
     let of = &mut ended.tables[0];
     (of.group, of.is_of_heirs, of.linger) = (Some("root".to_owned()), true, Some(hour));
+    ended
+}
+
+/// A slot that lingers is not freed while etcd does not have it: the notice may be about an earlier holder.
+#[test]
+fn a_slot_that_etcd_does_not_have_is_not_freed() {
+    let mut stage = Stage::new(|state| state.write(1, &lingers()).expect("there is room"));
+    let record = stage.record(&lingers(), 0);
+    let other = stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default()));
+    stage.reads(7, vec![other]);
+    sees_notice(&mut stage, 8, &notice("lab9", Some(0), record.clone()));
+    assert_eq!(stage.local.ledger().lingering().len(), 1);
+    let held = stage.pair(&slot(1), 9, Value::Slot(record).bytes());
+    stage.sees(vec![(held, true)]);
+    assert_eq!(stage.local.ledger().lingering().len(), 0, "now it has it");
+}
+
+/// Only root frees a slot that stays taken after the end of its program, from a host that is there, and only
+/// that of the process that root means.
+#[test]
+fn a_slot_that_lingers_is_freed_for_root_alone() {
+    let ended = lingers();
     let mut stage = Stage::new(|state| state.write(1, &ended).expect("there is room"));
     assert_eq!(stage.local.ledger().lingering().len(), 1);
     let record = stage.record(&ended, 0);
