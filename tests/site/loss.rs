@@ -247,12 +247,13 @@ fn a_launch_below_that_keeps_the_slot_ends_before_others_can_get_it() {
 }
 
 /// Only processes of the program's user are ended with it: another one may have been given its descriptor.
+/// The log says once that it goes on.
 #[test]
 fn who_was_given_the_descriptor_of_a_lost_program_goes_on() {
     needs_etcd!();
     let etcd = Etcd::new();
     let keys = "on_lost = \"stop\"\nhold = \"descriptor\"";
-    let [one] = hosts_with(&etcd, "6s", &seats(1, keys), ["lab1"]);
+    let [mut one] = hosts_with(&etcd, "6s", &seats(1, keys), ["lab1"]);
     one.site.script("matlab", "#!/bin/sh\nsleep 1000 </dev/null >/dev/null 2>&1 &\necho $!\nexec cat\n");
     let mut program = one.test().user("games").args(["run", "--", "matlab"]).background();
     let child: i32 = program.read_line().trim().parse().expect("a process id");
@@ -265,8 +266,20 @@ fn who_was_given_the_descriptor_of_a_lost_program_goes_on() {
     let mut other = one.test().program("/bin/sh").args(words).spawn();
     etcd.signal(Signal::SIGSTOP);
     eventually("it is ended", || (!is_alive(program.pid()) && !is_alive(child)).then_some(()));
+    // Other processes that keep the slot are looked for again and again.
+    let is_lost = || (status(&one)["site"]["left"] == 0.0).then_some(());
+    eventually("it is lost", is_lost);
     etcd.signal(Signal::SIGCONT);
     other.wait_for_echo();
+    one.agent.signal(Signal::SIGKILL);
+    let log = one.agent.end().stderr;
+    let told = format!(
+        "rungate-agent: the site is lost: PID {}, which keeps slots of PID {} (matlab), was not ended, because \
+         it runs as another user\n",
+        other.pid(),
+        program.pid()
+    );
+    assert_eq!(log.matches(&told).count(), 1, "{log}");
 }
 
 /// How many processes there are that run this script.
