@@ -215,6 +215,22 @@ fn a_slot_that_is_used_below_stays_taken_over_a_restart() {
     }
 }
 
+/// Nothing is saved any more of a launch that has given back its slots, whether its program had them or not.
+#[test]
+fn nothing_is_saved_of_slots_that_are_given_back() {
+    let start = Process::find(own_pid()).expect("it runs").started;
+    for has_run in [true, false] {
+        let (directory, state) = state();
+        let tables = vec![slots("seats", vec![1])];
+        let holder = SavedHolding { start, tables, ..saved(own_pid(), Hold::Process) };
+        state.write(9, &holder).expect("there is room");
+        let (mut ledger, _) = ledger(directory.path());
+        assert_eq!(ledger.holdings().len(), 1);
+        drop(ledger.release(9, has_run));
+        assert!(state.read().expect("it is whole").holdings.is_empty());
+    }
+}
+
 /// When a nested launch ends that used the slot of another one, the program of that has not ended: no pause
 /// begins.
 #[test]

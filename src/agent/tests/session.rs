@@ -223,6 +223,11 @@ fn a_launch_that_begins_to_wait_is_told_so_when_all_hosts_see_it() {
     assert!(!is_told(&stage.on(Event::WaitsOn(needs(Vec::new()), WaitState { refused, ahead: 0 }))));
     let session = stage.session();
     assert!(session.is_queued() && session.place.resting.is_none());
+    // It gets another number: what it found before is no answer any more.
+    stage.on(Event::Blocked(needs(Vec::new()), blocked(None), true, false));
+    assert!(stage.session().stop_waiting().is_some() && stage.session().is_proving());
+    stage.session().begins_to_wait();
+    assert!(!is_told(&stage.effects()));
 }
 
 /// After a standstill of the agent, a launch that responded before has its full time again. One that did not
