@@ -697,7 +697,9 @@ mod tests {
         known.heard(1, 9);
         known.heard(0, 99);
         assert_eq!(known.answered(known.ask(), &header("1", 9)), 1);
-        assert_eq!(known.answered(known.ask(), &header("2", 100)), 2);
+        known.heard(1, 12);
+        assert_eq!(known.answered(known.ask(), &header("1", 11)), 2, "a change was heard of before");
+        assert_eq!(known.answered(known.ask(), &header("2", 100)), 3);
     }
 
     /// The quota of etcd is found among other metrics. It is unknown if there is none, or if it is not

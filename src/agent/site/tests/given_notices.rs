@@ -131,6 +131,22 @@ fn a_notice_is_deleted_when_its_launch_wants_it_no_more() {
     }
 }
 
+/// After a restore a holder is missing until its host has put it back. So nothing is said about it.
+#[test]
+fn a_holder_that_is_missing_after_a_restore_has_not_left() {
+    let mut scene = Scene::new();
+    let (id, there) = (
+        scene.stage.id(5, "one"),
+        scene.stage.pair(&Key::Host("lab9".to_owned()), 9, of_host(&AgentId::default())),
+    );
+    scene.stage.reads_of(2, "two", 20, vec![id, there]);
+    assert!(scene.stage.local.answers().is_empty());
+    let id = scene.stage.id(21, "two");
+    scene.stage.sees(vec![(id, true)]);
+    let answers = scene.stage.local.answers();
+    assert!(matches!(answers.as_slice(), [Answer::Expired(_)]), "the tables are complete: {answers:?}");
+}
+
 /// A holder was ended if its host announced a signal and is there without it. A host that is gone has ended
 /// no holder.
 #[test]

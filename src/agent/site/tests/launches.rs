@@ -121,6 +121,17 @@ fn a_launch_has_a_number_of_the_revision_at_its_first_check() {
     assert!(checks(&mut stage, newcomer, &request()).0 > number, "it comes later");
 }
 
+/// A slot above the limit, such as one that is reserved, needs one free slot within the limit, and no more.
+#[test]
+fn a_slot_above_the_limit_needs_a_free_one_within_it() {
+    let (mut stage, launch) = with_a_launch();
+    let held = stage.table().take(&[5]).expect("it is free");
+    stage.site.prove(&mut stage.local, launch, request(), holding(saved(&[5]), held));
+    let (_, asked) = stage.asks().expect("it is proved");
+    let absent = [5, 1, 2].map(|number| Compare::Absent(stage.site.keys.name(&slot(number))));
+    assert_eq!(absent.map(|one| asked.compares.contains(&one)), [true, true, false]);
+}
+
 /// If a pause counts, the proof shows that the table was not used since, and records its start in the same
 /// step.
 #[test]
@@ -233,6 +244,27 @@ fn a_launch_that_did_not_join_a_bounded_queue_looks_again() {
         let own = stage.site.keys.name(&Key::Host(stage.site.host.clone()));
         assert_eq!(again, is_registered_again.then_some(Compare::ChangedAt(own, 12)));
     }
+}
+
+/// A launch that waits in several queues needs the proof if one of them has a maximum length.
+#[test]
+fn one_bounded_queue_of_several_needs_a_proof() {
+    let (mut stage, launch) = with_a_launch();
+    let other = stage.local.ledger().store().table(&table_of_site("other"));
+    let places = [stage.table(), other].map(|table| {
+        let classes = vec![Class { generation: 0, capacity: 3 }];
+        PlaceInTable { table, classes, longest: Duration::ZERO, wants: None }
+    });
+    let session = stage.local.session_mut(launch).expect("a launch");
+    session.place.line = PlaceInLine::again(Number(NUMBER), None, &places);
+    session.place.begins.lines = vec!["seats".to_owned()];
+    session.place.begins.looked = (1, 8);
+    stage.site.write_tickets(&mut stage.local, launch);
+    let (_, asked) = stage.asks().expect("it joins");
+    let keys = &stage.site.keys;
+    assert!(asked.compares.contains(&Compare::UnchangedSince(keys.line("seats"), 8)));
+    assert!(!asked.compares.contains(&Compare::UnchangedSince(keys.line("other"), 8)));
+    assert_eq!((asked.operations.len(), stage.asks()), (2, None));
 }
 
 /// If it is certain that a launch did not join its queue, because no member was reached, it keeps its number

@@ -14,8 +14,8 @@ use crate::{
     agent::{
         ledger::state::{SavedHolding, SavedPlace, SavedStamps, at},
         site::{
-            Admission, AgentId, Change, ClusterRecord, Compare, Done, Key, NoticeRecord, Operation, Report,
-            Range, Reporter, SlotRecord, TicketRecord, Transaction, Value, Work,
+            Admission, AgentId, Change, ClusterRecord, Compare, Done, HostRecord, Key, NoticeRecord,
+            Operation, Range, Report, Reporter, SlotRecord, TicketRecord, Transaction, Value, Work,
             etcd::{
                 EtcdError,
                 tests::{committed, member},
@@ -96,6 +96,21 @@ fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
     assert_eq!(asked, stage.kept(8, &[deleted(slot(1), 9)]));
     assert_eq!(stage.table().used(), 1);
     stage.hears(Report::Done(number, Ok(done(10))));
+    assert_eq!((stage.table().used(), stage.asks()), (0, None));
+}
+
+/// A slot that is given back is free as soon as etcd does not have it, also if no answer told that.
+#[test]
+fn a_slot_whose_deletion_had_no_answer_is_free_when_it_is_gone() {
+    let mut stage = Stage::open(|_| ());
+    let number = asks_for_a_slot(&mut stage, saved(&[1]));
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let (number, _) = stage.asks().expect("it is deleted");
+    stage.hears(Report::Done(number, Err(EtcdError::replaced())));
+    stage.writes_its_key(12);
+    assert_eq!(stage.table().used(), 1);
+    let (gone, own) = (stage.pair(&slot(1), 10, Vec::new()), stage.own_key(12));
+    stage.sees(vec![(gone, false), (own, true)]);
     assert_eq!((stage.table().used(), stage.asks()), (0, None));
 }
 
@@ -291,6 +306,9 @@ fn an_end_that_comes_while_another_is_written_is_written_next() {
     stage.hears(Report::Done(number, Ok(done(10))));
     stage.hears(Report::Tick);
     assert_eq!(stage.asks(), None, "all is told");
+    let reset = stage.pair(&Key::Stamps("seats".to_owned()), 11, Vec::new());
+    stage.sees(vec![(reset, false)]);
+    assert_eq!(stage.asks(), None, "what another host has reset is not told again");
 }
 
 /// An end that the other hosts do not know yet is not forgotten when another host uses the table.
@@ -364,6 +382,20 @@ fn an_empty_etcd_instead_of_the_known_one_lets_no_launch_in() {
     }
     stage.hears(Report::Tick);
     assert!(stage.site.is_held_back().is_some_and(|(lasts, _)| lasts >= Duration::from_millis(2)));
+}
+
+/// After a restore, the longest ttl of all hosts counts, also that of a host that is missing in the backup.
+#[test]
+fn the_longest_ttl_counts_after_a_restore() {
+    let mut stage = Stage::open(|_| ());
+    let (agent, version, repositories) = (AgentId::default(), "0".to_owned(), BTreeMap::new());
+    let record = HostRecord { agent, version, ttl: 600_000, repositories, lease: 0 };
+    let written = stage.pair(&Key::Written("lab9".to_owned()), 9, bytes(&record));
+    stage.sees(vec![(written, true)]);
+    let id = stage.id(5, "one");
+    stage.reads_of(2, "two", 20, vec![id]);
+    let (_, left) = stage.site.is_held_back().expect("the tables may be incomplete");
+    assert!(left > Duration::from_secs(300), "{left:?}");
 }
 
 /// After a restore, slots are granted again when the longest ttl is over and this host has put back its own
@@ -494,6 +526,18 @@ fn a_ticket_that_changes_is_shown_as_it_is() {
         let shown = stage.table().classes_of(Number(number(8, 5)));
         assert_eq!(shown, [Class { generation: 0, capacity }]);
     }
+    // It is passed over while its host is away.
+    let next = |stage: &Stage| stage.table().next_to_look(None, &[]).is_some();
+    assert!(next(&stage));
+    let host = Key::Host("lab9".to_owned());
+    for (revision, is_there) in [(12, false), (13, true)] {
+        let key = stage.pair(&host, revision, of_host(&AgentId::default()));
+        stage.sees(vec![(key, is_there)]);
+        assert_eq!(next(&stage), is_there);
+    }
+    let gone = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 14, Vec::new());
+    stage.sees(vec![(gone, false)]);
+    assert!(!stage.site.shows("seats"), "nothing is left of it");
 }
 
 /// What an absent host has left goes in this order: its slots after its ttl, slots that linger after that
