@@ -52,7 +52,8 @@ fn the_first_line_has_version_settings_and_site() {
         "rungate-agent: version {version}; limits: rate = 7, places = 100; site: none; launches with slots: 1\n"
     );
     assert!(log.starts_with(&first), "{log}");
-    assert!(log.contains("\nrungate-agent: policy: files: 1, rules: 1, "), "{log}");
+    let policy = "files: 1, rules: 1, repositories with keeper = \"agent\": 1, with keeper = \"site\": 0\n";
+    assert!(log.contains(&format!("\nrungate-agent: policy: {policy}")), "{log}");
 }
 
 /// A reload says what has changed since the last one, key by key; with a fault it says the fault, holders keep
