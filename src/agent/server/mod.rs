@@ -710,9 +710,6 @@ mod tests {
     use super::*;
     use crate::policy::AgentLimits;
 
-    /// More bytes than a socket takes at once, and fewer than a user may leave unread.
-    const MANY: usize = 768 * 1024;
-
     /// A client with the number 1, which does not wait for answers, and the directory of the socket.
     fn connected() -> (Connections, UnixStream, TempDir) {
         let directory = tempfile::tempdir().expect("a directory");
@@ -758,26 +755,27 @@ mod tests {
         assert_eq!(connections.flush(), [1]);
     }
 
-    /// A long answer goes on as soon as the client has read what came before.
+    /// Answers for which the socket has no room are sent as soon as the client has read those before.
     #[test]
-    fn a_long_answer_goes_on_when_the_client_has_read() {
+    fn answers_go_on_when_the_client_has_read() {
         let (mut connections, mut client, _directory) = connected();
-        let answer = Answer::Failed("x".repeat(MANY));
-        connections.answer(1, &answer, None);
-        assert!(connections.flush().is_empty());
-        let length = answer.frame().len();
-        let (mut bytes, mut read, mut pauses) = (vec![0; ROOM], 0, 0);
-        while read < length {
+        let answer = Answer::Failed("x".repeat(ROOM));
+        let mut left = 0;
+        while !connections.all.get(&1).is_some_and(Connection::has_to_write) {
+            connections.answer(1, &answer, None);
+            assert!(connections.flush().is_empty());
+            left += answer.frame().len();
+        }
+        let mut bytes = vec![0; ROOM];
+        while left > 0 {
             let Ok(count) = client.read(&mut bytes) else {
                 let happened = connections.poller.wait(Some(Duration::ZERO)).expect("a poller");
-                assert!(happened.contains(&(KINDS + SESSION)), "{read} bytes");
+                assert!(happened.contains(&(KINDS + SESSION)), "{left} bytes are left");
                 assert!(connections.on_readable(1).is_ok() && connections.flush().is_empty());
-                pauses += 1;
                 continue;
             };
             assert!(count > 0, "the connection is closed");
-            read += count;
+            left = left.saturating_sub(count);
         }
-        assert!(pauses > 0, "it is longer than what a socket takes");
     }
 }
