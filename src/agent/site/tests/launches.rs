@@ -156,8 +156,8 @@ fn a_start_is_proved_and_recorded_with_the_slots() {
         let name = stage.site.keys.name(&key);
         let since = Compare::ChangedAt(name.clone(), if is_used { 9 } else { 0 });
         assert!(asked.compares.contains(&since), "{:?}", asked.compares);
-        let is_start = |of: &Operation| matches!(of, Operation::Put(written, _) if *written == name);
-        assert_eq!(asked.operations.iter().filter(|of| is_start(of)).count(), 1);
+        let is_start = |of: &&Operation| matches!(of, Operation::Put(written, _) if *written == name);
+        assert_eq!(asked.operations.iter().filter(is_start).count(), 1);
     }
 }
 
