@@ -638,7 +638,10 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::agent::site::etcd::{Long, tests::member};
+    use crate::agent::site::etcd::{
+        Long,
+        tests::{committed, member, member_with, refused},
+    };
 
     const FIRST: &str = r#"{"header":{"cluster_id":"1","revision":"7"},"kvs":[{"key":"L2E=","mod_revision":"5"}],"more":true,"count":"2"}"#;
 
@@ -677,6 +680,20 @@ mod tests {
         for _ in 0..2 {
             assert!(client.keep_alive(3).is_err_and(|trouble| trouble.is_lease_gone()));
         }
+    }
+
+    /// A client that has a password asks once for a token. If etcd needs none, it goes on without one.
+    #[test]
+    fn a_password_is_not_used_if_etcd_needs_none() {
+        let answers = [refused("etcdserver: authentication is not enabled"), committed(8), committed(9)];
+        let access = Access { user: Some("rungate".to_owned()), ..Access::default() };
+        let (client, member) = member_with(&answers, access);
+        for revision in [8, 9] {
+            let done = client.carry_out(&Transaction::default()).expect("it is carried out");
+            assert_eq!((done.holds, done.revision), (true, revision));
+        }
+        let asked = member.join().expect("three requests");
+        assert_eq!((&asked[0]["name"], asked.len()), (&"rungate".into(), 3));
     }
 
     fn header(cluster: &str, revision: i64) -> Header {

@@ -23,12 +23,20 @@ pub(in crate::agent::site) fn refused(why: &str) -> String {
 /// A member that gives these answers, one after the other, and a client of it. The thread ends with the
 /// requests that came.
 pub(in crate::agent::site) fn member(answers: &[impl AsRef<str>]) -> (Client, JoinHandle<Vec<Value>>) {
+    member_with(answers, Access::default())
+}
+
+/// The same for a client with these credentials.
+pub(in crate::agent::site) fn member_with(
+    answers: &[impl AsRef<str>],
+    access: Access,
+) -> (Client, JoinHandle<Vec<Value>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let endpoint = format!("http://{}", listener.local_addr().expect("an address"));
     let answers: Vec<String> = answers.iter().map(|answer| answer.as_ref().to_owned()).collect();
     let answering = thread::spawn(move || answers.iter().map(|answer| answered(&listener, answer)).collect());
     let (endpoints, patience) = (vec![endpoint], Duration::from_secs(60));
-    let client = Client::new(Access { endpoints, patience, ..Access::default() });
+    let client = Client::new(Access { endpoints, patience, ..access });
     (client.expect("a client"), answering)
 }
 
