@@ -151,6 +151,24 @@ fn a_time_that_is_over_does_not_begin_again() {
     }
 }
 
+/// The time of a slot whose program ended while no agent ran counts from the start of the agent. It is
+/// saved.
+#[test]
+fn the_time_after_an_unseen_end_is_saved() {
+    let (directory, state) = state();
+    let start = Process::find(own_pid()).expect("it runs").started;
+    let group = Some("games".to_owned());
+    let of = SavedSlots { group, is_of_heirs: true, linger: Some(HOUR), ..slots("seats", vec![1]) };
+    // A later process has the number of this one.
+    let ended = SavedHolding { start: start - 1, tables: vec![of], ..saved(own_pid(), Hold::Process) };
+    state.write(9, &ended).expect("there is room");
+    let now = process::since_boot().expect("a clock");
+    let (ledger, _) = ledger(directory.path());
+    assert_eq!((ledger.holdings().len(), ledger.lingering().len()), (0, 1));
+    let found = state.read().expect("it is whole").holdings;
+    assert!(found[&9].lingers_until >= Some(now + HOUR));
+}
+
 /// The FIFO of a script keeps slots once, also if two requests for it are decided at the same time. That of
 /// another user with the same number is another one.
 #[test]

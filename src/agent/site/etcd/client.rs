@@ -639,7 +639,7 @@ mod tests {
 
     use super::*;
     use crate::agent::site::etcd::{
-        Long,
+        Compare, Long,
         tests::{committed, member, member_with, refused},
     };
 
@@ -680,6 +680,32 @@ mod tests {
         for _ in 0..2 {
             assert!(client.keep_alive(3).is_err_and(|trouble| trouble.is_lease_gone()));
         }
+    }
+
+    /// Each condition of a transaction has its form for etcd: a key that does not exist, one that was changed
+    /// at this revision, and keys that were not changed after one.
+    #[test]
+    fn conditions_are_written_as_etcd_reads_them() {
+        let (client, member) = member(&[committed(8)]);
+        let compares = vec![
+            Compare::Absent("/a".to_owned()),
+            Compare::ChangedAt("/a".to_owned(), 5),
+            Compare::UnchangedSince(Range::below("/a/"), 7),
+        ];
+        let transaction = Transaction { compares, operations: Vec::new() };
+        assert!(client.carry_out(&transaction).is_ok());
+        let asked = member.join().expect("a request");
+        let one = |index: usize, of: &str| asked[0]["compare"][index][of].clone();
+        for (index, target, result, revision, at) in [
+            (0, "CREATE", "EQUAL", "create_revision", "0"),
+            (1, "MOD", "EQUAL", "mod_revision", "5"),
+            (2, "MOD", "LESS", "mod_revision", "8"),
+        ] {
+            let found = [one(index, "target"), one(index, "result"), one(index, revision)];
+            assert_eq!(found, [target, result, at], "condition {index}");
+        }
+        // Up to the first key that does not begin with the prefix.
+        assert_eq!((one(1, "range_end"), one(2, "range_end")), (Value::Null, Value::from("L2Ew")));
     }
 
     /// A client that has a password asks once for a token. If etcd needs none, it goes on without one.

@@ -46,6 +46,8 @@ impl Scene {
         let (id, expiry) = (Table::Memory(table).id(), Expiry::AT_REQUEST);
         let eviction = Eviction { table: table_of_site("seats"), id, expiry, overdue: Vec::new() };
         stage.site.give_notice(&mut stage.local, launch, &eviction, &overdue);
+        let session = stage.local.session(launch).expect("a launch");
+        assert!(session.has_given_notice_of(&overdue), "it is left once");
         assert!(stage.local.answers().is_empty());
         Self { stage, launch, holder }
     }

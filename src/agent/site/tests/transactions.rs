@@ -384,6 +384,21 @@ fn an_empty_etcd_instead_of_the_known_one_lets_no_launch_in() {
     assert!(stage.site.is_held_back().is_some_and(|(lasts, _)| lasts >= Duration::from_millis(2)));
 }
 
+/// What was written to another etcd is not in this one, whatever the revisions are: it is put back.
+#[test]
+fn what_another_etcd_had_is_put_back() {
+    let mut stage = Stage::open(|state| state.write(1, &saved(&[1])).expect("there is room"));
+    let (number, _) = stage.asks().expect("the slot is put back");
+    stage.hears(Report::Done(number, Ok(done(9))));
+    assert_eq!(stage.asks(), None);
+    let id = stage.id(2, "two");
+    stage.reads_of(2, "two", 3, vec![id]);
+    stage.registers(4);
+    let (_, asked) = stage.asks().expect("it is put back there, too");
+    let put = Change { key: slot(1), at: 0, value: Some(Value::Slot(stage.record(&saved(&[1]), 0))) };
+    assert_eq!(asked, stage.kept(4, &[put]));
+}
+
 /// After a restore, the longest ttl of all hosts counts, also that of a host that is missing in the backup.
 #[test]
 fn the_longest_ttl_counts_after_a_restore() {
