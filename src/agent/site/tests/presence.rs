@@ -8,11 +8,11 @@ use std::{
     time::Duration,
 };
 
-use super::stage::{Stage, saved};
+use super::stage::{Stage, of_host, saved, slot};
 use crate::{
     agent::{
         ledger::state::{SavedHolding, SavedSilence, State},
-        site::{etcd::EtcdError, presence::Presence},
+        site::{AgentId, Key, SlotRecord, Value, etcd::EtcdError, presence::Presence},
     },
     judge::terms::OnLost,
     sys::{PidFd, Process, Signal, process},
@@ -121,6 +121,34 @@ fn only_programs_that_must_stop_are_ended_with_the_site() {
         let ended_by = |signal: Signal| Some(signal as i32);
         let first = ended_by(signal.unwrap_or(Signal::SIGUSR1));
         assert_eq!(ends.collect::<Vec<_>>(), [first, ended_by(Signal::SIGUSR1)], "{ago} s ago");
+    }
+}
+
+/// A program that must not run without its slot is killed when another host has that slot. While the tables
+/// may be incomplete it goes on with another slot: the other program may have ended before the restore.
+#[test]
+fn a_program_without_its_slot_is_killed_except_after_a_restore() {
+    for (generation, cluster, signal) in [(1, "one", Signal::SIGKILL), (2, "two", Signal::SIGUSR1)] {
+        let mut programs = Vec::new();
+        let mut stage = Stage::new(|state| programs.push(program(state, 1, OnLost::Stop)));
+        stage.reads(6, Vec::new());
+        let agent = AgentId::default();
+        let other = SlotRecord { host: "lab9".to_owned(), agent, ..stage.record(&saved(&[1]), 0) };
+        let pairs = vec![
+            stage.id(5, "one"),
+            stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default())),
+            stage.pair(&slot(1), 6, Value::Slot(other).bytes()),
+        ];
+        stage.reads_of(generation, cluster, 7, pairs);
+        stage.registers(8);
+        assert_eq!(stage.site.is_held_back().is_some(), generation == 2);
+        // The first signal that ends a program is the one that counts.
+        for program in &mut programs {
+            let open = PidFd::open(program.id().try_into().expect("a PID")).expect("it is a child");
+            open.signal(Signal::SIGUSR1).expect("it is ours");
+            let ended_by = program.wait().expect("it is a child").signal();
+            assert_eq!(ended_by, Some(signal as i32), "{cluster}");
+        }
     }
 }
 
