@@ -295,7 +295,7 @@ fn a_launch_whose_ticket_is_not_proved_has_an_answer_in_time() {
         session.on(Event::Blocked(request(), blocked, true, false));
         let now = Instant::now();
         session.place.resting =
-            if is_late { now.checked_sub(PATIENCE * 2) } else { now.checked_add(PATIENCE * 1000) };
+            if is_late { now.checked_sub(PATIENCE * 3 / 2) } else { now.checked_add(PATIENCE * 1000) };
         assert!(stage.local.answers().is_empty());
         stage.hears(Report::Tick);
         let answers = stage.local.answers();

@@ -21,7 +21,7 @@ use crate::{
                 tests::{committed, member},
             },
             pending::Pending,
-            proof::{self, transaction},
+            proof::transaction,
             record::bytes,
         },
     },
@@ -472,16 +472,17 @@ fn a_holder_moves_when_another_host_has_its_slot() {
     assert_eq!((stage.table().used(), stage.asks()), (1, None));
 }
 
-/// One transaction has no more conditions and changes than etcd accepts. The rest comes in the next one.
+/// One transaction has no more conditions and changes than etcd accepts by default, which is 128 of each. The
+/// rest comes in the next one.
 #[test]
 fn what_etcd_does_not_accept_at_once_comes_later() {
     let mut stage = Stage::open(|_| ());
     let record = Value::Slot(stage.record(&saved(&[]), 0)).bytes();
-    let count = proof::MOST_IN_TRANSACTION + 2;
+    let count = 130;
     let left = (1..).take(count).map(|number| (stage.pair(&slot(number), 9, record.clone()), true)).collect();
     stage.sees(left);
     let (number, asked) = stage.asks().expect("they are deleted");
-    assert_eq!(asked.compares.len(), proof::MOST_IN_TRANSACTION);
+    assert_eq!(asked.compares.len(), 128);
     let first = asked.operations.len();
     stage.hears(Report::Done(number, Ok(done(10))));
     let (_, asked) = stage.asks().expect("the rest is deleted");
