@@ -297,7 +297,7 @@ fn told_by_its_key(old: &str, new: &str, head: &str, keys: &str) {
     let told = between(old, new);
     let key = format!("  {}", keys.split(' ').next().unwrap_or_default());
     assert_eq!(told[0], head, "{keys}");
-    assert!(told[1..].iter().any(|line| line.starts_with(&key)), "{told:?}");
+    assert!(told[1..].iter().any(|line| line.starts_with(&key)), "{}", told.join("\n"));
 }
 
 /// Each layer is printed with the tables that are in it.

@@ -155,7 +155,7 @@ fn a_start_is_proved_and_recorded_with_the_slots() {
         let (_, asked) = stage.asks().expect("it is proved");
         let name = stage.site.keys.name(&key);
         let since = Compare::ChangedAt(name.clone(), if is_used { 9 } else { 0 });
-        assert!(asked.compares.contains(&since), "{:?}", asked.compares);
+        assert!(asked.compares.contains(&since));
         let is_start = |of: &&Operation| matches!(of, Operation::Put(written, _) if *written == name);
         assert_eq!(asked.operations.iter().filter(is_start).count(), 1);
     }
@@ -299,7 +299,7 @@ fn a_launch_whose_ticket_is_not_proved_has_an_answer_in_time() {
         assert!(stage.local.answers().is_empty());
         stage.hears(Report::Tick);
         let answers = stage.local.answers();
-        assert_eq!(matches!(answers.as_slice(), [Answer::Failed(_)]), is_refused, "{answers:?}");
+        assert_eq!(matches!(answers.as_slice(), [Answer::Failed(_)]), is_refused);
         assert_eq!(self::session(&stage, launch).load().places, usize::from(!is_refused));
     }
 }
