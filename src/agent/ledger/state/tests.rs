@@ -1,3 +1,5 @@
+//! What is written of holders, places and last uses, and read again.
+
 use super::*;
 use crate::agent::tests::{saved, take};
 
