@@ -208,7 +208,7 @@ impl Conversation {
                     continue;
                 }
                 Answer::Expired(expired) => {
-                    listening.hear_of_end(&expired, question.demands, asker);
+                    tell_of_end(&expired, question.demands, asker);
                     continue;
                 }
                 Answer::Done(_) => match listening.stands.take() {
@@ -265,15 +265,6 @@ impl Listening {
         self.until = deadline.map_or(next, |deadline| deadline.min(next));
     }
 
-    /// A holder was to be ended for it.
-    fn hear_of_end(&mut self, expired: &Expired, demands: &[Demand], asker: &AcquireContext<'_>) {
-        let Some((overdue, fate)) = expired.told() else { return };
-        let mut claims = demands.iter().flat_map(Demand::claims);
-        if let Some(claim) = claims.find(|claim| of_agent::table_of(claim) == Some(&expired.table)) {
-            (asker.on_expired)(claim, &overdue, fate);
-        }
-    }
-
     /// Nothing came until it was time.
     fn advance(&mut self, client: &mut Client, deadline: Option<Instant>) -> Result<(), AgentError> {
         let now = Instant::now();
@@ -286,6 +277,15 @@ impl Listening {
         self.silence = if is_over { client::PATIENCE } else { self.patience.with_agent() };
         self.until = now + self.silence;
         client.say(if is_over { &Request::Leave } else { &Request::Beat })
+    }
+}
+
+/// A holder was to be ended for the launch.
+fn tell_of_end(expired: &Expired, demands: &[Demand], asker: &AcquireContext<'_>) {
+    let Some((overdue, fate)) = expired.told() else { return };
+    let mut claims = demands.iter().flat_map(Demand::claims);
+    if let Some(claim) = claims.find(|claim| of_agent::table_of(claim) == Some(&expired.table)) {
+        (asker.on_expired)(claim, &overdue, fate);
     }
 }
 

@@ -295,7 +295,7 @@ fn the_user_with_most_ends_loses_the_oldest() {
     let (directory, _state) = state();
     let (mut ledger, _) = ledger(directory.path());
     let one = saved(1, Hold::Process);
-    let of = |uid, pid| SavedHolding { uid, pid, ..one.clone() };
+    let of = |uid, pid| SavedHolding { pid, uid, ..one.clone() };
     ledger.remember_end(&of(1, -1));
     let many = i32::try_from(MOST_ENDS).expect("a small number");
     for pid in 1..many {

@@ -408,7 +408,7 @@ mod tests {
     fn a_user_who_leaves_too_much_unread_is_not_heard() {
         let limits = AgentLimits { message: 100, ..AgentLimits::default() };
         for (owed, bytes, is_too_much) in [(MOST_OWED, 1600, false), (MOST_OWED + 1, 1601, true)] {
-            let share = Share { owed, bytes, ..Share::default() };
+            let share = Share { bytes, owed, ..Share::default() };
             let quotas = in_use(limits, 1000, &[(USER, share), (0, share)]);
             let is_paused = |uid| quotas.pause(uid, Rate::new()).is_some();
             assert_eq!((is_paused(USER), is_paused(0), is_paused(OTHER)), (is_too_much, false, false));

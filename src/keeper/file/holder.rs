@@ -555,7 +555,7 @@ mod tests {
         let shown = |pid, keeper, taken, has_ended: bool| {
             let lingers_until = has_ended.then_some(SystemTime::UNIX_EPOCH);
             let (host, unknown) = (Some("lab2".to_owned()), Holder::unknown(1..=1));
-            Holder { pid, keeper, taken, lingers_until, host, ..unknown }.shown_pid()
+            Holder { pid, keeper, host, taken, lingers_until, ..unknown }.shown_pid()
         };
         let (pid, taken) = (Some(7), Some(Duration::ZERO));
         assert_eq!(shown(pid, pid, taken, false).as_deref(), Some("7"));
