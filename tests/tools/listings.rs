@@ -711,11 +711,11 @@ fn on_a_terminal_each_slot_has_one_line() {
     let rungate = site.rungate().display().to_string();
     for columns in [80, 120, 200] {
         let terminal = Terminal::open_for(site.test(), (columns, 20));
-        terminal.command(&format!("clear; {rungate} list; {rungate} status; echo the end"));
+        terminal.command(&format!("clear; {rungate} list; {rungate} status; echo 'the end'"));
         let screen = terminal.shows("\nthe end\n");
         let of_slot = |line: &&str| line.split_whitespace().take(2).eq(["1", &running.pid().to_string()]);
         let lines: Vec<&str> = screen.lines().collect();
-        let at = lines.iter().position(of_slot).expect("the slot");
+        let at = lines.iter().position(of_slot).unwrap_or_else(|| panic!("no slot: {screen}"));
         assert!(lines[at].contains("matlab"), "{screen}");
         assert!(lines[at].ends_with(if columns == 80 { "~" } else { rule }), "{screen}");
         assert!(lines[at + 1].starts_with("REPOSITORY"), "{screen}");

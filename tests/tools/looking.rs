@@ -211,11 +211,11 @@ fn a_terminal_shows_colours_and_whole_lines() {
     for columns in [80, 120, 200] {
         let terminal = Terminal::open_for(site.test(), (columns, 50));
         for command in ["status", "explain", "explain -- matlab"] {
-            terminal.command(&format!("clear; {rungate} {command}; echo the end"));
+            terminal.command(&format!("clear; {rungate} {command}; echo 'the end'"));
             let screen = terminal.shows("\nthe end\n");
             assert!(screen.lines().all(|line| line.chars().count() <= columns), "{screen}");
             assert!(terminal.painted_screen().contains("\u{1b}["), "{screen}");
-            terminal.command(&format!("clear; NO_COLOR=1 {rungate} {command}; echo plain end"));
+            terminal.command(&format!("clear; NO_COLOR=1 {rungate} {command}; echo 'plain end'"));
             terminal.shows("\nplain end\n");
             assert!(!terminal.painted_screen().contains("\u{1b}["), "{}", terminal.painted_screen());
         }
