@@ -208,7 +208,7 @@ pub(super) fn next_header(text: &str, offset: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// What is said of a text at the place of the mark `¦`, for this message of the parser.
+    /// The fault of a text at the place of the mark `¦`, for this message of the parser.
     fn said(message: &str, marked: &str) -> String {
         let at = marked.find('¦').expect("a mark");
         reason(message, &marked.replacen('¦', "", 1), &(at..at))

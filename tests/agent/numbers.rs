@@ -236,7 +236,7 @@ fn no_start_counts_of_who_asks_again() {
     caller.is_granted();
 }
 
-/// A launch that waits is told how many come before it, also when one of them has left.
+/// A launch that waits knows how many come before it, also when one of them has left.
 #[test]
 fn who_waits_is_told_how_many_come_before() {
     needs_root!();

@@ -260,7 +260,7 @@ fn what_several_rules_have_in_common_is_named_once() {
     }
 }
 
-/// A launch that waits below its ceiling is told both numbers: what is used, and how much its rule allows.
+/// A launch that waits below its ceiling gets both numbers: what is used, and how much its rule allows.
 #[test]
 fn a_ceiling_is_explained_to_a_launch_that_waits() {
     let site = Site::with_policy(

@@ -232,7 +232,7 @@ fn an_edit_that_was_cut_off_is_not_forgotten_by_another_change() {
     }
 }
 
-/// Of two edits that were cut off the second is told of at last: it was told of the first itself.
+/// Of two edits that were cut off, a message names the second: that one had a message about the first.
 #[test]
 fn of_two_edits_that_were_cut_off_the_last_is_told_of() {
     needs_root!();

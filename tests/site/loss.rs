@@ -247,7 +247,7 @@ fn a_launch_below_that_keeps_the_slot_ends_before_others_can_get_it() {
 }
 
 /// Only processes of the program's user are ended with it: another one may have been given its descriptor.
-/// The log says once that it goes on.
+/// The log says once that it continues.
 #[test]
 fn who_was_given_the_descriptor_of_a_lost_program_goes_on() {
     needs_etcd!();

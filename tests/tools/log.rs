@@ -382,7 +382,7 @@ fn a_refusal_tells_in_which_tables_there_was_room() {
     let tables = refused["tables"].as_array().expect("tables").iter();
     let told: Vec<Value> = tables.map(|table| json!([table["repository"], table["room"]])).collect();
     assert_eq!(told, [json!(["closed", null]), json!(["shut", null]), json!(["open", 2])], "{refused}");
-    // One rule claims all of them, and is told once.
+    // One rule claims all of them, and is named once.
     assert_eq!(refused["rules"], json!(["rule 1"]));
 }
 

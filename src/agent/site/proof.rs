@@ -264,7 +264,7 @@ mod tests {
     }
 
     /// Each host whose launches are passed over has a condition of its own, if there are few of them, and if
-    /// there is room for so many conditions. Otherwise no host may have written its key.
+    /// there is room for these conditions. Otherwise no host may have written its key.
     #[test]
     fn many_absent_hosts_have_one_condition() {
         let keys = Keys::below("/r/");

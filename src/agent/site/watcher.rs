@@ -354,7 +354,7 @@ mod tests {
         }
     }
 
-    /// Keys at a revision that was compacted cannot be compared any more. The watch goes on, and later ones
+    /// Keys at a revision that was compacted cannot be compared any more. The watch continues, and later ones
     /// are compared.
     #[test]
     fn what_was_compacted_is_not_compared() {

@@ -158,7 +158,7 @@ fn a_silent_launch_does_not_respond_until_it_is_heard() {
     let session = stage.session();
     let heard = session.place.beaten;
     assert!(!session.see_whether_away(|| false), "it was heard just now");
-    assert_eq!(session.place.beaten, heard, "its time goes on");
+    assert_eq!(session.place.beaten, heard, "its time still runs");
     session.place.beaten = long_ago();
     assert!(session.falls_silent());
     session.place.is_owed = true;
@@ -196,8 +196,8 @@ fn a_request_and_a_heartbeat_are_owed_an_answer() {
     assert!(beaten >= begun && !stage.session().place.is_owed);
 }
 
-/// A launch that begins to wait in a bounded queue of the site is told so when all hosts see it there. Until
-/// then it waits for the site, since the first check.
+/// A launch that begins to wait in a bounded queue of the site gets that answer when all hosts see it there.
+/// Until then it waits for the site, since the first check.
 #[test]
 fn a_launch_that_begins_to_wait_is_told_so_when_all_hosts_see_it() {
     let mut stage = Stage::new();
@@ -216,7 +216,7 @@ fn a_launch_that_begins_to_wait_is_told_so_when_all_hosts_see_it() {
     let place = &stage.session().place;
     assert!(place.has_waited && place.resting.is_none());
     stage.session().begins_to_wait();
-    assert!(!is_told(&stage.effects()), "it is told once");
+    assert!(!is_told(&stage.effects()), "it has one answer");
     // The site is lost while it waits: it waits for its turn, and not for the site.
     stage.session().place.resting = since;
     let refused = blocked(None).refused;

@@ -697,7 +697,7 @@ mod tests {
         }
     }
 
-    /// What is told of a launch that gets no slots of these tables.
+    /// The message to a launch that gets no slots of these tables.
     fn of_refusal<T>(store: &Store, demands: &[Demand], tell: impl FnOnce(&Refusal<'_>) -> T) -> T {
         let inherited = Inherited::default();
         let asker = AcquireContext {

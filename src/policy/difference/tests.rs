@@ -291,7 +291,7 @@ fn each_key_of_a_rule_is_a_difference() {
     }
 }
 
-/// The change of one key is told below the head of its table, by its name.
+/// The change of one key stands below the head of its table, with its name.
 #[track_caller]
 fn told_by_its_key(old: &str, new: &str, head: &str, keys: &str) {
     let told = between(old, new);
@@ -320,7 +320,7 @@ fn a_layer_is_printed_with_its_own_tables() {
     }
 }
 
-/// The user of a test is told by the name, or by the number if that is not the one of the name.
+/// The user of a test is shown by name, or by number if that is not the number of the name.
 #[test]
 fn a_test_of_another_user_is_a_difference() {
     let test = |user: &str| {

@@ -133,7 +133,7 @@ impl Sharing {
 mod tests {
     use crate::policy::{Policy, Repository};
 
-    /// What is said of a repository of the agent with these keys.
+    /// Looks at a repository of the agent with these keys.
     fn of<T>(keys: &str, look: impl FnOnce(&Repository) -> T) -> T {
         let text =
             format!("[repository.a]\nlimit = 1\nkeeper = \"agent\"\n{keys}\n[[rule]]\nacquire = [\"a\"]\n");

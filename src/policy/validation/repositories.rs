@@ -49,7 +49,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
                     let sample = (book.layers[file.layer].is_of_system(), name.value);
                     let is_sampled = repository.outside.is_some();
                     if let Some(first) = is_sampled.then(|| samples.insert(sample, name.at)).flatten() {
-                        reading.is_ambiguous(first);
+                        reading.report_ambiguous(first);
                     }
                 }
                 hash_map::Entry::Occupied(entry) => {
@@ -57,7 +57,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
                     let other = &repositories[other];
                     if repository.keeper() != Keeper::File {
                         // A table of the agent has no other name.
-                        reading.is_ambiguous(first);
+                        reading.report_ambiguous(first);
                     } else if !other.has_same_settings(&repository) {
                         let fault = Fault::SamePath { name: other.name.clone(), first };
                         reading.fault(reading.at_path(), fault);
@@ -68,7 +68,7 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
             let of_name = keepers.entry((file.layer, name.value));
             let (keeper, first) = *of_name.or_insert((repository.keeper(), name.at));
             if repository.keeper() != keeper {
-                reading.is_ambiguous(first);
+                reading.report_ambiguous(first);
             }
             repositories.push(repository);
             places.push((file.layer, name.at));
@@ -143,8 +143,8 @@ impl Reading<'_, '_> {
         self.book.findings.fault(at, fault);
     }
 
-    /// Another one has its name, since there.
-    fn is_ambiguous(&self, first: At) {
+    /// Reports that its name means another one already.
+    fn report_ambiguous(&self, first: At) {
         self.fault(self.name.at, Fault::AmbiguousRepository { name: self.name.value.to_owned(), first });
     }
 

@@ -708,7 +708,7 @@ mod tests {
         assert_eq!((one(1, "range_end"), one(2, "range_end")), (Value::Null, Value::from("L2Ew")));
     }
 
-    /// A client that has a password asks once for a token. If etcd needs none, it goes on without one.
+    /// A client that has a password asks once for a token. If etcd needs none, it uses none.
     #[test]
     fn a_password_is_not_used_if_etcd_needs_none() {
         let answers = [refused("etcdserver: authentication is not enabled"), committed(8), committed(9)];

@@ -133,7 +133,7 @@ fn a_notice_is_deleted_when_its_launch_wants_it_no_more() {
     }
 }
 
-/// After a restore a holder is missing until its host has put it back. So nothing is said about it.
+/// After a restore a holder is missing until its host has put it back. So no message is about it.
 #[test]
 fn a_holder_that_is_missing_after_a_restore_has_not_left() {
     let mut scene = Scene::new();

@@ -128,7 +128,7 @@ fn only_programs_that_must_stop_are_ended_with_the_site() {
 }
 
 /// A program that must not run without its slot is killed when another host has that slot. While the tables
-/// may be incomplete it goes on with another slot: the other program may have ended before the restore.
+/// may be incomplete it continues with another slot: the other program may have ended before the restore.
 #[test]
 fn a_program_without_its_slot_is_killed_except_after_a_restore() {
     for (generation, cluster, signal) in [(1, "one", Signal::SIGKILL), (2, "two", Signal::SIGUSR1)] {
@@ -155,8 +155,8 @@ fn a_program_without_its_slot_is_killed_except_after_a_restore() {
     }
 }
 
-/// Another host of the same name is told of while it may be there. The name may pass from it to a third one:
-/// the one that was seen last is named, and the name is disputed since the first report.
+/// Messages are about another host of the same name while it may be there. The name may pass to a third one:
+/// then they are about that one, and the name is disputed since the first report.
 #[test]
 fn another_host_of_the_same_name_is_told_of_while_it_may_be_there() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -226,6 +226,6 @@ fn the_log_says_once_that_a_host_is_about_to_be_lost() {
             "{ago} s ago"
         );
         presence.note(EtcdError::replaced());
-        assert_eq!(presence.warning(), None, "it is told once");
+        assert_eq!(presence.warning(), None, "one warning is enough");
     }
 }

@@ -146,7 +146,7 @@ fn the_key_of_a_host_is_written_again_only_if_it_is_unknown_what_was_done() {
             stage.hears(Report::Done(number, Err(error)));
             let presence = &stage.site.presence;
             assert_eq!(presence.registration(), is_certain.then_some(8), "{index}");
-            assert!(presence.trouble().is_some(), "{index}: it is told");
+            assert!(presence.trouble().is_some(), "{index}: it is trouble");
         }
     }
 }
@@ -284,7 +284,7 @@ fn a_start_without_a_program_begins_no_pause() {
     }
 }
 
-/// A program that ends while the end of another one is being written is told to the other hosts, too: its
+/// A program that ends while the end of another one is being written is sent to the other hosts, too: its
 /// pause is the longer one.
 #[test]
 fn an_end_that_comes_while_another_is_written_is_written_next() {
@@ -305,7 +305,7 @@ fn an_end_that_comes_while_another_is_written_is_written_next() {
     assert!(asked.compares.contains(&at));
     stage.hears(Report::Done(number, Ok(done(10))));
     stage.hears(Report::Tick);
-    assert_eq!(stage.asks(), None, "all is told");
+    assert_eq!(stage.asks(), None, "the other hosts know all");
     let reset = stage.pair(&Key::Stamps("seats".to_owned()), 11, Vec::new());
     stage.sees(vec![(reset, false)]);
     assert_eq!(stage.asks(), None, "what another host has reset is not told again");
