@@ -39,8 +39,8 @@ impl Site {
         site
     }
 
-    /// One with the launcher, which is built without the other two programs: that takes a third of the time,
-    /// and a launch has the same instructions to one in a hundred.
+    /// One with the launcher, which is built without the other two programs: that takes less than half of the
+    /// time, and a launch has the same instructions to one in a thousand.
     #[allow(dead_code, reason = "only who counts instructions needs it")]
     pub(crate) fn of_launcher() -> Self {
         build(&["--no-default-features", "--bin", "rungate"]);
