@@ -45,13 +45,14 @@ const MINUTE: f64 = 60e6;
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "times after 1970")]
 fn random(launches: usize, load: f64, seed: u64) -> Traffic {
     let mut dice = Dice::new(seed);
+    let mut interval = |mean: f64| -mean * (1.0 - dice.share()).ln();
     let mut now = 1.7e15;
     let mut traffic = Traffic::default();
     traffic.kinds.push(Kind { command: "matlab".into(), ..Kind::default() });
     traffic.commands.push(0);
     for _ in 0..launches {
-        now += dice.exponential(MINUTE / load);
-        let lasts = dice.exponential(MINUTE) as u64;
+        now += interval(MINUTE / load);
+        let lasts = interval(MINUTE) as u64;
         traffic.launches.push(Launch::new(now as u64, 0, LaunchOutcome::AtOnce, Some(lasts)));
     }
     traffic.end = now as u64;

@@ -468,11 +468,6 @@ impl Dice {
     pub fn share(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
     }
-
-    /// A random interval between two arrivals, on average `mean`.
-    pub fn exponential(&mut self, mean: f64) -> f64 {
-        -mean * (1.0 - self.share()).ln()
-    }
 }
 
 #[cfg(test)]
