@@ -18,11 +18,16 @@ use crate::{
 
 /// The time between two heartbeats, and between two checks for them. It is also the longest wait for a lock
 /// or a policy during which a waiter sends none. Unit tests do not need as much.
-pub const HEARTBEAT_INTERVAL: Duration =
-    if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
+pub const HEARTBEAT_INTERVAL: Duration = if cfg!(test) { Duration::from_millis(10) } else { INTERVAL };
+
+const INTERVAL: Duration = Duration::from_secs(1);
 
 /// The number of checks that find no new heartbeat after which a waiter is silent.
 pub const MISSED_HEARTBEATS: u8 = 3;
+
+/// The time of these heartbeats: who waits has sent one, or has seen that the policy changed, unless it is
+/// silent.
+pub const SILENCE: Duration = INTERVAL.saturating_mul(MISSED_HEARTBEATS as u32);
 
 /// How many waiters are checked in one queue per second, from either end.
 const MOST_LOOKED_AT: usize = 16;

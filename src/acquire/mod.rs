@@ -35,7 +35,7 @@ pub use self::{
     conversation::{Conversation, LONGEST_ABSENCE, Patience, Question},
     dry_run::{DryRun, Found, Prospect, is_for_queue, outlook},
     grant::Grant,
-    liveness::{HEARTBEAT_INTERVAL, LivenessTracker, MISSED_HEARTBEATS, QueuePosition, Sign},
+    liveness::{HEARTBEAT_INTERVAL, LivenessTracker, MISSED_HEARTBEATS, QueuePosition, SILENCE, Sign},
     place_in_line::{PlaceInLine, PlaceInTable},
     refusal::{Alternative, Full, Line, Reason, Refusal, Refused, Unmet},
     room::{Room, TableView, TableViews},

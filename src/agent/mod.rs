@@ -39,7 +39,7 @@ use std::{
 
 use self::reload::Reload;
 use crate::{
-    acquire::{HEARTBEAT_INTERVAL, MISSED_HEARTBEATS},
+    acquire::SILENCE,
     judge::terms::Names,
     keeper::LONGEST_REQUEST,
     policy::{AgentFile, Faults, LONGEST_MESSAGE},
@@ -61,8 +61,7 @@ const LISTENER: u64 = SESSION;
 const BELL: u64 = PROCESS;
 
 /// A waiting launch without a heartbeat for this long does not respond.
-const AWAY: Duration = Duration::from_secs(3);
-const _: () = assert!(AWAY.as_millis() >= HEARTBEAT_INTERVAL.as_millis() * MISSED_HEARTBEATS as u128);
+const AWAY: Duration = SILENCE;
 
 /// How often the agent checks while a launch waits for slots or an answer.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);

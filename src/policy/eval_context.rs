@@ -239,3 +239,35 @@ pub struct Request<'a> {
     /// Look-ups of users and groups.
     pub names: &'a dyn Names,
 }
+// The inputs that a policy uses. Launches that differ only in other inputs are equal for it.
+
+/// The facts of a launch that can matter, beside its command, its caller and the time.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct RelevantInputs {
+    /// Where it is started.
+    pub directories: bool,
+    pub arguments: bool,
+    pub environment: bool,
+    /// The machine.
+    pub hosts: bool,
+}
+
+impl RelevantInputs {
+    pub(super) const NONE: Self =
+        Self { directories: false, arguments: false, environment: false, hosts: false };
+    pub(super) const DIRECTORIES: Self = Self { directories: true, ..Self::NONE };
+    pub(super) const ARGUMENTS: Self = Self { arguments: true, ..Self::NONE };
+    pub(super) const ENVIRONMENT: Self = Self { environment: true, ..Self::NONE };
+    pub(super) const HOSTS: Self = Self { hosts: true, ..Self::NONE };
+
+    /// The union of both.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            directories: self.directories || other.directories,
+            arguments: self.arguments || other.arguments,
+            environment: self.environment || other.environment,
+            hosts: self.hosts || other.hosts,
+        }
+    }
+}

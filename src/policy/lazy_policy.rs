@@ -10,9 +10,10 @@ use std::{
 
 use super::{
     Acquisition, Affected, At, Delegation, EvalContext, FILE, FORBIDDEN, Faults, Findings, Found, Hours,
-    Invocation, Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Principal, Proposal,
-    Purpose, Repository, Request, Section, Selectors, Sources, Stamps, Tape, WrittenFile, fault::Fault,
-    repository::limits::Whom, source, syntax, times::file_of_zone, validation, warning::Warning,
+    Invocation, Item, LayerFile, LayerKind, LayerText, Nodes, Placeholder, Policy, Proposal, Purpose,
+    RelevantInputs, Repository, Request, Reservation, Section, Selectors, Sources, Stamps, Tape, WrittenFile,
+    fault::Fault, repository::limits::Whom, selector::inputs_of, source, syntax, times::file_of_zone,
+    validation, warning::Warning,
 };
 use crate::judge::terms::Names;
 use crate::text::{Diagnostic, SourceText};
@@ -257,42 +258,19 @@ impl Policy {
 
 // The inputs that a policy uses. Launches that differ only in other inputs are equal for it.
 
-/// The facts of a launch that can matter.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct RelevantInputs {
-    /// Where it is started.
-    pub directories: bool,
-    pub arguments: bool,
-    pub environment: bool,
-    /// The machine.
-    pub hosts: bool,
-}
-
-impl RelevantInputs {
-    /// The union of both.
-    #[must_use]
-    pub fn or(self, other: Self) -> Self {
-        Self {
-            directories: self.directories || other.directories,
-            arguments: self.arguments || other.arguments,
-            environment: self.environment || other.environment,
-            hosts: self.hosts || other.hosts,
-        }
-    }
-}
-
 impl Policy {
     /// The inputs that it uses, or may use.
     pub fn relevant_inputs(&self) -> RelevantInputs {
+        let delegations = self.delegations.iter().map(|delegation| inputs_of(&delegation.users));
         let selectors =
             self.rules.iter().flat_map(|rule| std::iter::once(&rule.selectors).chain(&rule.except));
-        let hosts = self.delegations.iter().any(|delegation| Principal::depend_on_host(&delegation.users));
-        let delegated = RelevantInputs { hosts, ..RelevantInputs::default() };
         let mut terms = self.rules.iter().flat_map(|rule| &rule.acquire).flat_map(Acquisition::terms);
-        let inputs = selectors.map(of_selectors).fold(delegated, RelevantInputs::or);
-        let inputs = self.repositories.iter().map(of_repository).fold(inputs, RelevantInputs::or);
-        let is_counted = terms.any(|terms| terms.slots_from.is_some());
-        RelevantInputs { arguments: inputs.arguments || is_counted, ..inputs }
+        let counted = terms.find_map(|terms| terms.slots_from.as_ref().map(|_| RelevantInputs::ARGUMENTS));
+        delegations
+            .chain(selectors.map(Selectors::inputs))
+            .chain(counted)
+            .chain(self.repositories.iter().map(of_repository))
+            .fold(RelevantInputs::NONE, RelevantInputs::or)
     }
 
     /// The hours of the day, in the policy's time zone.
@@ -301,44 +279,28 @@ impl Policy {
     }
 }
 
-fn of_selectors(selectors: &Selectors) -> RelevantInputs {
-    RelevantInputs {
-        directories: selectors.directories.is_some(),
-        arguments: selectors.arguments.is_some(),
-        environment: selectors.environment.is_some(),
-        hosts: selectors.hosts.is_some() || selectors.users.as_deref().is_some_and(Principal::depend_on_host),
-    }
-}
-
 fn of_repository(repository: &super::Repository) -> RelevantInputs {
     let all = repository.path.placeholders().chain(repository.sharing.placeholders());
     let placeholders = all.map(|placeholder| match placeholder {
-        Placeholder::Directory => RelevantInputs { directories: true, ..RelevantInputs::default() },
-        Placeholder::Argument(_) | Placeholder::Arguments => {
-            RelevantInputs { arguments: true, ..RelevantInputs::default() }
-        }
-        Placeholder::Environment(_) => RelevantInputs { environment: true, ..RelevantInputs::default() },
-        Placeholder::Host => RelevantInputs { hosts: true, ..RelevantInputs::default() },
-        _ => RelevantInputs::default(),
+        Placeholder::Directory => RelevantInputs::DIRECTORIES,
+        Placeholder::Argument(_) | Placeholder::Arguments => RelevantInputs::ARGUMENTS,
+        Placeholder::Environment(_) => RelevantInputs::ENVIRONMENT,
+        Placeholder::Host => RelevantInputs::HOSTS,
+        _ => RelevantInputs::NONE,
     });
     let whom = repository.limits.iter().flat_map(|other| &other.whom).map(|whom| match whom {
-        Whom::Hosts(_) => RelevantInputs { hosts: true, ..RelevantInputs::default() },
-        Whom::Directories(_) => RelevantInputs { directories: true, ..RelevantInputs::default() },
-        Whom::Users(users) => {
-            RelevantInputs { hosts: Principal::depend_on_host(users), ..RelevantInputs::default() }
-        }
-        _ => RelevantInputs::default(),
+        Whom::Hosts(hosts) => inputs_of(hosts),
+        Whom::Directories(directories) => inputs_of(directories),
+        Whom::Users(users) => inputs_of(users),
+        Whom::Commands(_) | Whom::Groups(_) | Whom::Value(_) => RelevantInputs::NONE,
     });
-    let reserved = repository
-        .reservations()
-        .iter()
-        .map(|reservation| RelevantInputs { hosts: reservation.is_by_host(), ..RelevantInputs::default() });
+    let reserved = repository.reservations().iter().map(Reservation::inputs);
     // If slots have names, a host may have some of them out of order. Who takes over a lingering slot, and
     // whose use outside it is, depends on the host.
-    let hosts = repository.names.most().is_some()
+    let is_by_host = repository.names.most().is_some()
         || repository.sharing.linger().is_some()
         || repository.outside.is_some();
-    let named = RelevantInputs { hosts, ..RelevantInputs::default() };
+    let named = if is_by_host { RelevantInputs::HOSTS } else { RelevantInputs::NONE };
     placeholders.chain(whom).chain(reserved).fold(named, RelevantInputs::or)
 }
 

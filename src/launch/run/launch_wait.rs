@@ -17,7 +17,7 @@ use super::launch_spec::LaunchSpec;
 use crate::{
     acquire::{
         AcquireContext, Conversation, Full, HEARTBEAT_INTERVAL, Outcome, Patience, PlaceInLine, Question,
-        Reason, Unmet, Waiting, acquire, acquire_in_turn, acquire_with_agent,
+        Reason, SILENCE, Unmet, Waiting, acquire, acquire_in_turn, acquire_with_agent,
     },
     judge::{Request, terms::Demand},
     keeper::{KeeperError, agent::message::Take},
@@ -26,9 +26,6 @@ use crate::{
     sys::{NameCache, NameWhileWaiting},
     text::{Clock, LivingLine, age, stream, visible},
 };
-
-/// After this time a waiting launch has seen that the policy changed.
-const UNTIL_ALL_HAVE_DECIDED: Duration = Duration::from_secs(3);
 
 /// The observer of a wait, and its display.
 pub(super) struct Watch<'a> {
@@ -129,7 +126,7 @@ impl LaunchWait {
         if self.has_waited {
             // A new policy without a wait may also make room. Launches ahead decide again within a second.
             // Until then it is unknown whether the time was long enough.
-            self.place.spare(UNTIL_ALL_HAVE_DECIDED);
+            self.place.spare(SILENCE);
         }
         let deadline = match wanted.longest {
             Some(Wait::For(longest)) => self.begun.checked_add(longest),

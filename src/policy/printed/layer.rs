@@ -89,28 +89,50 @@ impl<'p> Printing<'p, '_> {
     }
 
     fn rule(&self, rule: &Rule) -> Table {
+        let Rule {
+            name: _,
+            shown_name: _,
+            place: _,
+            layer: _,
+            selectors,
+            captures: _,
+            except,
+            family: _,
+            first_of,
+            order,
+            action,
+            message,
+            contact,
+            default_contact: _,
+            acquire,
+            from,
+            enforce,
+            wait,
+            hold,
+            needs_groups: _,
+        } = rule;
         let mut text = Table::default();
-        for (key, entries) in rule.selectors.printed() {
+        for (key, entries) in selectors.printed() {
             text.set(key, entries);
         }
-        if !rule.except.is_empty() {
-            text.set("except", list(rule.except.iter().map(|except| inline_table(except.printed()))));
+        if !except.is_empty() {
+            text.set("except", list(except.iter().map(|except| inline_table(except.printed()))));
         }
-        text.set_some("first_of", rule.first_of.as_deref().map(string));
-        text.set_some("order", Some(rule.order).filter(|order| *order != 0));
-        if rule.action != Action::Limit {
-            text.set("action", string(rule.action.word()));
+        text.set_some("first_of", first_of.as_deref().map(string));
+        text.set_some("order", Some(*order).filter(|order| *order != 0));
+        if *action != Action::Limit {
+            text.set("action", string(action.word()));
         }
-        if rule.action.acquires() {
-            text.set("acquire", list(rule.acquire.iter().map(|acquisition| self.acquisition(acquisition))));
+        if action.acquires() {
+            text.set("acquire", list(acquire.iter().map(|acquisition| self.acquisition(acquisition))));
         }
         let names = |from: &Vec<usize>| list(from.iter().map(|index| string(self.names.of(*index))));
-        text.set_some("from", rule.from.as_ref().map(names));
-        text.set_some("enforce", rule.enforce);
-        text.set_some("wait", rule.wait.map(|wait| string(&wait.to_string())));
-        text.set_some("hold", rule.hold.map(|hold| string(hold.word())));
-        text.set_some("message", rule.message.as_deref().map(string));
-        text.set_some("contact", rule.contact.as_deref().map(string));
+        text.set_some("from", from.as_ref().map(names));
+        text.set_some("enforce", *enforce);
+        text.set_some("wait", wait.map(|wait| string(&wait.to_string())));
+        text.set_some("hold", hold.map(|hold| string(hold.word())));
+        text.set_some("message", message.as_deref().map(string));
+        text.set_some("contact", contact.as_deref().map(string));
         text
     }
 

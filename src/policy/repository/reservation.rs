@@ -5,12 +5,12 @@ use std::sync::Arc;
 use crate::{
     judge::terms::{LookupError, Provenance},
     policy::{
-        Aliases, At, EvalContext, HIGHEST_LIMIT, Keys, Limit, Principal, SLOT_COUNT_OR_NONE,
+        Aliases, At, EvalContext, HIGHEST_LIMIT, Keys, Limit, Principal, RelevantInputs, SLOT_COUNT_OR_NONE,
         SLOT_COUNT_OR_SHARE, Section, Share, Together, Written, WrittenList,
         eval_context::any,
         fault::Fault,
         key::key,
-        selector::{Entry, HostEntry, Window, entries_of, until},
+        selector::{Entry, HostEntry, Window, entries_of, inputs_of, until},
         toml_text::{inline_table, list, string},
     },
 };
@@ -122,9 +122,9 @@ fn entries<E: Entry>(written: Option<&WrittenList<'_>>, aliases: &Aliases<'_>) -
 }
 
 impl Reservation {
-    /// Whether it depends on the host whom it is for.
-    pub(in crate::policy) fn is_by_host(&self) -> bool {
-        !self.hosts.is_empty() || Principal::depend_on_host(&self.principals)
+    /// The inputs that make a difference to whom it is for.
+    pub(in crate::policy) fn inputs(&self) -> RelevantInputs {
+        inputs_of(&self.hosts).or(inputs_of(&self.principals))
     }
 
     /// How many slots of a limit are kept.

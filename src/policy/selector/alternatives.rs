@@ -5,7 +5,8 @@ use std::borrow::Borrow;
 use crate::{
     judge::terms::{LookupError, Names},
     policy::{
-        Aliases, At, Captured, EvalContext, Key, Pattern, Subject, Value, Written, WrittenEntry,
+        Aliases, At, Captured, EvalContext, Key, Pattern, RelevantInputs, Subject, Value, Written,
+        WrittenEntry,
         aliases::entries_in,
         eval_context::any,
         fault::Fault,
@@ -18,12 +19,16 @@ use crate::{
 pub(in crate::policy) trait Entry: Sized {
     const KEY: Key;
     const ASKS_WHO: bool = false;
+    const IS_PERSONAL: bool = false;
 
     /// Reads an entry that is neither empty nor a negation.
     fn parse(text: &str) -> Result<Self, Fault>;
     fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError>;
     fn covers(&self, narrow: &Self) -> bool;
     fn text(&self) -> String;
+
+    /// The inputs that make a difference to it; the command, the caller and the time always may.
+    fn inputs(&self) -> RelevantInputs;
 
     /// The names that it captures.
     fn captures(&self) -> Vec<&str> {
@@ -54,6 +59,7 @@ pub(in crate::policy) trait Entry: Sized {
 impl<E: Entry> Kind for Vec<E> {
     const KEY: Key = E::KEY;
     const ASKS_WHO: bool = E::ASKS_WHO;
+    const IS_PERSONAL: bool = E::IS_PERSONAL;
 
     fn read(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Self> {
         entries_in(value).map(|written| entries_of(written, aliases))
@@ -65,6 +71,10 @@ impl<E: Entry> Kind for Vec<E> {
 
     fn covers(&self, narrow: &Self) -> bool {
         narrow.iter().all(|narrow| self.iter().any(|wide| wide.covers(narrow)))
+    }
+
+    fn inputs(&self) -> RelevantInputs {
+        inputs_of(self)
     }
 
     fn is_everything(&self) -> bool {
@@ -81,6 +91,11 @@ impl<E: Entry> Kind for Vec<E> {
     fn shown(&self) -> Vec<String> {
         self.iter().map(Entry::text).collect()
     }
+}
+
+/// The inputs that make a difference to any of these.
+pub(in crate::policy) fn inputs_of(entries: &[impl Entry]) -> RelevantInputs {
+    entries.iter().map(Entry::inputs).fold(RelevantInputs::NONE, RelevantInputs::or)
 }
 
 /// The entries of a list, aliases replaced. Each entry that cannot match is reported at its place, in a rule
@@ -149,6 +164,8 @@ pub(super) trait Kind: Sized {
     const KEY: Key;
     /// Whether it needs the identity of the caller: this may need a look-up, so it is evaluated last.
     const ASKS_WHO: bool;
+    /// Whether the result is the same for everything that a user starts on a host.
+    const IS_PERSONAL: bool;
 
     /// Reads it, and reports what is wrong with it.
     fn read(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Self>;
@@ -159,6 +176,8 @@ pub(super) trait Kind: Sized {
     fn covers(&self, narrow: &Self) -> bool;
     /// Its entries as the policy writes them, aliases replaced.
     fn shown(&self) -> Vec<String>;
+    /// The inputs that make a difference to it.
+    fn inputs(&self) -> RelevantInputs;
 
     /// Whether it certainly matches every request.
     fn is_everything(&self) -> bool {

@@ -10,8 +10,8 @@ use super::{
 use crate::{
     judge::terms::LookupError,
     policy::{
-        Aliases, Captured, EvalContext, Key, Keys, Shape, Together, Value, Written, WrittenEntry,
-        WrittenList,
+        Aliases, Captured, EvalContext, Key, Keys, RelevantInputs, Shape, Together, Value, Written,
+        WrittenEntry, WrittenList,
         aliases::{entry, values_in},
         fault::Fault,
         key::key,
@@ -62,6 +62,7 @@ impl Kind for Arguments {
     )
     .filled();
     const ASKS_WHO: bool = false;
+    const IS_PERSONAL: bool = false;
 
     fn read(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Self> {
         let arguments = if value.is_table() {
@@ -155,6 +156,10 @@ impl Kind for Arguments {
 
     fn is_everything(&self) -> bool {
         matches!(self, Arguments::Exactly(patterns) if matches!(patterns.as_slice(), [None]))
+    }
+
+    fn inputs(&self) -> RelevantInputs {
+        RelevantInputs::ARGUMENTS
     }
 
     fn shown(&self) -> Vec<String> {

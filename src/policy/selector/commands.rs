@@ -3,7 +3,7 @@
 use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::{
     judge::terms::LookupError,
-    policy::{EvalContext, Invocation, Key, Pattern, Shape, Subject, fault::Fault, key::key},
+    policy::{EvalContext, Invocation, Key, Pattern, RelevantInputs, Shape, Subject, fault::Fault, key::key},
 };
 
 #[derive(Debug)]
@@ -44,6 +44,10 @@ impl Entry for CommandEntry {
 
     fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         Ok(self.is_of(facts))
+    }
+
+    fn inputs(&self) -> RelevantInputs {
+        RelevantInputs::NONE
     }
 
     fn covers(&self, narrow: &Self) -> bool {

@@ -7,7 +7,7 @@ use super::alternatives::{Entry, can_be_absolute, pattern};
 use crate::{
     judge::terms::LookupError,
     policy::{
-        Capture, Captured, EvalContext, Key, Pattern, Shape, Subject,
+        Capture, Captured, EvalContext, Key, Pattern, RelevantInputs, Shape, Subject,
         capture::{captures, is_literal},
         fault::Fault,
         key::key,
@@ -95,6 +95,10 @@ impl Entry for DirectoryEntry {
 
     fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         Ok(self.has(facts.request.directory.as_os_str().as_bytes()))
+    }
+
+    fn inputs(&self) -> RelevantInputs {
+        RelevantInputs::DIRECTORIES
     }
 
     fn covers(&self, narrow: &Self) -> bool {

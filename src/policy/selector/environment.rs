@@ -9,7 +9,7 @@ use super::{
 use crate::{
     judge::terms::LookupError,
     policy::{
-        Aliases, Captured, EvalContext, Key, Shape, Value, Written,
+        Aliases, Captured, EvalContext, Key, RelevantInputs, Shape, Value, Written,
         aliases::{MATCH_ALL, entries_in},
         fault::Fault,
         key::key,
@@ -50,6 +50,7 @@ impl Kind for Environment {
     )
     .filled();
     const ASKS_WHO: bool = false;
+    const IS_PERSONAL: bool = false;
 
     fn read(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Self> {
         let variable = |(name, value): (Written<&str>, Value<'_>)| {
@@ -94,6 +95,10 @@ impl Kind for Environment {
             entries.iter().find(|entry| entry.matches(value.as_bytes()))?.captured(value.as_bytes())
         };
         self.0.iter().filter_map(captured).collect()
+    }
+
+    fn inputs(&self) -> RelevantInputs {
+        RelevantInputs::ENVIRONMENT
     }
 
     fn shown(&self) -> Vec<String> {

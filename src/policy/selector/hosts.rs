@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::alternatives::{Entry, pattern};
 use crate::{
     judge::terms::LookupError,
-    policy::{EvalContext, Key, Pattern, Shape, Subject, fault::Fault, key::key},
+    policy::{EvalContext, Key, Pattern, RelevantInputs, Shape, Subject, fault::Fault, key::key},
 };
 
 #[derive(Debug)]
@@ -19,6 +19,7 @@ impl Entry for HostEntry {
         "One policy for many hosts.",
     )
     .filled();
+    const IS_PERSONAL: bool = true;
 
     fn parse(text: &str) -> Result<Self, Fault> {
         pattern(text, Subject::Host).map(HostEntry)
@@ -28,6 +29,10 @@ impl Entry for HostEntry {
         let host = facts.request.host.as_bytes();
         let label = host.split(|byte| *byte == b'.').next().unwrap_or(host);
         Ok(self.0.matches(host) || self.0.matches(label))
+    }
+
+    fn inputs(&self) -> RelevantInputs {
+        RelevantInputs::HOSTS
     }
 
     fn covers(&self, narrow: &Self) -> bool {

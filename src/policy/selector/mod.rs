@@ -15,7 +15,7 @@ use std::fmt;
 
 use self::{alternatives::Kind, arguments::Arguments, environment::Environment};
 pub(super) use self::{
-    alternatives::{Entry, entries_of, entry_of, warn_of_unknown},
+    alternatives::{Entry, entries_of, entry_of, inputs_of, warn_of_unknown},
     directories::DirectoryEntry,
     hosts::HostEntry,
     principals::Ids,
@@ -25,7 +25,7 @@ pub(crate) use self::{
     commands::CommandEntry,
     principals::{GroupEntry, Principal},
 };
-use super::{Aliases, Captured, EvalContext, Invocation, Key, Section};
+use super::{Aliases, Captured, EvalContext, Invocation, Key, RelevantInputs, Section};
 use crate::judge::terms::LookupError;
 pub(super) use window::Window;
 
@@ -39,6 +39,11 @@ macro_rules! selectors {
         impl Selector {
             pub fn key(self) -> &'static str {
                 match self { $(Selector::$name => <$kind as Kind>::KEY.name,)+ }
+            }
+
+            /// Whether the result is the same for everything that a user starts on a host.
+            pub fn is_personal(self) -> bool {
+                match self { $(Selector::$name => <$kind as Kind>::IS_PERSONAL,)+ }
             }
         }
 
@@ -77,6 +82,13 @@ macro_rules! selectors {
                     (Some(wide), None) => wide.is_everything(),
                     (Some(wide), Some(narrow)) => wide.covers(narrow),
                 })+
+            }
+
+            /// The inputs that make a difference to any of them.
+            pub(super) fn inputs(&self) -> RelevantInputs {
+                [$(self.$key.as_ref().map_or(RelevantInputs::NONE, Kind::inputs)),+]
+                    .into_iter()
+                    .fold(RelevantInputs::NONE, RelevantInputs::or)
             }
 
             /// What they capture of a request that they match.
@@ -144,13 +156,6 @@ selectors! {
     Directories, directories: Vec<DirectoryEntry>;
     Environment, environment: Environment;
     When, when: Vec<Window>;
-}
-
-impl Selector {
-    /// Whether the result is the same for everything that a user starts on a host.
-    pub fn is_personal(self) -> bool {
-        matches!(self, Self::Users | Self::Groups | Self::Hosts)
-    }
 }
 
 impl Selectors {

@@ -6,8 +6,8 @@ use super::alternatives::{Entry, pattern};
 use crate::{
     judge::terms::{LookupError, Names},
     policy::{
-        EvalContext, Key, Lookups, Pattern, Shape, Subject, eval_context::any, fault::Fault, key::key,
-        warning::Warning,
+        EvalContext, Key, Lookups, Pattern, RelevantInputs, Shape, Subject, eval_context::any, fault::Fault,
+        key::key, warning::Warning,
     },
 };
 
@@ -26,11 +26,6 @@ impl Principal {
     /// Whether any of these names the caller.
     pub(crate) fn any(principals: &[Principal], facts: &EvalContext<'_>) -> Result<bool, LookupError> {
         any(principals, |principal| principal.is_caller(facts))
-    }
-
-    /// Whether the host makes a difference: a netgroup has users of some hosts.
-    pub(in crate::policy) fn depend_on_host(principals: &[Principal]) -> bool {
-        principals.iter().any(|principal| matches!(principal, Principal::Netgroup(_)))
     }
 
     /// Whether it names one user, by name or by number.
@@ -75,6 +70,7 @@ impl Entry for Principal {
     )
     .filled();
     const ASKS_WHO: bool = true;
+    const IS_PERSONAL: bool = true;
 
     fn parse(text: &str) -> Result<Self, Fault> {
         if let Some(group) = text.strip_prefix('%') {
@@ -107,6 +103,14 @@ impl Entry for Principal {
 
     fn matches(&self, facts: &EvalContext<'_>, _layer: usize) -> Result<bool, LookupError> {
         self.is_caller(facts)
+    }
+
+    /// A netgroup has users of some hosts.
+    fn inputs(&self) -> RelevantInputs {
+        match self {
+            Principal::Netgroup(_) => RelevantInputs::HOSTS,
+            Principal::User(_) | Principal::Uids(_) | Principal::Group(_) => RelevantInputs::NONE,
+        }
     }
 
     fn covers(&self, narrow: &Self) -> bool {
@@ -265,6 +269,7 @@ impl Entry for GroupEntry {
     )
     .filled();
     const ASKS_WHO: bool = true;
+    const IS_PERSONAL: bool = true;
 
     fn parse(text: &str) -> Result<Self, Fault> {
         if text.is_empty() {
@@ -288,6 +293,10 @@ impl Entry for GroupEntry {
             GroupEntry::Named(pattern) if pattern.is_everything() => Ok(!facts.request.gids.is_empty()),
             _ => Ok(!self.gids(facts)?.is_empty()),
         }
+    }
+
+    fn inputs(&self) -> RelevantInputs {
+        RelevantInputs::NONE
     }
 
     fn covers(&self, narrow: &Self) -> bool {

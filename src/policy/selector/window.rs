@@ -13,7 +13,7 @@ use jiff::{
 use super::alternatives::Entry;
 use crate::{
     judge::terms::LookupError,
-    policy::{EvalContext, Key, Shape, fault::Fault, key::key},
+    policy::{EvalContext, Key, RelevantInputs, Shape, fault::Fault, key::key},
 };
 
 #[derive(Debug)]
@@ -399,6 +399,10 @@ impl Entry for Window {
 
     fn matches(&self, facts: &EvalContext<'_>, layer: usize) -> Result<bool, LookupError> {
         Ok(facts.local_time(layer).is_some_and(|time| self.contains(time)))
+    }
+
+    fn inputs(&self) -> RelevantInputs {
+        RelevantInputs::NONE
     }
 
     fn covers(&self, narrow: &Self) -> bool {
