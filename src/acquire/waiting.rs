@@ -331,9 +331,11 @@ impl<'c> Rest<'c> {
                     }
                 }
             }
+            // Only an attempt finds that nothing but ancestors is left to wait for.
             if is_over
                 || is_second_over
                     && (place.idle_since.is_some()
+                        || !asker.launch.ancestors.is_empty()
                         || has_pause(blocked)
                         || may_go_on(acquisition, place, blocked, behind.as_ref())?)
             {

@@ -173,6 +173,27 @@ fn a_nested_launch_waits_for_others() {
     assert_eq!(running.end().stdout, "0\n");
 }
 
+/// The same behind a launch that waits for the ancestor too: when the others have ended, only the ancestor is left.
+#[test]
+fn a_nested_launch_behind_a_waiter_for_its_ancestor_is_refused() {
+    let site = site(3, "descriptor", "read go; LAUNCHER run --wait forever -- simulink; echo $?");
+    let all = "[[rule]]\ncommands = [\"whole\"]\nacquire = [{ repository = \"seats\", slots = \"all\" }]\n";
+    site.policy(&(seats(3, "hold = \"descriptor\"", &["matlab", "simulink"]) + all));
+    site.program("whole");
+    let other = site.test().args(["run", "--", "simulink"]).spawn();
+    let mut running = site.test().args(["run", "--", "matlab"]).background();
+    eventually("it has its slot", || (site.held_numbers("seats.lock").len() == 2).then_some(()));
+    let mut whole = site.test().args(["run", "-q", "--wait", "forever", "--", "whole"]).background();
+    site.stands_in_line("seats.lock", &whole);
+    running.write_line("go");
+    eventually("the nested launch stands in line", || (site.line("seats.lock").len() == 2).then_some(()));
+    other.kill();
+    assert_eq!(running.read_line(), "75\n");
+    let outcome = running.end();
+    assert!(outcome.stderr.contains("it would wait forever"), "{}", outcome.stderr);
+    whole.wait_for_echo();
+}
+
 /// Also below a holder of another user, of which this launch can see nothing: the environment says so, and
 /// whoever lies there refuses himself alone.
 #[test]
