@@ -13,7 +13,6 @@ use crate::keeper::KeeperError;
 #[derive(Default)]
 pub(super) struct FinalProbe {
     looked: u8,
-    has_begun_to_end: bool,
 }
 
 impl FinalProbe {
@@ -30,11 +29,8 @@ impl FinalProbe {
                 self.sleep();
                 return Ok(true);
             }
-        } else if !self.has_begun_to_end && endings.begin(blocked, acquisition.asker)? {
-            self.has_begun_to_end = true;
-            if !endings.are_going_on() {
-                return Ok(true);
-            }
+        } else if endings.begin(blocked, acquisition.asker)? && !endings.are_going_on() {
+            return Ok(true);
         }
         if !endings.are_going_on() {
             return Ok(false);

@@ -160,8 +160,8 @@ struct Running<'c> {
 }
 
 impl<'c> Endings<'c> {
-    /// Begins to end overdue holders, each once, if that makes room. Returns whether it began with any. The
-    /// tables must not be locked.
+    /// Begins to end overdue holders, each once, if that makes room. Returns whether it began with any. If
+    /// that no longer makes room, those that it has begun with are left alone. The tables must not be locked.
     pub fn begin(
         &mut self,
         blocked: &mut Blocked<'c>,
@@ -180,9 +180,7 @@ impl<'c> Endings<'c> {
         let (chosen, makes_room) = known.choose(&blocked.unmet, SystemTime::now())?;
         // Holders that cannot be ended are named nevertheless.
         let has_begun = self.begin_with_all(chosen, asker);
-        if makes_room {
-            self.advance(asker)?;
-        }
+        if makes_room { self.advance(asker) } else { self.leave_alone(asker) }?;
         Ok(has_begun && makes_room)
     }
 

@@ -265,6 +265,39 @@ fn nobody_is_ended_in_vain_within(seconds: u64) -> bool {
     true
 }
 
+/// A holder is left alone as soon as its end would be in vain: here another launch takes the only slot of a second
+/// repository. If there is room again, the signals begin again.
+#[test]
+fn an_ending_stops_when_another_repository_is_full() {
+    let keys = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
+    let spare = "[repository.spare]\nlimit = 1\n[[rule]]\ncommands = [\"both\"]\nacquire = [\"seats\", \"spare\"]\n\
+                 [[rule]]\ncommands = [\"other\"]\nacquire = [\"spare\"]\n";
+    for waits in [true, false] {
+        let site = Site::with_policy(&format!("{}\n{spare}", policy(1, keys)));
+        for command in ["both", "other"] {
+            site.program(command);
+        }
+        let _holder = stubborn(&site, &[]);
+        let was_interrupted = |times: usize| {
+            eventually("it gets the signal", || {
+                (signals(&site).iter().filter(|signal| *signal == "SIGINT").count() == times).then_some(())
+            });
+        };
+        let wait: &[&str] = if waits { &["--wait", "forever"] } else { &[] };
+        let mut both = site.test().args(["run", "-q"]).args(wait).args(["--", "both"]).background();
+        was_interrupted(1);
+        let other = site.test().args(["run", "--", "other"]).spawn();
+        if waits {
+            site.stands_in_line("spare.lock", &both);
+            other.kill();
+            was_interrupted(2);
+        } else {
+            assert_eq!(both.end().ending, Ending::Status(75));
+        }
+        assert!(!signals(&site).contains(&"SIGTERM".to_owned()));
+    }
+}
+
 /// The longest overdue first, and no more than are needed. The oldest of the three does not hold the first
 /// slot.
 #[test]
