@@ -63,6 +63,8 @@ pub struct Question<'q, 'c> {
 #[derive(Debug, Default)]
 pub struct Conversation {
     client: Option<Rc<RefCell<Client>>>,
+    /// Whether the agent was reached: one that is gone now is expected back.
+    was_reached: bool,
 }
 
 impl Conversation {
@@ -88,7 +90,7 @@ impl Conversation {
     }
 
     /// Asks the agent, and waits for its answer as long as the launch may. It waits for an agent that has
-    /// failed.
+    /// failed. If the agent cannot be reached, the launch starts without its slots, if the policy says so.
     pub(super) fn take<'c>(
         &mut self,
         question: &Question<'_, 'c>,
@@ -96,11 +98,25 @@ impl Conversation {
         patience: Patience,
         watch: &mut Watch<'_>,
     ) -> Result<Outcome<'c>, KeeperError> {
+        match self.take_if_reached(question, asker, patience, watch) {
+            Err(error) if error.is_unreachable() => start_without(question.demands, error),
+            taken => Ok(taken?),
+        }
+    }
+
+    /// The same, but an agent that cannot be reached is always an error.
+    pub(super) fn take_if_reached<'c>(
+        &mut self,
+        question: &Question<'_, 'c>,
+        asker: &AcquireContext<'_>,
+        patience: Patience,
+        watch: &mut Watch<'_>,
+    ) -> Result<Outcome<'c>, AgentError> {
         let begun = Instant::now();
-        let (mut has_waited, mut is_again) = (false, false);
+        let mut is_again = false;
         let mut lost_at: Option<Instant> = None;
         loop {
-            let asked = self.ask(question, asker, patience, watch, is_again, &mut has_waited);
+            let asked = self.ask(question, asker, patience, watch, is_again);
             let error = match asked {
                 Ok(QuestionOutcome::Answered(outcome)) => {
                     return Ok(match outcome {
@@ -126,14 +142,14 @@ impl Conversation {
                 self.client = None;
             }
             if !error.is_unreachable() {
-                return Err(error.into());
+                return Err(error);
             }
-            // A launch whose request got lost repeats it, if an agent is back soon.
+            // A launch that has reached the agent repeats its request, if an agent is back soon.
             let longest = patience.with_agent();
             let absent = lost_at.get_or_insert_with(Instant::now).elapsed();
-            let was_reached = is_again || has_waited || matches!(error, AgentError::HungUp);
-            if !was_reached || absent >= longest || matches!(error, AgentError::Silent(_)) {
-                return start_without(question.demands, error);
+            self.was_reached |= matches!(error, AgentError::HungUp);
+            if !self.was_reached || absent >= longest || matches!(error, AgentError::Silent(_)) {
+                return Err(error);
             }
             is_again = true;
             thread::sleep(REST);
@@ -147,7 +163,6 @@ impl Conversation {
         patience: Patience,
         watch: &mut Watch<'_>,
         is_again: bool,
-        has_waited: &mut bool,
     ) -> Result<QuestionOutcome<'c>, AgentError> {
         // An answer to an earlier request may still be on its way.
         let mut is_stale = self.client.is_some();
@@ -183,6 +198,7 @@ impl Conversation {
                 _ if is_stale => drop(client.borrow_mut().take_descriptor()),
                 _ => {}
             }
+            self.was_reached = true;
             if is_stale && !matches!(answer, Answer::Expired(_)) {
                 continue;
             }
@@ -195,7 +211,6 @@ impl Conversation {
                     Outcome::Refused(of_agent::refusal(question.demands, &refused, asker)?)
                 }
                 Answer::Waits(WaitState { refused, ahead }) => {
-                    *has_waited = true;
                     let seen = of_agent::refusal(question.demands, &refused, asker)?;
                     if of_agent::tell(&seen, ahead, watch).is_break() {
                         return Ok(QuestionOutcome::Answered(Outcome::Interrupted));

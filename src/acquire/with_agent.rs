@@ -30,7 +30,7 @@ pub fn acquire_with_agent<'c>(
         // for the agent, it blocks no launch there. One that already waits for the agent stands in no queue.
         let mut taken = None;
         if place.stands() {
-            match conversation.take(question, asker, at_once, watch) {
+            match conversation.take_if_reached(question, asker, at_once, watch) {
                 Ok(Outcome::Refused(_)) | Err(_) => place.step_aside()?,
                 Ok(outcome) => taken = Some(outcome),
             }
@@ -60,6 +60,8 @@ pub fn acquire_with_agent<'c>(
         if others.is_empty() {
             return Ok(Outcome::Granted(given));
         }
+        // It has waited for an agent that did not come back, and may start without its slots.
+        let goes_without = given.holds_nothing();
         if !patience.may_wait {
             return Ok(match acquire(others, asker)? {
                 Outcome::Granted(files) => Outcome::Granted(files.and(given)),
@@ -77,7 +79,19 @@ pub fn acquire_with_agent<'c>(
             Outcome::Granted(files) => files,
             other => return Ok(other),
         };
-        match conversation.take(question, asker, at_once, watch) {
+        let taken = if goes_without {
+            conversation.take(question, asker, at_once, watch)
+        } else {
+            match conversation.take_if_reached(question, asker, at_once, watch) {
+                // It waits for the agent as long as others do, and holds nothing meanwhile.
+                Err(error) if error.is_unreachable() => {
+                    files.withdraw()?;
+                    continue;
+                }
+                taken => taken.map_err(KeeperError::from),
+            }
+        };
+        match taken {
             Ok(Outcome::Granted(given)) => return Ok(Outcome::Granted(files.and(given))),
             // Now the agent's slots are missing: the launch waits for them first, and holds nothing.
             Ok(Outcome::Refused(_) | Outcome::Interrupted) => files.withdraw()?,

@@ -79,6 +79,30 @@ fn behind_a_file(site: &Site) -> (Running, Running) {
     (other, both)
 }
 
+/// The turn at the file may come while the agent restarts. The launch then waits for the agent, holds nothing
+/// meanwhile, and starts with both slots, whatever the policy says for those who cannot reach it.
+#[test]
+fn whose_turn_comes_while_the_agent_restarts_waits_for_it() {
+    needs_root!();
+    for unreachable in ["refuse", "start"] {
+        let keys = format!("keeper = \"agent\"\n    unreachable = \"{unreachable}\"");
+        let (site, agent) = Site::with_agent(&POLICY.replace("keeper = \"agent\"", &keys));
+        for name in ["matlab", "other"] {
+            site.program(name);
+        }
+        let (other, mut both) = behind_a_file(&site);
+        agent.kill();
+        other.kill();
+        eventually("it holds nothing", || {
+            let is_free = site.held_numbers("files.lock").is_empty() && site.line("files.lock").is_empty();
+            is_free.then_some(())
+        });
+        let _agent = site.agent();
+        both.wait_for_echo();
+        assert_eq!((held(&site).len(), site.held_numbers("files.lock")), (2, vec![1]), "{unreachable}");
+    }
+}
+
 /// Another policy asks the agent again. The place in the queue of the file is where it was.
 #[test]
 fn whoever_waits_for_a_file_keeps_its_place_under_another_policy() {
