@@ -7,7 +7,9 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::support::{Ending, Running, Site, Test, eventually, is_over_the_agent, listing, needs_root};
+use crate::support::{
+    Ending, Running, Site, Test, eventually, is_over_the_agent, listing, needs_root, sleeps_of,
+};
 
 const POLICY: &str = r#"
     [repository.seats]
@@ -419,13 +421,6 @@ fn a_command_that_misbehaves_leaves_the_last_sample() {
     measure(&site).status(0);
     let text = fs::read_to_string(sample(&site)).expect("a sample");
     assert!(text.contains("\"user\":\"nobody65534\""), "{text}");
-}
-
-/// How often a process has gone to sleep.
-fn sleeps_of(pid: i32) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
-    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
-    line.and_then(|count| count.trim().parse().ok()).expect("a number")
 }
 
 fn toml_text(text: &str) -> String {

@@ -11,7 +11,8 @@ use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Dice, Running, Site, Test, eventually, is_alive, is_over_the_agent, listing, needs_root, storm_size,
+    Dice, Running, Site, Test, eventually, is_alive, is_over_the_agent, listing, needs_root, sleeps_of,
+    storm_size,
 };
 
 const REFUSED: &str = "rungate: [..]: not started: [..]\n...\n";
@@ -410,6 +411,30 @@ fn a_group_that_cannot_be_ended_is_named() {
     site.test().args(["end", "--yes", "seats"]).stderr("rungate: [..]seats[..]\n...\n").status(71);
     member.close_stdin();
     member.end();
+}
+
+/// Two supervisors of a group may release their slot at the same moment. Neither takes the other for a nested
+/// launch, which would keep the slot for a process that the command has left behind.
+#[test]
+fn members_that_end_together_free_their_slot() {
+    needs_root!();
+    let site = site(1, "hold = \"supervisor\"");
+    site.script("matlab", "#!/bin/sh\nsleep 1000 </dev/null >/dev/null 2>&1 &\necho $! $$\nread go\n");
+    let mut member = launch(&site, "games", "matlab").background();
+    let line = member.read_line();
+    let pids: Vec<i32> = line.split_whitespace().map(|pid| pid.parse().expect("a number")).collect();
+    // What the other one locks to release it.
+    let byte = format!("{}:1", (1_i64 << 41) + site.held_numbers("seats.lock")[0]);
+    let other = site.holder("seats.lock", ["posix", "write", &byte]);
+    member.close_stdin();
+    eventually("the command has ended", || (!is_alive(pids[1])).then_some(()));
+    let before = sleeps_of(member.pid());
+    eventually("it tries again", || {
+        (member.is_zombie() || sleeps_of(member.pid()) > before + 3).then_some(())
+    });
+    drop(other);
+    is_free_in_time(&site, &[]);
+    let _ = kill(Pid::from_raw(pids[0]), Signal::SIGKILL);
 }
 
 // What a forged lock can do, and what it cannot.

@@ -22,6 +22,13 @@ fn fields_of(pid: i32) -> Option<String> {
     Some(stat.rsplit_once(") ")?.1.to_owned())
 }
 
+/// How often a process has gone to sleep.
+pub(crate) fn sleeps_of(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).expect("a number")
+}
+
 /// The kernel's `PF_EXITING`.
 const IS_ENDING: u64 = 4;
 

@@ -11,7 +11,12 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
-use std::{ops::RangeInclusive, rc::Rc};
+use std::{
+    ops::RangeInclusive,
+    rc::Rc,
+    thread,
+    time::{Duration, Instant},
+};
 
 use super::{
     Guardian, LAST_SLOT, RECORD_SIZE, Record, RepositoryError,
@@ -23,6 +28,9 @@ use crate::{
     keeper::hint,
     sys::{Bytes, Inherited, own_pid},
 };
+
+/// How long another supervisor of the group may need to release the same slot.
+const LONGEST_MOMENT: Duration = Duration::from_secs(1);
 
 /// The slots of one file that a launch holds, or shares with an ancestor.
 #[must_use = "the slots are free again when this is dropped"]
@@ -36,13 +44,16 @@ pub struct Held {
     locked: Vec<Bytes>,
     guardians: Vec<Guardian>,
     shared: bool,
+    /// Whether others of its group have them too.
+    is_of_group: bool,
 }
 
 impl Held {
     /// Nothing yet of this file.
     pub fn nothing_of(file: &Rc<LockFile>, hold: Hold) -> Self {
         let (slots, joined, locked, guardians) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { file: Rc::clone(file), hold, slots, joined, locked, guardians, shared: false }
+        let (shared, is_of_group) = (false, false);
+        Self { file: Rc::clone(file), hold, slots, joined, locked, guardians, shared, is_of_group }
     }
 
     /// Locks slots that were proved to be free, and those that the group has already. Returns false if
@@ -65,6 +76,7 @@ impl Held {
     /// join. Existing locks of this process stay, and must not be released here.
     fn take_with(&mut self, seats: &Seats, group: &Group) -> Result<bool, RepositoryError> {
         let (own, group) = (self.file.own_locks(), group.hash());
+        self.is_of_group = true;
         for (rank, slot) in (0..).zip(seats.all()) {
             let slot_byte = slot_bytes(slot, slot);
             let is_joined = seats.shared.contains(&slot);
@@ -160,6 +172,20 @@ impl Held {
         self.file.keep_across_exec(self.hold)
     }
 
+    /// Whether no nested launch uses these slots, and none can begin to. Supervisors of one group that release
+    /// the same slot meet here, each for a moment.
+    fn lock_to_release(&self, bytes: &Bytes) -> bool {
+        let begun = Instant::now();
+        loop {
+            match self.file.try_lock(bytes) {
+                Ok(false) if self.is_of_group && begun.elapsed() < LONGEST_MOMENT => {
+                    thread::sleep(Duration::from_millis(1));
+                }
+                locked => return matches!(locked, Ok(true)),
+            }
+        }
+    }
+
     /// Releases the slots, although other processes may still have their descriptors. Those that a nested
     /// launch uses stay with the descriptors that it inherited.
     pub fn release(&mut self) -> Result<(), RepositoryError> {
@@ -168,8 +194,7 @@ impl Held {
         // Only a supervisor releases what others have inherited. While it has these locks, no launch can
         // begin to use the slots; if it cannot have them, one does.
         let is_supervisor = !self.shared && self.hold >= Hold::Supervisor;
-        let is_used =
-            is_supervisor && !shared.iter().all(|bytes| matches!(self.file.try_lock(bytes), Ok(true)));
+        let is_used = is_supervisor && !shared.iter().all(|bytes| self.lock_to_release(bytes));
         for bytes in std::mem::take(&mut self.locked) {
             match self.hold {
                 Hold::Process => self.file.unlock(&bytes)?,
