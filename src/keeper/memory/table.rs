@@ -144,6 +144,8 @@ impl State {
             self.groups.remove(&slot);
         }
         self.held.remove(&slot);
+        // A launch that shares a slot shares it with its holders, and not with a later one.
+        self.shared.remove(&slot);
     }
 
     pub(super) fn join_line(&mut self, waiter: Waiter) {
@@ -796,12 +798,10 @@ impl Held {
     pub fn release(&mut self) {
         let mut state = self.table.state().borrow_mut();
         for slot in self.slots.drain(..) {
-            // A launch that shares a slot shares it with its holder, and not with a later one.
-            if self.share.is_none_or(|share| state.shared.get(&slot) == Some(&share)) {
-                state.shared.remove(&slot);
-            }
-            if self.share.is_none() {
-                state.give_back(slot, self.member.as_ref().map(|(number, _)| *number));
+            match self.share {
+                None => state.give_back(slot, self.member.as_ref().map(|(number, _)| *number)),
+                Some(share) if state.shared.get(&slot) == Some(&share) => drop(state.shared.remove(&slot)),
+                Some(_) => {}
             }
         }
     }

@@ -32,6 +32,24 @@ fn a_nested_launch_gives_up_only_its_own_use() {
     assert!(table.share_again(&[1]).is_some());
 }
 
+/// A nested launch uses a slot until it ends itself, also when another member of the slot has gone: here the
+/// ended program from which its holder has taken the slot over.
+#[test]
+fn the_end_of_another_member_changes_nothing_for_a_nested_launch() {
+    let store = Store::default();
+    let (ended, heir) = (member(&store, &[], &[1]), member(&store, &[1], &[]));
+    let table = store.table("seats");
+    let below = table.share_again(&[1]).expect("no nested launch uses it");
+    drop(ended);
+    assert!(heir.is_used_below() && table.share_again(&[1]).is_none(), "one uses it");
+    drop(below);
+    assert!(!heir.is_used_below());
+    let below = table.share_again(&[1]).expect("no nested launch uses it");
+    drop((heir, below));
+    let _next = table.take(&[1]).expect("it is free");
+    assert!(table.share_again(&[1]).is_some());
+}
+
 /// A slot of a group is held as long as a member has it.
 #[test]
 fn the_last_member_of_a_group_releases_its_slot() {
