@@ -60,14 +60,7 @@ pub fn at_once<'c>(
     };
     let (decided, locked) = acquisition.attempt(position, Duration::ZERO)?;
     let mut blocked = match decided {
-        Decided::Granted(grant) => {
-            // A launch that is in no queue keeps no table open: the next look may find another one under the
-            // name.
-            if place.places.is_empty() {
-                place.tables.clear();
-            }
-            return Ok(AtOnce::Granted(grant));
-        }
+        Decided::Granted(grant) => return Ok(AtOnce::Granted(grant)),
         Decided::Blocked(blocked) => blocked,
     };
     let is_first = !blocked.is_final() && has_nobody_ahead(&acquisition, position, &blocked)?;
