@@ -26,7 +26,14 @@ impl Scene {
 
     /// With so many seats.
     pub(super) fn of(self, limit: u32) -> Self {
-        Self { policy: seats(limit, ""), ..self }
+        Self { policy: self.policy.replacen("limit = 1", &format!("limit = {limit}"), 1), ..self }
+    }
+
+    /// Where each launch also needs the only bench of its host, which `bench` needs alone.
+    pub(super) fn with_a_bench(self) -> Self {
+        let bench = "[repository.bench]\nkeeper = \"agent\"\nlimit = 1\n[[rule]]\n\
+                     commands = [\"matlab\", \"bench\"]\nacquire = [\"bench\"]\n";
+        Self { policy: self.policy + bench, ..self }
     }
 
     /// Where `sleeper` needs a seat, too.

@@ -63,6 +63,51 @@ fn what_is_proved_late_for_a_question_that_is_over_is_free_again() {
     }
 }
 
+/// The launch may only join a slot of its group, and then no key of a slot tells that it was proved. What it said
+/// of its start is withdrawn all the same.
+#[test]
+fn a_start_of_who_joins_and_gets_no_answer_is_withdrawn() {
+    needs_etcd!();
+    let scene = Scene::new("if_elapsed = \"1h\"\nshared_by = [\"user\", \"host\"]", None).of(2);
+    let ((one, way), (two, _other_way)) = (scene.host("lab1"), scene.host("lab2"));
+    Scene::meet(&[&one, &two]);
+    let _first = one.test().args(["run", "--", "matlab"]).spawn();
+    one.test().args(["reset", "seats"]).status(0);
+    eventually("that is forgotten", || (!finds_it_too_soon(&two)).then_some(()));
+    let registered = scene.revision_of("lab1");
+    way.deafen(true);
+    way.befall_each(scene.any_slot(), [Mishap::Broken]);
+    let mut launch = Caller::new(&one.site);
+    launch.takes(false);
+    eventually("the key is written once more", || (scene.revision_of("lab1") > registered).then_some(()));
+    eventually("a start is heard of", || finds_it_too_soon(&two).then_some(()));
+    assert_eq!(scene.slots(), 1, "it has joined");
+    launch.says(&Request::GiveBack(false));
+    while matches!(launch.hears(), Answer::Anew | Answer::Failed(_)) {}
+    way.deafen(false);
+    for host in [&one, &two] {
+        eventually("there was none", || (!finds_it_too_soon(host)).then_some(()));
+    }
+}
+
+/// The slots of the agent's own tables do not wait for the outcome: nothing is granted after the answer.
+#[test]
+fn what_the_agent_keeps_itself_is_free_while_a_proof_is_unclear() {
+    needs_etcd!();
+    let scene = Scene::new("", None).with_a_bench();
+    let (one, way) = scene.host("lab1");
+    Scene::meet(&[&one]);
+    way.befall(scene.any_slot(), Mishap::Unanswered);
+    let mut launch = one.test().args(AT_ONCE).background();
+    eventually("the proof was asked for", || way.has_befallen().then_some(()));
+    way.cut(true);
+    let outcome = launch.end();
+    assert_eq!(outcome.ending, Ending::Status(74), "{outcome:?}");
+    one.test().args(["run", "--as", "bench", "--", "true"]).status(0);
+    way.cut(false);
+    eventually("nothing is left", || (scene.slots() == 0).then_some(()));
+}
+
 /// A launch whose turn has come, and whose proof stays unclear for the whole outage, waits on: it can leave when
 /// its time is over, and is told that it was.
 #[test]

@@ -297,15 +297,29 @@ impl Holding {
 
     /// Removes the recorded starts, because no program was started. Those of a later start stay.
     pub(in crate::agent) fn withdraw_stamps(&self) {
-        let Some(started) = self.saved.started.and_then(at) else { return };
-        for held in self.held.iter().filter(|held| !held.is_shared()) {
-            let name = held.table().name();
-            if held.table().stamps().0 == Some(started)
-                && let Some(of) = self.saved.tables.iter().find(|of| of.table == name)
-            {
-                held.table().withdraw(of.before.and_then(at));
-            }
+        self.held.iter().for_each(|held| self.withdraw_stamp(held));
+    }
+
+    fn withdraw_stamp(&self, held: &memory::Held) {
+        let name = held.table().name();
+        if let Some(started) = self.saved.started.and_then(at)
+            && !held.is_shared()
+            && held.table().stamps().0 == Some(started)
+            && let Some(of) = self.saved.tables.iter().find(|of| of.table == name)
+        {
+            held.table().withdraw(of.before.and_then(at));
         }
+    }
+
+    /// Releases these slots, because no program was started, and removes their recorded start. Returns their
+    /// tables.
+    pub(in crate::agent) fn withdraw(&mut self, which: impl Fn(&memory::Held) -> bool) -> Vec<memory::Table> {
+        let over: Vec<memory::Held> = self.held.extract_if(.., |held| which(held)).collect();
+        let withdrawn = |held: &memory::Held| {
+            self.withdraw_stamp(held);
+            held.table().clone()
+        };
+        over.iter().map(withdrawn).collect()
     }
 
     /// A recorded process, if it is still the same; none if its slots are free. If a nested launch uses them,

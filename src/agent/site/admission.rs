@@ -152,7 +152,11 @@ impl Site {
             let revision = admission.slots().find_map(is_own);
             match revision {
                 Some(revision) => self.admitted(local, admission, revision),
-                None => self.conflict(local, admission),
+                None => {
+                    // A launch that only joins a slot writes no key of it, and others may have deleted it.
+                    self.own.was_not_used(&admission.holding.saved);
+                    self.conflict(local, admission);
+                }
             }
         }
     }
@@ -331,13 +335,24 @@ impl Site {
     }
 
     /// Launches that have waited too long for the proof of their slots: they get an answer, or wait on in the
-    /// queue, which they can leave. This agent decides what happens to those slots.
-    fn late_proofs(&mut self, local: &Local) -> Vec<(u64, AcquireRequest)> {
-        let late = self.pending.admissions_mut().filter(|admission| {
+    /// queue, which they can leave. This agent decides what happens to those slots at the site. Those of its
+    /// own tables are free at once, also if the launch is gone: nothing can be granted any more.
+    fn late_proofs(&mut self, local: &mut Local) -> Vec<(u64, AcquireRequest)> {
+        let mut late = Vec::new();
+        for admission in self.pending.admissions_mut() {
             let is_there = local.session(admission.session).is_some();
-            admission.since.elapsed() > PATIENCE && is_there
-        });
-        late.filter_map(|admission| Some((admission.session, admission.order.take()?))).collect()
+            if is_there && admission.since.elapsed() <= PATIENCE {
+                continue;
+            }
+            if is_there {
+                late.extend(admission.order.take().map(|order| (admission.session, order)));
+            }
+            let free = admission.holding.withdraw(|held| name_on_site(held.table().name()).is_none());
+            if !free.is_empty() {
+                local.have_room(&free);
+            }
+        }
+        late
     }
 
     /// Launches that begin to wait, and have waited too long for the proof of their tickets.
