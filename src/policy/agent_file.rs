@@ -354,6 +354,21 @@ mod tests {
         assert_eq!(read.err().unwrap_or_default(), Vec::from_iter(code), "{endpoints} {keys}");
     }
 
+    /// A fault names the file. A fault of its text also names the line and the column.
+    #[test]
+    fn a_fault_has_its_place_in_the_file() {
+        let cases: [(&[u8], &str); 3] = [
+            (b"version = 1\n\xff", ": is not UTF-8 text from line 2, column 1 on"),
+            (b"[agent]\nrate\n", ":2:5: = and a value are missing after this key"),
+            (b"[agent]\nrates = 5\n", ":2:1: unknown key \"rates\" in [agent]"),
+        ];
+        for (content, expected) in cases {
+            let path = Path::new("/etc/rungate/agent.toml");
+            let faults = AgentFile::read(path, content.to_vec()).expect_err("a fault").to_string();
+            assert!(faults.starts_with(&format!("/etc/rungate/agent.toml{expected}")), "{faults}");
+        }
+    }
+
     const PLAIN: &str = "\"http://etcd1:2379\"";
     const SECURE: &str = "\"http://etcd1:2379\", \"https://etcd2:2379\"";
 

@@ -381,6 +381,33 @@ mod tests {
         assert_eq!(names(10), Some(vec!["one"]));
     }
 
+    /// A policy that is added to the system's loosens it only for root. That is so too if both are proposed.
+    #[test]
+    fn what_is_proposed_loosens_only_for_root() {
+        let proposal = |path: &str, text: &str| Proposal { path: path.into(), text: Some(text.into()) };
+        let proposals = [
+            proposal("/nowhere/policy.toml", "version = 1\n"),
+            proposal("/nowhere/own.toml", "[defaults]\nenforce = false\n"),
+        ];
+        let read = |caller: u32| {
+            let sources = Sources {
+                system: "/nowhere/policy.toml".into(),
+                own: Some("/nowhere/own.toml".into()),
+                ..Sources::system(caller)
+            };
+            let codes = |read: Result<Policy, Faults>| match read {
+                Ok(_) => Vec::new(),
+                Err(faults) => faults.iter().map(|fault| fault.code).collect::<Vec<_>>(),
+            };
+            (
+                codes(Policy::propose(&sources, &proposals, Purpose::Review)),
+                codes(Policy::propose_sound(&sources, &proposals, Purpose::Review)),
+            )
+        };
+        assert_eq!(read(0), (vec![], vec![]));
+        assert_eq!(read(1), (vec!["loosens"], vec!["loosens"]));
+    }
+
     /// Launches that differ in one input are told apart if a selector, an exception, a path, a group, a
     /// number of slots, a limit or a reservation can depend on it, and only then.
     #[test]

@@ -237,6 +237,7 @@ mod tests {
         for word in ["a = ¦on", "a = ¦falß", "a = ¦truth\n"] {
             assert_eq!(value(word), "a string must be in quotes", "{word}");
         }
+        assert_eq!(said("invalid boolean, expected `true`", "a = ¦tree\n"), "a string must be in quotes");
         for word in ["a = ¦TRUE", "a = ¦False\n"] {
             assert_eq!(value(word), "true and false are written in small letters", "{word}");
         }

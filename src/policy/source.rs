@@ -607,4 +607,41 @@ mod tests {
             assert!(!stamps.are_local(None));
         }
     }
+
+    /// A policy is stale if one of its files has changed: a delegated one, that of a time zone, or one that
+    /// was missing, too.
+    #[test]
+    fn a_policy_is_stale_if_any_of_its_files_has_changed() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        let of = |names: &[&str]| Stamps::of(names.iter().map(|name| path(name)), None);
+        for name in ["policy.toml", "20-cad.toml", "zone"] {
+            std::fs::write(path(name), "version = 1\n").expect("a file");
+        }
+        for changed in ["policy.toml", "20-cad.toml", "zone", "missing.toml"] {
+            let mut stamps = of(&["policy.toml", "missing.toml"]);
+            stamps.add_delegated(of(&["20-cad.toml"]));
+            stamps.see_zone(path("zone"));
+            assert!(!stamps.are_stale(None), "{changed}");
+            let before = std::fs::read_to_string(path(changed)).unwrap_or_default();
+            std::fs::write(path(changed), format!("{before}# changed\n")).expect("a file");
+            assert!(stamps.are_stale(None), "{changed}");
+        }
+    }
+
+    /// The owner of a delegated file is a number or a name. A file of a user who does not exist can only
+    /// belong to root.
+    #[test]
+    fn a_file_of_a_user_who_does_not_exist_is_of_root() {
+        let owner = |owner: &str| {
+            let sources = Sources { system: "/nowhere/policy.toml".into(), ..Sources::system(0) };
+            let keys = format!("owner = {owner}\nusers = [\"*\"]\ncommands = [\"*\"]\n");
+            let text = format!("[delegate.\"20-cad.toml\"]\n{keys}");
+            let main = Proposal { path: sources.system.clone(), text: Some(text) };
+            let file = sources.drop_ins().join("20-cad.toml");
+            sources.delegate_with(&[main], &file).ok().flatten()
+        };
+        assert_eq!(owner("4711"), Some(4711));
+        assert_eq!(owner("\"no-such-user-here\""), Some(0));
+    }
 }

@@ -601,6 +601,16 @@ mod tests {
         assert_ne!(expanded(20), expanded(21));
     }
 
+    /// The text behind the last value is kept in a name that is cut, if it is a quarter of the name at most.
+    #[test]
+    fn a_short_ending_is_kept() {
+        let kept = |length: usize| {
+            let ending = Piece::Literal("x".repeat(length));
+            Name::new(vec![Piece::Value(Placeholder::Command), ending]).kept_ending().len()
+        };
+        assert_eq!([1, LONGEST_NAME / 4, LONGEST_NAME / 4 + 1].map(kept), [1, 50, 0]);
+    }
+
     #[test]
     fn the_hash_is_the_same_for_ever() {
         assert_eq!(hash_suffix([]), "-cbf29ce484222325");

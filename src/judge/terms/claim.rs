@@ -553,6 +553,20 @@ mod tests {
         assert_eq!(group_of(&heirs, 65).as_ref(), Some(&heirs));
     }
 
+    /// A claim that is not enforced adds nothing to one that is, whichever comes first. Alone it counts.
+    #[test]
+    fn a_claim_that_is_not_enforced_counts_alone() {
+        let of = |limit: u64, admit: Admit| Amount { admit, ..Amount::plain(Slots::Number(1), limit) };
+        let merged = |amounts: [&Amount; 2]| {
+            let terms = Terms::merge(amounts).expect("a claim");
+            (terms.limit, terms.admit)
+        };
+        let (enforced, tried) = (of(5, Admit::WithinLimit), of(2, Admit::Unenforced));
+        assert_eq!(merged([&enforced, &tried]), (5, Admit::WithinLimit));
+        assert_eq!(merged([&tried, &enforced]), (5, Admit::WithinLimit));
+        assert_eq!(merged([&tried, &of(3, Admit::Unenforced)]), (2, Admit::Unenforced));
+    }
+
     /// The policy shortens a wait if the longest that it allows is shorter than the wait asked for.
     #[test]
     fn a_wait_is_cut_by_a_shorter_one_alone() {

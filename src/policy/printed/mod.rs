@@ -3,6 +3,8 @@
 //! not kept. Before it becomes text it consists of tables, which are used to compare two policies.
 
 mod layer;
+#[cfg(test)]
+mod tests;
 
 pub(super) use self::layer::Part;
 pub use self::layer::PartKind;

@@ -244,6 +244,19 @@ fn two_repositories_with_one_file_have_the_same_settings() {
     ] {
         case(&policy(keys), Some("same-path"));
     }
+    let both = |one: &str, other: &str| policy(one).replace("[[rule]]", &format!("{other}\n[[rule]]"));
+    for (keys, other) in [
+        ("limits = [{ when = ['Fri'], limit = 2 }]", "limits = [{ when = ['Fri'], limit = 3 }]"),
+        ("reserve = [{ users = ['ann'], slots = 1 }]", "reserve = [{ users = ['ann'], slots = 2 }]"),
+        ("names = ['0', '1', '2', '3', '4']", "names = ['0', '1', '2', '4', '3']"),
+        ("outside = { command = ['/bin/true'] }", "outside = { command = ['/bin/false'] }"),
+        ("wait = '1m'", "wait = '2m'"),
+        ("if_elapsed = '1h'", "if_elapsed = '2h'"),
+        ("shared_by = 'user'", "shared_by = 'host'"),
+    ] {
+        case(&both(keys, keys), None);
+        case(&both(keys, other), Some("same-path"));
+    }
 }
 
 /// Two files may say the same of a default, and nothing else.
@@ -281,6 +294,8 @@ fn a_number_is_allowed_up_to_its_bound() {
     ] {
         case(&at_site(keys), None);
         case(&at_site(beyond), Some(code));
+        // A lock file has no such bound.
+        case(&at_site(beyond).replace("'site'", "'file'"), None);
     }
     let waits = |repository: &str, claim: &str| {
         let rule = format!("[[rule]]\nacquire = [{{ repository = 'a', {claim} }}]\n");
@@ -313,6 +328,7 @@ fn a_number_is_allowed_up_to_its_bound() {
 #[test]
 fn a_uid_is_allowed_up_to_its_bound() {
     let deny = |user: &str| format!("[[rule]]\nusers = [{user}]\naction = 'deny'\n");
+    case(&deny("0"), None);
     case(&deny("4294967294"), None);
     case(&deny("4294967295"), Some("out-of-range"));
     case(&deny("'4294967294'"), None);
