@@ -410,6 +410,10 @@ mod tests {
     fn the_times_of_a_site_are_allowed_up_to_their_bounds() {
         site(PLAIN, "ttl = \"2s\"", None);
         site(PLAIN, "ttl = \"1s\"", Some("too-short"));
+        // The margin is compared with the shortest time then.
+        let both = read(&format!("[site]\nendpoints = [{PLAIN}]\nttl = \"1s\"\nmargin = \"501ms\"\n"));
+        assert_eq!(both, Err(vec!["too-short", "too-long"]));
+        site(PLAIN, "ttl = \"1s\"\nmargin = \"500ms\"", Some("too-short"));
         site(PLAIN, "ttl = \"40s\"\nmargin = \"10s\"", None);
         site(PLAIN, "ttl = \"40s\"\nmargin = \"11s\"", Some("too-long"));
         let times = |keys: &str| {

@@ -629,6 +629,15 @@ mod tests {
         }
     }
 
+    /// What is the same for all users are the files of the system, or, without a policy of the system, all.
+    #[test]
+    fn without_a_policy_of_the_system_all_files_are_shared() {
+        let here = tempfile::tempdir().expect("a directory");
+        let of = |count: usize| Stamps::of((0..count).map(|_| here.path().to_owned()), None);
+        let stamps = Stamps { of_system: 1, ..of(3) };
+        assert_eq!((stamps.shared(true).count(), stamps.shared(false).count()), (1, 3));
+    }
+
     /// The owner of a delegated file is a number or a name. A file of a user who does not exist can only
     /// belong to root.
     #[test]
@@ -638,8 +647,12 @@ mod tests {
             let keys = format!("owner = {owner}\nusers = [\"*\"]\ncommands = [\"*\"]\n");
             let text = format!("[delegate.\"20-cad.toml\"]\n{keys}");
             let main = Proposal { path: sources.system.clone(), text: Some(text) };
-            let file = sources.drop_ins().join("20-cad.toml");
-            sources.delegate_with(&[main], &file).ok().flatten()
+            let main = [main];
+            let of = |file: PathBuf| sources.delegate_with(&main, &file).ok().flatten();
+            // Another file, or one with this name elsewhere, is not delegated.
+            assert_eq!(of(sources.drop_ins().join("30-sim.toml")), None);
+            assert_eq!(of("/elsewhere/20-cad.toml".into()), None);
+            of(sources.drop_ins().join("20-cad.toml"))
         };
         assert_eq!(owner("4711"), Some(4711));
         assert_eq!(owner("\"no-such-user-here\""), Some(0));

@@ -163,6 +163,7 @@ impl Hours {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{policy::LayerText, text::SourceText};
 
     /// A policy names a zone of the system's, and no other file.
     #[test]
@@ -195,6 +196,28 @@ mod tests {
         assert_eq!((at("08:00:00").0, at("18:00:00").0), (vec![true], vec![false]));
         assert_eq!((at("08:00:00"), at("07:59:59")), (at("17:59:59"), at("18:00:00")));
         assert_ne!(at("08:00:00").1, at("18:00:00").1);
+    }
+
+    /// Where there is a policy of the system, its time windows count alone.
+    #[test]
+    fn a_window_that_a_user_adds_begins_no_generation() {
+        let layer = |kind: LayerKind, when: &str| {
+            let rule = format!("[[rule]]\nwhen = [\"{when}\"]\nacquire = []\n");
+            let text = format!("[defaults]\ntime_zone = \"UTC\"\n{rule}");
+            LayerText { kind, files: vec![SourceText::new("/p.toml", text)] }
+        };
+        let begins_at_8 = |layers: Vec<LayerText>| {
+            let policy = Policy::of_layers(layers, false).unwrap_or_else(|faults| panic!("{faults}"));
+            let at = |time: &str| {
+                let moment: Timestamp = format!("2026-11-20T{time}Z").parse().expect("a moment");
+                policy.generation(moment)
+            };
+            at("07:59:59") != at("08:00:00")
+        };
+        let (early, late) = ("08:00-18:00", "10:00-18:00");
+        assert!(begins_at_8(vec![layer(LayerKind::System, early), layer(LayerKind::Own, late)]));
+        assert!(!begins_at_8(vec![layer(LayerKind::System, late), layer(LayerKind::Own, early)]));
+        assert!(begins_at_8(vec![layer(LayerKind::Own, early)]));
     }
 
     /// A generation has 12 bits, and is never that of launches without a policy.

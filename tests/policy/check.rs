@@ -131,7 +131,8 @@ fn the_first_file_is_the_main_one() {
     check(&["policy.toml", "site.d/policy.toml"]).stderr("[..][delegate-elsewhere]\n...\n").status(1);
     site.write("work/30-more.toml", delegates);
     check(&["policy.toml", "30-more.toml"]).stderr("[..][delegate-elsewhere]\n...\n").status(1);
-    // A directory with drop-ins alone has no main file.
+    // A directory with drop-ins alone has no main file. Files with other names are none.
+    site.write("work/site.d/0-notes", "no policy\n");
     fs::rename(site.path("work/site.d/policy.toml"), site.path("work/site.d/10-more.toml")).expect("rename");
     site.test()
         .args(["policy", "diff", "policy.toml", "site.d"])

@@ -553,6 +553,54 @@ mod tests {
         assert_eq!(group_of(&heirs, 65).as_ref(), Some(&heirs));
     }
 
+    /// Of the claims on one table the lowest limit, the most slots and the strictest effect count.
+    #[test]
+    fn the_claims_on_one_table_are_one() {
+        let of = |limit: u64, slots: u32, admit: Admit, group: &str| {
+            let plain = Amount::plain(Slots::Number(slots), limit);
+            Amount { admit, group: Some(Group::of(group)), ..plain }
+        };
+        let (one, other) = (of(5, 2, Admit::Always, "ann"), of(3, 4, Admit::WithinLimit, "bob"));
+        for amounts in [[&one, &other], [&other, &one]] {
+            let terms = Terms::merge(amounts).expect("a claim");
+            assert_eq!((terms.limit, terms.slots, terms.admit), (3, 4, Admit::WithinLimit));
+            assert_eq!((terms.zones, terms.group), (None, None));
+        }
+        assert_eq!(Terms::merge([&one, &one]).expect("a claim").group, Some(Group::of("ann")));
+    }
+
+    /// The search begins at the cursor and comes to each slot once. A launch that is always admitted then
+    /// looks beyond the limit.
+    #[test]
+    fn each_slot_is_looked_at_once() {
+        let terms = |admit: Admit, zones: Option<Vec<RangeInclusive<u64>>>| Terms {
+            limit: 5,
+            slots: 1,
+            zones,
+            admit,
+            group: None,
+        };
+        let order = |terms: &Terms, cursor: u64| {
+            let order = terms.search_order(cursor);
+            order.into_iter().filter(|slots| !slots.is_empty()).collect::<Vec<_>>()
+        };
+        let plain = terms(Admit::WithinLimit, None);
+        assert_eq!(order(&plain, 3), [3..=5, 1..=2]);
+        assert_eq!(order(&plain, 5), [5..=5, 1..=4]);
+        for cursor in [0, 1, 6] {
+            assert_eq!(order(&plain, cursor), [1..=5]);
+        }
+        assert_eq!(order(&terms(Admit::Always, None), 3), [3..=5, 1..=2, 6..=LAST_SLOT]);
+        let zones = |zones| terms(Admit::Always, Some(zones));
+        assert_eq!(order(&zones(vec![7..=9, 2..=3]), 3), [7..=9, 2..=3, 10..=LAST_SLOT]);
+        assert_eq!(order(&zones(vec![2..=3]), 3), [2..=3, 6..=LAST_SLOT]);
+        let reserved = zones(vec![7..=9, 2..=3]);
+        assert_eq!((reserved.usable_slots(), plain.usable_slots()), (5, 5));
+        assert_eq!((zones(vec![2..=3]).usable_slots(), plain.allows(9)), (2, true));
+        assert!(reserved.allows(2) && reserved.allows(9) && !reserved.allows(4));
+        assert_eq!([&[][..], &[4], &[4, 5]].map(|shared| plain.beyond(shared).slots), [1, 0, 0]);
+    }
+
     /// A claim that is not enforced adds nothing to one that is, whichever comes first. Alone it counts.
     #[test]
     fn a_claim_that_is_not_enforced_counts_alone() {

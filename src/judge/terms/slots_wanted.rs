@@ -169,3 +169,24 @@ impl NamedSlots {
         name.replace(' ', "_")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::judge::terms::slots_wanted::*;
+
+    /// Slots are reserved unless a single zone goes from the first slot to the limit. A limit of 0 has no
+    /// slot, and so no zone.
+    #[test]
+    fn zones_that_leave_out_a_slot_are_reserved() {
+        let reserved = |limit: u64, zones: &[RangeInclusive<u64>]| {
+            let amount = Amount { zones: zones.to_vec(), ..Amount::plain(Slots::Number(1), limit) };
+            amount.reserved_zones().map(<[_]>::to_vec)
+        };
+        for zones in [&[2..=5][..], &[1..=4], &[1..=2, 3..=5], &[]] {
+            assert_eq!(reserved(5, zones).as_deref(), Some(zones));
+        }
+        assert_eq!((reserved(5, &[1..=5]), reserved(5, &[1..=6]), reserved(0, &[])), (None, None, None));
+        assert_eq!(Amount::plain(Slots::Number(1), 1).zones, [1..=1]);
+        assert_eq!(Amount::plain(Slots::Number(1), 0).zones, []);
+    }
+}

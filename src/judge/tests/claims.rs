@@ -157,6 +157,19 @@ fn charge_first_is_the_first_of_the_rule_and_any_the_first_with_room() {
     let any = BY_GROUP.replace("limit = 10", "limit = 10\ncharge = \"any\"");
     under(&any).groups(["cad", "sim"]).gives("1 of 15 seats [sim] or 1 of 20 seats [cad]");
     under(&any).groups(["cad"]).gives("1 of 20 seats [cad]");
+    // A group that several entries name is charged once.
+    let twice = any.replace("\"sim\", \"cad\", \"students\"", "\"sim\", \"s*\"");
+    under(&twice).groups(["sim", "students"]).gives("1 of 15 seats [sim] or 1 of 10 seats [students]");
+}
+
+/// A star is for each group, also for one without a name.
+#[test]
+fn a_limit_of_all_groups_is_for_those_without_a_name_too() {
+    let limits = "limits = [{ groups = [\"201\"], limit = 9 }, { groups = [\"*\"], limit = 7 }]";
+    let rule = "[[rule]]\ngroups = [\"cad\", 7777]\nacquire = [\"a\"]\n";
+    let policy = format!("[repository.a]\nper = \"group\"\nlimit = 4\n{limits}\n{rule}");
+    under(&policy).gids([7777]).gives("1 of 7 a [7777]");
+    under(&policy).groups(["cad"]).gives("1 of 9 a [cad]");
 }
 
 #[test]
@@ -248,6 +261,10 @@ fn numbers_of_several_arguments_add_up_and_a_table_says_how_many_slots_they_are(
     under(policy).arguments(["gpus=1"]).gives("59 of 200 tokens");
     under(policy).arguments(["cpus=2", "gpus=1"]).gives("76 of 200 tokens");
     under(policy).arguments(["cpus=2", "gpus=0"]).gives("59 of 200 tokens");
+    // The order of a table does not count.
+    let turned = policy.replace("1 = 50, 2 = 59, 4 = 76", "4 = 76, 2 = 59, 1 = 50");
+    under(&turned).arguments(none).gives("50 of 200 tokens");
+    under(&turned).arguments(["cpus=3"]).gives("76 of 200 tokens");
     let unknown = "4294967295 of 200 tokens";
     for arguments in [["cpus=9"], ["cpus=x"], ["cpus=0"], ["cpus"], ["gpus="]] {
         under(policy).arguments(arguments).gives(unknown);

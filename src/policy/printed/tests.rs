@@ -1,6 +1,9 @@
 //! Policies in the form in which they are printed: each key of each table, in its order.
 
-use crate::policy::{LayerKind, Policy};
+use crate::{
+    policy::{LayerKind, LayerText, Policy},
+    text::SourceText,
+};
 
 const LOCK_FILES: &str = r#"version = 1
 
@@ -78,7 +81,7 @@ keeper = "file"
 name = "first"
 commands = ["matlab", "/opt/**/mex"]
 arguments = { all = ["-a", ["-n", "*"]] }
-users = ["ann", "%cad"]
+users = ["ann", "%cad", "+lab", "1000", "2000-2999"]
 groups = ["cad", "sim"]
 hosts = ["ws1"]
 directories = ["/proj/**"]
@@ -159,4 +162,29 @@ fn a_printed_policy_has_each_key() {
         let lines = printed[0].1.lines().collect::<Vec<_>>();
         assert_eq!(lines, text.lines().collect::<Vec<_>>());
     }
+}
+
+/// A delegated file is printed without defaults, which are the system's. A rule that only lowers a limit is
+/// printed without slots.
+#[test]
+fn a_delegated_file_is_printed_as_it_is() {
+    let layer = |kind, path: &str, text: &str| LayerText { kind, files: vec![SourceText::new(path, text)] };
+    let main = r#"
+        [delegate."20-cad.toml"]
+        owner = "tutor1"
+        users = ["%cad"]
+        commands = ["*"]
+        [repository.seats]
+        limit = 5
+    "#;
+    let acquire = "acquire = [{ repository = \"seats\", ceiling = 3 }]\n";
+    let own = &format!("version = 1\n\n[[rule]]\nname = \"few\"\n{acquire}");
+    let layers = vec![
+        layer(LayerKind::System, "/p.toml", main),
+        layer(LayerKind::Delegated, "/p.d/20-cad.toml", own),
+    ];
+    let policy = Policy::of_layers(layers, false).unwrap_or_else(|faults| panic!("{faults}"));
+    let printed = policy.print();
+    assert_eq!(printed.len(), 2);
+    assert_eq!(printed[1], (LayerKind::Delegated, own.to_owned()));
 }

@@ -97,6 +97,7 @@ fn every_form_is_what_toml_says() {
     // All but a time behind a date and a blank.
     assert!(!compare(FORMS));
     assert!(compare(&FORMS.replace("2026-11-20 14:02:00, ", "")));
+    assert!(compare("# a\r\na = [\r\n  1, # b\r\n]\r\n\r\n[b]\r\nc = { d = 2,\r\n }\r\n"));
     for policy in files("policies") {
         assert!(compare(&policy), "{policy}");
     }

@@ -199,6 +199,7 @@ fn a_ceiling_binds_below_the_limit_and_beside_a_closed_repository() {
     case(&claim(5, 4), None);
     case(&claim(5, 5), Some("never-binds"));
     case(&claim(0, 1), None);
+    case(&claim(5, 0), None);
 }
 
 /// A caller who chooses the lock file evades a limit that is about people, and a list of members that also
@@ -358,6 +359,18 @@ fn an_entry_that_captures_nothing_is_uneven() {
     case(&project("'/proj/{project}/**', '/{project}'"), None);
     case(&project("'/proj/{project}/**', '/scratch'"), Some("uneven-captures"));
     case(&project("'/scratch', '/proj/{project}/**'"), Some("uneven-captures"));
+}
+
+/// A name like that of a placeholder is a capture if any rule captures it. Then a rule that does not is at
+/// fault, and otherwise the path.
+#[test]
+fn a_name_that_no_rule_captures_is_a_slip_in_the_path() {
+    let path = "[repository.a]\npath = '{usr}.lock'\nlimit = 1\n";
+    let rule = |keys: &str| format!("[[rule]]\nacquire = ['a']\n{keys}\n");
+    case(&format!("{path}{}", rule("")), Some("unknown-placeholder"));
+    let captures = rule("directories = ['/home/{usr}/**']");
+    case(&format!("{path}{captures}"), None);
+    case(&format!("{path}{captures}{}", rule("")), Some("not-captured"));
 }
 
 /// Two repositories can share a file only if a value can be what follows in the other name: a uid has digits.
