@@ -394,9 +394,11 @@ mod tests {
         site(SECURE, "ca = \"ca.pem\"", Some("relative-path"));
     }
 
-    /// A member is a scheme, a host and a port, and nothing behind it.
+    /// A site has a member at least. It is a scheme, a host and a port, and nothing behind it.
     #[test]
     fn a_member_is_the_address_of_a_server() {
+        assert_eq!(read("[site]\n"), Err(vec!["missing-key"]));
+        site("", "", Some("empty-list"));
         for member in ["https://etcd1:2379", "http://[::1]:2379", "https://etcd1:2379/"] {
             site(&format!("\"{member}\""), "ca = \"/ca.pem\"", None);
         }

@@ -449,6 +449,7 @@ mod tests {
             ("limit = 1\noutside = { command = [\"/bin/true\"] }", hosts),
             ("limit = 1\nreserve = [{ users = [\"ann\"], slots = 1 }]", none),
             ("limit = 1\nreserve = [{ hosts = [\"ws1\"], slots = 1 }]", hosts),
+            ("limit = 1\nreserve = [{ users = [\"+lab\"], slots = 1 }]", hosts),
             ("limit = 1\nkeeper = \"agent\"\nlinger = \"9s\"", hosts),
             ("per = \"user\"\nlimit = 1\nlimits = { ann = 2 }", none),
             ("per = \"user\"\nlimit = 1\nlimits = { \"+lab\" = 2 }", hosts),

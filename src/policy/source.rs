@@ -586,6 +586,7 @@ fn read_all(mut reading: Reading, paths: &[PathBuf], has_main: bool, caller: u32
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Policy;
 
     /// The agent's loop never waits for a server: it asks about a policy itself only if every file of it is
     /// on a file system of this host.
@@ -626,6 +627,23 @@ mod tests {
             let before = std::fs::read_to_string(path(changed)).unwrap_or_default();
             std::fs::write(path(changed), format!("{before}# changed\n")).expect("a file");
             assert!(stamps.are_stale(None), "{changed}");
+        }
+    }
+
+    /// The zone that a policy names is watched. Without a name that of the system is, if the time matters.
+    #[test]
+    fn the_time_zone_of_a_policy_is_watched() {
+        let zones = |defaults: &str, rule: &str| {
+            let text = format!("[defaults]\n{defaults}\n[[rule]]\nacquire = []\n{rule}\n");
+            let policy = Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"));
+            let zones = policy.stamps.zones.iter().map(|(path, _)| path.clone());
+            zones.collect::<Vec<_>>()
+        };
+        let (named, timed) = ("time_zone = \"UTC\"", "when = [\"Fri\"]");
+        assert_eq!(zones("", ""), [] as [PathBuf; 0]);
+        assert_eq!(zones("", timed), [PathBuf::from("/etc/localtime")]);
+        for rule in ["", timed] {
+            assert_eq!(zones(named, rule), [PathBuf::from("/usr/share/zoneinfo/UTC")]);
         }
     }
 

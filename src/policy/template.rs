@@ -599,6 +599,7 @@ mod tests {
             assert_eq!(expanded(length).len(), LONGEST_NAME, "{length}");
         }
         assert_ne!(expanded(20), expanded(21));
+        assert_eq!([19, 20].map(|length| expanded(length).contains('-')), [false, true], "a hash");
     }
 
     /// The text behind the last value is kept in a name that is cut, if it is a quarter of the name at most.

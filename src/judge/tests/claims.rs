@@ -148,6 +148,11 @@ fn a_user_in_two_capped_groups_counts_against_both() {
         .gives("1 of 15 seats [sim], 1 of 20 seats [cad]")
         .locks(["/run/rungate/seats.202.lock", "/run/rungate/seats.201.lock"]);
     under(BY_GROUP).groups(["students"]).gives("1 of 10 seats [students]");
+    // So it is beside a repository that is one for all.
+    let plain = BY_GROUP.replace("acquire = [", "acquire = [\"plain\", ");
+    under(&format!("[repository.plain]\nlimit = 9\n{plain}"))
+        .groups(["cad", "sim"])
+        .gives("1 of 9 plain, 1 of 15 seats [sim], 1 of 20 seats [cad]");
 }
 
 #[test]
@@ -245,6 +250,20 @@ fn the_number_of_slots_may_stand_on_the_command_line() {
     under(policy).arguments(["-np", "99999999999999"]).gives("16 of 64 cores");
     under(&policy.replace(", most = 16", "")).arguments(["-np", "65"]).gives("65 of 64 cores");
     under(&policy.replace("slots_from", "slots = 2, slots_from")).arguments(none).gives("2 of 64 cores");
+    let unclear = |arguments: &[&str]| {
+        under(policy).arguments(arguments).with(|_, decision| {
+            let crate::judge::Verdict::Start(start) = &decision.verdict else { panic!("it starts") };
+            start.unclear.iter().map(ToString::to_string).collect::<Vec<_>>()
+        })
+    };
+    for (arguments, why) in [
+        (&["-np", "many"][..], "\"-np many\" is not a number of slots"),
+        (&["-np=x"][..], "\"-np=x\" is not a number of slots"),
+        (&["8", "-np"][..], "no number of slots follows \"-np\""),
+    ] {
+        assert_eq!(unclear(arguments), [format!("{why}: it takes 1 slot of cores")]);
+    }
+    assert_eq!(unclear(&["-np", "8", "-np"]), [] as [&str; 0]);
 }
 
 #[test]

@@ -33,6 +33,7 @@ fn placeholders_stand_for_what_differs_from_launch_to_launch() {
     repository("path = \"{env.PROJECT}.lock\"")
         .variable("PROJECT", "apollo")
         .locks(["/run/rungate/apollo.lock"]);
+    repository("path = \"{env.MY_2}.lock\"").variable("MY_2", "x").locks(["/run/rungate/x.lock"]);
     repository("path = \"{arg2}.lock\"").arguments(["a", "b"]).locks(["/run/rungate/b.lock"]);
     repository("path = \"{user}.lock\"").uid(9999).locks(["/run/rungate/%239999.lock"]);
 }

@@ -102,7 +102,7 @@ contact = "ann"
 name = "second"
 arguments = { exactly = ["-a", "**", "*"] }
 first_of = "f"
-acquire = [{ any_of = ["gpus", [{ repository = "gpus", slots = "all" }, { repository = "seats", slots_from = { after = "-n", most = 9, table = { 1 = 2, 4 = 6 }, unclear = "absent" } }]] }]
+acquire = [{ any_of = ["gpus", [{ repository = "gpus", slots = "all" }, { repository = "seats", slots_from = { after = "-n", most = 9, table = { 1 = 1, 4 = 6 }, unclear = "absent" } }]] }]
 
 [[rule]]
 name = "third"

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use rungate::policy::{Policy, Sources};
+use rungate::policy::{Faults, LazyPolicy, Policy, Purpose, Sources};
 use tempfile::TempDir;
 
 use super::case::Databases;
@@ -272,4 +272,43 @@ fn where_there_is_no_file_the_policy_is_empty() {
     let site = Site::new();
     let sources = Sources { system: site.path().join("none.toml"), ..site.sources() };
     assert!(Policy::load(&sources).expect("no policy").is_empty());
+}
+
+/// What is added to the system's policy loosens it only for root, however the files are read.
+#[test]
+fn only_root_loosens_the_systems_policy() {
+    let site = Site::new();
+    site.write("own.toml", b"[defaults]\nenforce = false\n");
+    let own = Some(site.path().join("own.toml"));
+    let codes = |read: Result<(), Faults>| match read {
+        Ok(()) => Vec::new(),
+        Err(faults) => faults.iter().map(|fault| fault.code).collect::<Vec<_>>(),
+    };
+    // Root reads files as another user does.
+    let callers = if is_root() { vec![0, 1] } else { vec![site.sources().caller] };
+    for caller in callers {
+        let sources = Sources { own: own.clone(), caller, ..site.sources() };
+        let expected = if caller == 0 { vec![] } else { vec!["loosens"] };
+        assert_eq!(codes(Policy::load(&sources).map(drop)), expected, "{caller}");
+        assert_eq!(codes(Policy::load_sound(&sources).map(drop)), expected, "{caller}");
+        assert_eq!(codes(Policy::check(&sources, &Databases).map(drop)), expected, "{caller}");
+        assert_eq!(codes(Policy::propose(&sources, &[], Purpose::Review).map(drop)), expected, "{caller}");
+        assert_eq!(codes(LazyPolicy::open(&sources).faults()), expected, "{caller}");
+    }
+}
+
+/// A file that is named may become a user's own policy, in which `{runtime}` is right.
+#[test]
+fn only_the_systems_policy_is_warned_of_a_directory_of_the_caller() {
+    let site = Site::new();
+    let repository = "[repository.a]\nlimit = 5\npath = \"{runtime}/a.lock\"\n[[rule]]\nacquire = [\"a\"]\n";
+    site.write("policy.toml", format!("{repository}[alias]\nx = [\"y\"]\n").as_bytes());
+    let codes = |policy: Result<Policy, Faults>| {
+        let policy = policy.expect("a policy");
+        policy.warnings().iter().map(|warning| warning.code).collect::<Vec<_>>()
+    };
+    let sources = site.sources();
+    assert_eq!(codes(Policy::check(&sources, &Databases)), ["runtime-of-caller", "unused-alias"]);
+    let files = [sources.system.clone()];
+    assert_eq!(codes(Policy::check_files(&files, sources.caller, &Databases)), ["unused-alias"]);
 }

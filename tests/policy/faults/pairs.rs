@@ -67,6 +67,7 @@ fn a_rule_is_shadowed_by_a_rule_that_matches_all_that_it_matches() {
         ("commands = ['matlab']", "commands = ['mex']"),
         ("commands = ['matlab']", "commands = ['/opt/matlab']"),
         ("directories = ['/proj/*']", "directories = ['/proj/a/b']"),
+        ("directories = ['/proj/*']", "directories = ['/scratch/*']"),
         ("when = ['Fri']", "when = ['Sat']"),
         ("environment = { A = true }", "environment = { B = true }"),
         ("environment = { A = true }", "environment = { A = false }"),
@@ -477,6 +478,31 @@ fn the_moment_of_a_test_needs_no_quotes() {
     }
     case(&test("'noon'"), Some("bad-time"));
     case(&test("20261120"), Some("wrong-type"));
+}
+
+/// What is a table in the language is a fault in any other form.
+#[test]
+fn a_table_is_nothing_else() {
+    case("defaults = 1\n", Some("wrong-type"));
+    case("log = 'off'\n", Some("wrong-type"));
+    case("[[rule]]\nacquire = []\nexcept = ['x']\n", Some("wrong-type"));
+    case("[repository.a]\nlimit = 5\noutside = ['/bin/true']\n[[rule]]\nacquire = ['a']\n", Some("wrong-type"));
+}
+
+/// A contact has 200 characters at most.
+#[test]
+fn a_contact_is_allowed_up_to_its_bound() {
+    let contact = |length: usize| format!("[defaults]\ncontact = '{}'\n", "ü".repeat(length));
+    case(&contact(200), None);
+    case(&contact(201), Some("bad-contact"));
+}
+
+/// Of a file that is not TOML the first hundred mistakes are told.
+#[test]
+fn no_more_than_a_hundred_mistakes_of_syntax_are_told() {
+    let lines: String = (0..150).map(|number| format!("key{number} = word\n")).collect();
+    let told = codes_of(&[(MAIN, &lines)]).into_iter().filter(|code| *code == "syntax").count();
+    assert!((1..=100).contains(&told), "{told}");
 }
 
 /// Each key that is there twice is a fault, also if another one of its table is too.
