@@ -82,7 +82,7 @@ mod tests {
         arguments = [["-job", "{job}"]]
         acquire = ["j"]
         [[rule]]
-        environment = { PROJECT = ["apollo*"], TOKEN = true, HOST = ["*"] }
+        environment = { PROJECT = ["apollo*", "mercury"], TOKEN = true, HOST = ["*"] }
         acquire = ["a"]
     "#;
 
@@ -107,12 +107,13 @@ mod tests {
         named("--mode=fast -np 8 9 -np=4", "--mode=fast -np 8 _ -np=4");
         named("-job alpha -job beta", "-job alpha _ _");
         named("-np secret", "-np _");
+        named("-np 8x -np8x", "-np _ _");
     }
 
     #[test]
     fn a_value_is_named_by_a_pattern_that_says_something_of_it() {
         let names = |variable: &str, value: &str| policy().names_value(variable, OsStr::new(value));
-        assert!(names("PROJECT", "apollo-2"));
+        assert!(names("PROJECT", "apollo-2") && names("PROJECT", "mercury"));
         assert!(!names("PROJECT", "gemini") && !names("TOKEN", "x") && !names("HOST", "x"));
     }
 

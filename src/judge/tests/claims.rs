@@ -259,6 +259,7 @@ fn the_number_of_slots_may_stand_on_the_command_line() {
     for (arguments, why) in [
         (&["-np", "many"][..], "\"-np many\" is not a number of slots"),
         (&["-np=x"][..], "\"-np=x\" is not a number of slots"),
+        (&["-np", "8x"][..], "\"-np 8x\" is not a number of slots"),
         (&["8", "-np"][..], "no number of slots follows \"-np\""),
     ] {
         assert_eq!(unclear(arguments), [format!("{why}: it takes 1 slot of cores")]);

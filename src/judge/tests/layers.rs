@@ -183,6 +183,12 @@ fn a_slot_is_out_of_order_once() {
         assert_eq!(claims[0].out_of_order, [2, 4, 5]);
         assert_eq!(claims[0].amount.zones, [1..=1, 3..=3]);
     });
+    // Those beyond the limit make no difference.
+    let limited = policy.replace("[repository.a]", "[repository.a]\nlimit = 3");
+    under(&limited).gives("1 of 2 a").claims(|claims| {
+        assert_eq!(claims[0].out_of_order, [2]);
+        assert_eq!(claims[0].amount.zones, [1..=1, 3..=3]);
+    });
 }
 
 /// The shortest wait counts. The default of a layer counts only if no rule of this layer names a wait.

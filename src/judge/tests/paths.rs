@@ -101,6 +101,12 @@ fn several_values_in_one_name_never_run_into_each_other() {
         assert_ne!(file(path, "a", "b_x_c"), file(path, "a_x_b", "c"), "{path}");
     }
     assert_eq!(file("{arg1},{arg2}", "a-b", "c.d"), [std::path::PathBuf::from("/run/rungate/a-b,c.d")]);
+    // A text with digits does not show where a number ends.
+    let of_user = |path: &str, argument: &str, uid: u32| {
+        repository(&format!("path = \"{path}\"")).uid(uid).arguments([argument]).paths()
+    };
+    assert_ne!(of_user("{arg1}1{uid}", "a", 14711), of_user("{arg1}1{uid}", "a1", 4711));
+    assert_ne!(of_user("{uid}1{arg1}", "1a", 4711), of_user("{uid}1{arg1}", "a", 47111));
     repository("path = \"{command}.{uid}\"").command("run.sh").locks(["/run/rungate/run.sh.4711"]);
 }
 

@@ -35,6 +35,8 @@ fn a_rule_is_shadowed_by_a_rule_that_matches_all_that_it_matches() {
         ("users = ['%cad']", "users = ['%cad']"),
         ("users = ['+lab']", "users = ['+lab']"),
         ("groups = ['100-199']", "groups = [150]"),
+        ("groups = ['*']", "groups = [150]"),
+        ("users = ['*']", "users = ['%cad']"),
         ("users = ['ann']", "users = ['ann']\nhosts = ['ws1']"),
         ("hosts = ['ws*']", "hosts = ['WS1']"),
         ("commands = ['mat*']", "commands = ['matlab']"),
@@ -404,6 +406,33 @@ fn what_follows_a_damaged_value_is_told() {
     assert_eq!(codes_of(&[(MAIN, defaults)]), ["syntax", "bad-contact"]);
 }
 
+/// What a damaged line may have defined is not told as missing.
+#[test]
+fn what_a_damaged_line_names_is_not_missing() {
+    let rule = |name: &str| format!("[[rule]]\nacquire = ['{name}']\n");
+    let header = "version = 1\n[repository.seats\nlimit = 5\n";
+    case(&format!("{header}{}", rule("seats")), Some("syntax"));
+    assert_eq!(codes_of(&[(MAIN, &format!("{header}{}", rule("other")))]), ["syntax", "unknown-repository"]);
+    let alias = "version = 1\n[alias]\ntools = matlab\n[[rule]]\nacquire = []\n";
+    case(&format!("{alias}commands = ['@tools']\n"), Some("syntax"));
+}
+
+/// A department lowers a limit of others by a ceiling, and takes no slots for that.
+#[test]
+fn what_lowers_a_limit_has_a_ceiling_alone() {
+    let main = "[delegate.\"20-cad.toml\"]\nowner = 'ann'\nusers = ['%cad']\ncommands = ['matlab']\n\
+                [repository.seats]\nlimit = 9\n[[rule]]\nacquire = ['seats']\n";
+    let lowers = |keys: &str| {
+        let rule = format!("[[rule]]\nacquire = [{{ repository = 'seats', {keys} }}]\n");
+        codes_of(&[(MAIN, main), ("/etc/rungate/policy.d/20-cad.toml", &rule)])
+    };
+    assert_eq!(lowers("ceiling = 3"), [] as [&str; 0]);
+    for keys in ["slots = 2", "slots_from = { after = '-n' }", "wait = '1m'"] {
+        assert_eq!(lowers(keys), ["may-only-lower"], "{keys}");
+        assert_eq!(lowers(&format!("ceiling = 3, {keys}")), ["may-only-lower"], "{keys}");
+    }
+}
+
 /// An alias is used if only a delegation names it.
 #[test]
 fn an_alias_of_a_delegation_is_used() {
@@ -520,6 +549,8 @@ fn a_loop_of_aliases_is_one_fault_wherever_it_is_entered() {
     for users in [["@d", "@b"], ["@b", "@d"]] {
         case(&format!("{aliases}{}", users.map(deny).concat()), Some("alias-loop"));
     }
+    let delegate = "[delegate.\"20-cad.toml\"]\nowner = 'ann'\nusers = ['@d']\ncommands = ['x']\n";
+    case(&format!("{aliases}{delegate}"), Some("alias-loop"));
 }
 
 /// An alias may be in a list more than once, by itself and within another one.
