@@ -174,6 +174,7 @@ mod tests {
         assert_eq!([1, 2, 7, 10].map(|limit| share("60%").up(limit)), [1, 2, 5, 6]);
         assert_eq!([0, 1, 2, 7, 10].map(|limit| share("60%").ceiling(limit)), [0, 1, 1, 4, 6]);
         assert_eq!([0, 3].map(|limit| share("100%").down(limit)), [0, 3]);
+        assert_eq!([3, 100].map(|limit| share("33%").down(limit)), [0, 33]);
         assert_eq!(Share::Slots(0).ceiling(5), 0);
     }
 

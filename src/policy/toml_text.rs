@@ -133,6 +133,7 @@ mod tests {
     fn what_was_put_together_comes_apart() {
         apart(&[]);
         apart(&["1"]);
+        apart(&["\"[\"", "\"{\"", "\"}\"", "2"]);
         apart(&["1", "\"a, b = c\"", "{ x = [1, 2], y = \"]\" }", "[[\"\\\\\"], \"\\\"\"]", "true"]);
         assert_eq!((elements("1"), entries("[1]")), (None, None));
     }

@@ -101,6 +101,7 @@ fn several_values_in_one_name_never_run_into_each_other() {
         assert_ne!(file(path, "a", "b_x_c"), file(path, "a_x_b", "c"), "{path}");
     }
     assert_eq!(file("{arg1},{arg2}", "a-b", "c.d"), [std::path::PathBuf::from("/run/rungate/a-b,c.d")]);
+    assert_ne!(file("{arg1}%{arg2}", "a", "2F%x"), file("{arg1}%{arg2}", "a/", "25x"));
     // A text with digits does not show where a number ends.
     let of_user = |path: &str, argument: &str, uid: u32| {
         repository(&format!("path = \"{path}\"")).uid(uid).arguments([argument]).paths()
@@ -116,4 +117,25 @@ fn arguments_are_joined_so_that_two_never_look_like_one() {
     assert_ne!(file(&["a b"]), file(&["a", "b"]));
     assert_ne!(file(&["a", ""]), file(&["a"]));
     assert_eq!(file(&["a"]), [std::path::PathBuf::from("/run/rungate/a")]);
+}
+
+/// The sample of a repository of the system is root's, and of a caller's own one the caller's.
+#[test]
+fn a_sample_is_of_root_or_of_the_caller() {
+    let policy = |keys: &str| {
+        let outside = "outside = { command = [\"/bin/true\"] }";
+        format!("[repository.a]\nlimit = 5\n{outside}\n{keys}\n[[rule]]\nacquire = [\"a\"]\n")
+    };
+    let sample = |launch: Launch| launch.claims(|claims| claims[0].outside.clone().expect("a sample"));
+    let path = |path: &str| std::path::PathBuf::from(path);
+    let plain = sample(under(&policy("")));
+    assert_eq!((plain.sample, plain.owner), (path("/run/rungate-outside/a.jsonl"), 0));
+    assert_eq!((plain.uid, plain.host.as_str()), (4711, "ws17.example"));
+    let own = sample(under("version = 1\n").own(&policy("")));
+    assert_eq!((own.sample, own.owner), (path("/run/user/4711/rungate/outside/a.jsonl"), 4711));
+    for (keys, is_by) in [("", (false, false)), ("per = \"user\"", (true, false)), ("per = \"host\"", (false, true))]
+    {
+        let sample = sample(under(&policy(keys)));
+        assert_eq!((sample.is_by_user, sample.is_by_host), is_by, "{keys}");
+    }
 }

@@ -240,6 +240,8 @@ fn drop_ins_count_in_byte_order_of_their_names_after_the_file() {
     for name in ["b", "a", "10", "9", "B"] {
         site.write(&format!("policy.d/{name}.toml"), POLICY.as_bytes());
     }
+    // A file that is skipped is none of them.
+    site.write("policy.d/0.toml~", b"no TOML");
     let policy = Policy::load(&site.sources()).expect("a policy");
     let names: Vec<_> =
         policy.files().map(|file| file.path().file_name().expect("a name").to_owned()).collect();

@@ -203,6 +203,8 @@ fn a_ceiling_binds_below_the_limit_and_beside_a_closed_repository() {
     case(&claim(5, 5), Some("never-binds"));
     case(&claim(0, 1), None);
     case(&claim(5, 0), None);
+    case(&claim(5, 1_048_575), Some("never-binds"));
+    case(&claim(5, 1_048_576), Some("out-of-range"));
 }
 
 /// A caller who chooses the lock file evades a limit that is about people, and a list of members that also
@@ -301,6 +303,8 @@ fn a_number_is_allowed_up_to_its_bound() {
         // A lock file has no such bound.
         case(&at_site(beyond).replace("'site'", "'file'"), None);
     }
+    // With a table the greatest number is no number of slots.
+    case(&at_site("slots_from = { after = '-n', most = 500, table = { 1 = 100 } }"), None);
     let waits = |repository: &str, claim: &str| {
         let rule = format!("[[rule]]\nacquire = [{{ repository = 'a', {claim} }}]\n");
         format!("[repository.a]\nlimit = 5\nmax_wait = '1h'\n{repository}\n{rule}")
@@ -326,6 +330,14 @@ fn a_number_is_allowed_up_to_its_bound() {
     };
     case(&path(199), None);
     case(&path(200), Some("name-too-long"));
+    // The text of a placeholder is none of the name.
+    case(&path(199).replace("path = '", "path = '{user}"), None);
+    let lent = |lend: u32| {
+        let reserve = format!("reserve = [{{ users = ['ann'], slots = '50%', lend = {lend} }}]");
+        format!("[repository.a]\nlimit = 5\n{reserve}\n[[rule]]\nacquire = ['a']\n")
+    };
+    case(&lent(1_048_575), None);
+    case(&lent(1_048_576), Some("out-of-range"));
 }
 
 /// No user has the highest number.
@@ -415,6 +427,16 @@ fn what_a_damaged_line_names_is_not_missing() {
     assert_eq!(codes_of(&[(MAIN, &format!("{header}{}", rule("other")))]), ["syntax", "unknown-repository"]);
     let alias = "version = 1\n[alias]\ntools = matlab\n[[rule]]\nacquire = []\n";
     case(&format!("{alias}commands = ['@tools']\n"), Some("syntax"));
+}
+
+/// A damaged line hides nothing in another file, nor what has nothing to do with it.
+#[test]
+fn a_damaged_line_hides_no_other_fault() {
+    let damaged = (MAIN, "[repository.a\nlimit = 5\n");
+    let other = ("/etc/rungate/policy.d/10.toml", "[defaults]          # of this host\nwaits = 1\n");
+    assert_eq!(codes_of(&[damaged, other]), ["syntax", "unknown-key"]);
+    let open = "[[rule]]\nacquire = ['other']\n[repository.a]\nlimit = 1\nlimits = { ann = 2,\n";
+    assert!(codes_of(&[(MAIN, open)]).contains(&"unknown-repository"));
 }
 
 /// A department lowers a limit of others by a ceiling, and takes no slots for that.
