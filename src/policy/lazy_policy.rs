@@ -408,6 +408,53 @@ mod tests {
         assert_eq!(read(1), (vec!["loosens"], vec!["loosens"]));
     }
 
+    /// A rule that is left out for a launch keeps its name: another file's rule of that name is shown with
+    /// its file.
+    #[test]
+    fn a_rule_that_is_left_out_keeps_its_name() {
+        let rule = |keys: &str| format!("[[rule]]\nacquire = []\n{keys}\n");
+        let name = |name: &str| rule(&format!("name = \"{name}\"\ncommands = [\"z\"]"));
+        let main = ["", "name = \"n\"", ""].map(|keys| rule(&format!("commands = [\"x\"]\n{keys}")));
+        let drop_in = ["rule 1", "rule 2", "rule 3", "rule 4", "n", "m"].map(name);
+        let files = [("/p.toml", main.concat()), ("/p.d/10.toml", drop_in.concat())];
+        let files = files.into_iter().map(|(path, text)| SourceText::new(path, text)).collect();
+        let layers = vec![LayerText { kind: LayerKind::System, files }];
+        let path = Path::new("/usr/bin/z");
+        let command = Invocation::new(OsStr::new("z"), path, path);
+        let policy = Policy::of_layers_for(layers, false, Purpose::Launches(Some(&command)));
+        let policy = policy.unwrap_or_else(|faults| panic!("{faults}"));
+        let shown: Vec<&str> = policy.rules().iter().map(|rule| rule.shown_name()).collect();
+        assert_eq!(shown, ["rule 1 (10.toml)", "rule 2", "rule 3 (10.toml)", "rule 4", "n (10.toml)", "m"]);
+    }
+
+    /// The times of rules that are left out for a launch count for what changes decisions.
+    #[test]
+    fn a_rule_that_is_left_out_keeps_its_times() {
+        let when = "commands = [\"x\"]\nwhen = [\"08:00-18:00\"]\nexcept = [{ when = [\"12:00-13:00\"] }]";
+        let text = format!(
+            "[defaults]\ntime_zone = \"UTC\"\n[[rule]]\nacquire = []\n{when}\n\
+             [[rule]]\ncommands = [\"z\"]\nacquire = []\nwhen = [\"12:00-24:00\"]\n"
+        );
+        let times = |purpose: Purpose<'_>, time: &str| {
+            let files = vec![SourceText::new("/p.toml", text.as_str())];
+            let layers = vec![LayerText { kind: LayerKind::System, files }];
+            let policy = Policy::of_layers_for(layers, false, purpose);
+            let moment = format!("2026-11-20T{time}Z").parse().expect("a moment");
+            policy.unwrap_or_else(|faults| panic!("{faults}")).times_at(moment)
+        };
+        let path = Path::new("/usr/bin/z");
+        let command = Invocation::new(OsStr::new("z"), path, path);
+        for (time, expected) in [
+            ("07:00:00", [false, false, false]),
+            ("08:00:00", [true, false, false]),
+            ("12:30:00", [true, true, true]),
+            ("20:00:00", [false, false, true]),
+        ] {
+            assert_eq!(times(Purpose::Launches(Some(&command)), time), expected, "{time}");
+            assert_eq!(times(Purpose::Launches(None), time), expected, "{time}");
+        }
+    }
+
     /// Launches that differ in one input are told apart if a selector, an exception, a path, a group, a
     /// number of slots, a limit or a reservation can depend on it, and only then.
     #[test]

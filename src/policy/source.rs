@@ -626,7 +626,7 @@ mod tests {
             assert!(!stamps.are_stale(None), "{changed}");
             let before = std::fs::read_to_string(path(changed)).unwrap_or_default();
             std::fs::write(path(changed), format!("{before}# changed\n")).expect("a file");
-            assert!(stamps.are_stale(None), "{changed}");
+            assert!(stamps.are_stale(None) && !stamps.are_surely_fresh(), "{changed}");
         }
     }
 

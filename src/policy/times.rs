@@ -248,5 +248,11 @@ mod tests {
             assert_eq!((hours.weekday_at(moment), hours.at(moment)), (weekday, hour));
             assert_eq!((hours.at(moment), hours.weekday_at(moment)), (hour, weekday));
         }
+        let hours_at = |moments: [&str; 2]| {
+            let mut hours = Hours::in_zone(TimeZone::posix("CET-1").expect("a zone"));
+            moments.map(|moment| hours.at(micros(moment)))
+        };
+        assert_eq!(hours_at(["2026-11-20T13:59:59Z", "2026-11-20T14:00:00Z"]), [14, 15]);
+        assert_eq!(hours_at(["2026-11-20T14:00:00Z", "2026-11-20T13:59:59Z"]), [15, 14]);
     }
 }

@@ -567,6 +567,10 @@ mod tests {
             assert_eq!((terms.zones, terms.group), (None, None));
         }
         assert_eq!(Terms::merge([&one, &one]).expect("a claim").group, Some(Group::of("ann")));
+        let reserved = Amount { zones: vec![4..=5, 2..=2], ..one.clone() };
+        for amounts in [[&one, &reserved], [&reserved, &one]] {
+            assert_eq!(Terms::merge(amounts).expect("a claim").zones, Some(vec![4..=5, 2..=2]));
+        }
     }
 
     /// The search begins at the cursor and comes to each slot once. A launch that is always admitted then

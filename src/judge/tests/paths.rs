@@ -133,9 +133,28 @@ fn a_sample_is_of_root_or_of_the_caller() {
     assert_eq!((plain.uid, plain.host.as_str()), (4711, "ws17.example"));
     let own = sample(under("version = 1\n").own(&policy("")));
     assert_eq!((own.sample, own.owner), (path("/run/user/4711/rungate/outside/a.jsonl"), 4711));
-    for (keys, is_by) in [("", (false, false)), ("per = \"user\"", (true, false)), ("per = \"host\"", (false, true))]
-    {
+    let is_by = |keys: &str| {
         let sample = sample(under(&policy(keys)));
-        assert_eq!((sample.is_by_user, sample.is_by_host), is_by, "{keys}");
+        (sample.is_by_user, sample.is_by_host)
+    };
+    assert_eq!((is_by(""), is_by("per = \"user\"")), ((false, false), (true, false)));
+    assert_eq!(is_by("per = \"host\""), (false, true));
+}
+
+/// A repository without a placeholder in its path has one file, which is known without a launch.
+#[test]
+fn the_file_that_all_share_is_known() {
+    let fixed = |settings: &str| {
+        let runtime = std::path::Path::new("/run/user/1");
+        repository(settings).with(|policy, _| policy.repositories()[0].fixed_path(runtime))
+    };
+    for (settings, path) in [
+        ("", "/run/rungate/r.lock"),
+        ("path = \"a/b.lock\"", "/run/rungate/a/b.lock"),
+        ("path = \"/srv/a/b\"", "/srv/a/b"),
+        ("path = \"{runtime}/a/b\"", "/run/user/1/a/b"),
+    ] {
+        assert_eq!(fixed(settings), Some(path.into()), "{settings}");
     }
+    assert_eq!((fixed("per = \"user\""), fixed("path = \"a/{host}/b\"")), (None, None));
 }

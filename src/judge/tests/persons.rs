@@ -26,6 +26,15 @@ fn a_rule_that_refuses_everything_is_enforced_and_has_no_exception() {
     deny("except = [{ users = [\"ann\"] }]").allows("1 of 5 seats, each by command");
 }
 
+/// What a person may start is told for all commands, whatever the request is about.
+#[test]
+fn rules_for_other_commands_are_told_too() {
+    under(SEATS).command("less").gives("free").allows("1 of 5 seats, each by command");
+    let selector = "commands = [\"matlab\"]\narguments = [\"-x\"]\ndirectories = [\"/proj\"]";
+    let narrow = SEATS.replace("commands = [\"matlab\"]", selector);
+    under(&narrow).gives("free").allows("1 of 5 seats, each by command");
+}
+
 #[test]
 fn the_first_rule_of_a_family_counts_here_too() {
     let nobody = "[[rule]]\nname = \"nobody\"\naction = \"deny\"\nfirst_of = \"f\"\n";

@@ -188,3 +188,13 @@ fn a_delegated_file_is_printed_as_it_is() {
     assert_eq!(printed.len(), 2);
     assert_eq!(printed[1], (LayerKind::Delegated, own.to_owned()));
 }
+
+/// A file for each member is printed as a path.
+#[test]
+fn a_file_for_each_member_is_printed_as_a_path() {
+    let keys = "per = [\"user\", \"host\", \"{project}\"]\nlimit = 2\n";
+    let rule = "[[rule]]\ndirectories = [\"/proj/{project}/**\"]\nacquire = [\"a\"]\n";
+    let policy = Policy::of_text("/p.toml", format!("[repository.a]\n{keys}{rule}"));
+    let printed = policy.unwrap_or_else(|faults| panic!("{faults}")).print();
+    assert!(printed[0].1.contains("\npath = \"a.{uid},{host},{project}.lock\"\n"), "{}", printed[0].1);
+}

@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use rungate::policy::{Faults, LazyPolicy, Policy, Purpose, Sources};
+use rungate::policy::{Faults, LazyPolicy, Policy, Proposal, Purpose, Sources};
 use tempfile::TempDir;
 
 use super::case::Databases;
@@ -294,7 +294,8 @@ fn only_root_loosens_the_systems_policy() {
         assert_eq!(codes(Policy::load(&sources).map(drop)), expected, "{caller}");
         assert_eq!(codes(Policy::load_sound(&sources).map(drop)), expected, "{caller}");
         assert_eq!(codes(Policy::check(&sources, &Databases).map(drop)), expected, "{caller}");
-        assert_eq!(codes(Policy::propose(&sources, &[], Purpose::Review).map(drop)), expected, "{caller}");
+        let main = [Proposal { path: sources.system.clone(), text: Some(POLICY.to_owned()) }];
+        assert_eq!(codes(Policy::propose(&sources, &main, Purpose::Review).map(drop)), expected, "{caller}");
         assert_eq!(codes(LazyPolicy::open(&sources).faults()), expected, "{caller}");
     }
 }

@@ -499,6 +499,19 @@ fn a_number_of_a_test_is_allowed_up_to_its_bound() {
     }
 }
 
+/// Only a repository with a file for each member has members that can have slots in a test.
+#[test]
+fn a_member_of_a_test_is_one_of_the_repository() {
+    let test = |per: &str| {
+        format!(
+            "[repository.a]\nlimit = 5\n{per}\n[[rule]]\nacquire = ['a']\n[[test]]\nname = 't'\ncommand = 'x'\n\
+             expect = 'start'\nuse = {{ 'a [ann]' = 1 }}\n"
+        )
+    };
+    case(&test("per = 'user'"), None);
+    case(&test(""), Some("no-members"));
+}
+
 /// A rule that takes no slots has no key about them, and one that refuses exempts from nothing.
 #[test]
 fn a_rule_that_takes_no_slots_has_no_key_about_them() {
