@@ -368,6 +368,7 @@ fn header(line: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::Rule;
 
     #[test]
     fn a_line_belongs_to_the_table_above_it() {
@@ -423,7 +424,7 @@ mod tests {
         let command = Invocation::new(OsStr::new("z"), path, path);
         let policy = Policy::of_layers_for(layers, false, Purpose::Launches(Some(&command)));
         let policy = policy.unwrap_or_else(|faults| panic!("{faults}"));
-        let shown: Vec<&str> = policy.rules().iter().map(|rule| rule.shown_name()).collect();
+        let shown: Vec<&str> = policy.rules().iter().map(Rule::shown_name).collect();
         assert_eq!(shown, ["rule 1 (10.toml)", "rule 2", "rule 3 (10.toml)", "rule 4", "n (10.toml)", "m"]);
     }
 

@@ -244,6 +244,8 @@ mod tests {
         for nothing in ["a = ¦", "a = ¦\nb = 1\n", "a = ¦\r\n", "a = ¦  # x\n"] {
             assert_eq!(value(nothing), "a value is missing", "{nothing}");
         }
+        let twice = r"a backslash in such a string is written twice, \\, or the string is in single quotes";
+        assert_eq!(said("missing escaped value, expected `b`", "a = \"C:\\¦x\"\n"), twice);
         assert_eq!(value("a = ¦“b”\n"), "these are typographic quotes; a string needs straight ones: \"");
         assert_eq!(value("a = ¦5 seats\n"), "this is not a number; a string must be in quotes");
         assert_eq!(value("a = ¦5x\n// b\n"), "this is not a number; a string must be in quotes");

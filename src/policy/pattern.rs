@@ -163,6 +163,9 @@ mod tests {
     #[test]
     fn a_star_crosses_a_slash_except_in_commands_and_directories() {
         case(Subject::Name, "a*", "a/b", true);
+        case(Subject::Name, "a*", "a", true);
+        case(Subject::Name, "ab*", "a", false);
+        case(Subject::Path, "/opt/*", "/opt", false);
         case(Subject::Name, "a*c", "a/b/c", true);
         case(Subject::Path, "/opt/*", "/opt/a", true);
         case(Subject::Path, "/opt/*", "/opt/a/b", false);

@@ -106,6 +106,7 @@ acquire = [{ any_of = ["gpus", [{ repository = "gpus", slots = "all" }, { reposi
 
 [[rule]]
 name = "third"
+arguments = [["@x"], "-b", ["-n", "4"]]
 acquire = [{ repository = "gpus", ceiling = "50%", slots = 0, slots_from = { after = ["-x", "-y"] } }]
 
 [[rule]]

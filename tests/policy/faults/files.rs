@@ -315,3 +315,46 @@ fn only_the_systems_policy_is_warned_of_a_directory_of_the_caller() {
     let files = [sources.system.clone()];
     assert_eq!(codes(Policy::check_files(&files, sources.caller, &Databases)), ["unused-alias"]);
 }
+
+/// The file that a user names may belong to that user, also if the launch is for another one.
+#[test]
+fn a_file_may_belong_to_the_user_who_names_it() {
+    if !is_root() {
+        return;
+    }
+    let site = Site::new();
+    site.write("given.toml", POLICY.as_bytes());
+    std::os::unix::fs::chown(site.path().join("given.toml"), Some(4711), None).expect("chown");
+    let named_by = |user: u32| {
+        let given = Some(site.path().join("given.toml"));
+        Policy::load(&Sources { given, given_by: user, ..site.sources() }).is_ok()
+    };
+    assert_eq!((named_by(4711), named_by(4712), named_by(0)), (true, false, false));
+}
+
+/// Of a policy with faults those repositories are shown that no fault can have changed.
+#[test]
+fn a_repository_that_no_fault_can_have_changed_is_shown() {
+    let site = Site::new();
+    let shown = |main: &str, more: &str, own: &str| {
+        for (name, text) in [("policy.toml", main), ("policy.d/10.toml", more), ("own.toml", own)] {
+            site.write(name, text.as_bytes());
+        }
+        let sources = Sources { own: Some(site.path().join("own.toml")), ..site.sources() };
+        let (policy, faults) = Policy::salvage(&sources);
+        assert!(faults.is_some(), "{main}{more}{own}");
+        policy.repositories().iter().map(|known| known.name().to_owned()).collect::<String>()
+    };
+    let main = "[repository.a]\nlimit = 5\n[repository.b]\nlimit = 5\n";
+    let more = "[repository.c]\nlimit = 5\n";
+    let own = "[repository.d]\nlimit = 5\n";
+    let wrong = "wrong = 1\n";
+    assert_eq!(shown(&format!("{main}[[rule]]\nacquire = []\n{wrong}"), more, own), "abcd");
+    assert_eq!(shown(&format!("{main}{wrong}"), more, own), "acd");
+    assert_eq!(shown(main, &format!("{more}{wrong}"), own), "abd");
+    assert_eq!(shown(main, more, &format!("{own}{wrong}")), "abc");
+    // What all have in common is that of all files of the system.
+    assert_eq!(shown(&format!("[defaults]\n{wrong}{main}"), more, own), "d");
+    assert_eq!(shown(main, &format!("[defaults]\n{wrong}{more}"), own), "d");
+    assert_eq!(shown(main, more, &format!("[defaults]\n{wrong}{own}")), "abc");
+}

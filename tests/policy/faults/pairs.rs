@@ -139,6 +139,20 @@ fn a_rule_of_another_layer_makes_no_rule_useless() {
     assert_eq!(of_cad(family), ["shadowed"]);
 }
 
+/// An alternative charges one group: the rule names one, or the repository says which.
+#[test]
+fn an_alternative_charges_one_group() {
+    let rule = |charge: &str, groups: &str| {
+        let repository = format!("[repository.a]\nper = 'group'\nlimit = 5\n{charge}\n");
+        format!("{repository}[[rule]]\ngroups = [{groups}]\nacquire = [{{ any_of = ['a'] }}]\n")
+    };
+    case(&rule("", "'cad'"), None);
+    case(&rule("", "'c*'"), Some("charge-in-any-of"));
+    case(&rule("", "'cad', 'sim'"), Some("charge-in-any-of"));
+    case(&rule("charge = 'first'", "'cad', 'sim'"), None);
+    case(&rule("charge = 'any'", "'cad', 'sim'"), None);
+}
+
 /// One of several exceptions is enough for a rule that can never match.
 #[test]
 fn a_rule_can_never_match_if_one_of_its_exceptions_matches_everything() {
