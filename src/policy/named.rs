@@ -117,6 +117,25 @@ mod tests {
         assert!(!names("PROJECT", "gemini") && !names("TOKEN", "x") && !names("HOST", "x"));
     }
 
+    /// A policy names the commands of its rules and those with a program, but no paths and no patterns.
+    #[test]
+    fn a_command_is_named_by_its_name() {
+        let policy = r#"
+            [command.comsol]
+            exec = "/opt/comsol"
+            [[rule]]
+            commands = ["matlab", "/opt/x/mex", "m*"]
+            action = "deny"
+            [[rule]]
+            commands = ["matlab", "ansys"]
+            action = "deny"
+        "#;
+        let policy = Policy::of_text("/p.toml", policy).unwrap_or_else(|faults| panic!("{faults}"));
+        assert_eq!(policy.command_names().into_iter().collect::<Vec<_>>(), ["ansys", "comsol", "matlab"]);
+        assert_eq!(policy.executable(OsStr::new("comsol")), Some(std::path::Path::new("/opt/comsol")));
+        assert_eq!(policy.executable(OsStr::new("matlab")), None);
+    }
+
     /// A pattern for one variable says nothing of another one.
     #[test]
     fn a_value_is_not_named_by_the_pattern_of_another_variable() {

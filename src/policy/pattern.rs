@@ -179,6 +179,8 @@ mod tests {
         case(Subject::Name, r"CORP\alice", r"CORP\alice", true);
         case(Subject::Name, r"CORP\*", r"CORP\alice", true);
         case(Subject::Name, r"CORP\a?ice", r"CORP\alice", true);
+        let literal = |subject| Pattern::new(r"CORP\alice", subject).expect("a pattern").literal().is_some();
+        assert!(literal(Subject::Name) && literal(Subject::Host) && !literal(Subject::Path));
         case(Subject::Path, r"a\*b", "a*b", true);
         case(Subject::Path, r"a\*b", "axb", false);
     }

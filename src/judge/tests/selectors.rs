@@ -70,6 +70,9 @@ fn a_directory_is_the_working_directory_and_a_star_stops_at_a_slash() {
     differs(deny("directories = [\"/home/*\"]").directory("/home/ann/x"), "directories (/home/*)");
     matches(&deny("directories = [\"/home/**\"]").directory("/home/ann/x"));
     matches(&deny("directories = [\"/home/ann/**\"]"));
+    // A launch whose directory is unknown is in none.
+    matches(&deny("directories = [\"/**\"]"));
+    differs(deny("directories = [\"/**\"]").directory(""), "directories (/**)");
 }
 
 #[test]

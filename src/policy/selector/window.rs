@@ -447,6 +447,8 @@ mod tests {
 
     #[test]
     fn a_window_over_midnight_belongs_to_the_day_on_which_it_starts() {
+        case("Fri 22:00-06:00", "2026-11-20T21:59", false);
+        case("Fri 22:00-06:00", "2026-11-20T22:00", true);
         case("Fri 22:00-06:00", "2026-11-20T23:00", true);
         case("Fri 22:00-06:00", "2026-11-21T05:59", true);
         case("Fri 22:00-06:00", "2026-11-21T06:00", false);

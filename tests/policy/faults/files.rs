@@ -358,3 +358,30 @@ fn a_repository_that_no_fault_can_have_changed_is_shown() {
     assert_eq!(shown(main, &format!("[defaults]\n{wrong}{more}"), own), "d");
     assert_eq!(shown(main, more, &format!("[defaults]\n{wrong}{own}")), "abc");
 }
+
+/// A directory of drop-ins that others can write to is not believed, with whatever is in it.
+#[test]
+fn a_directory_of_drop_ins_that_others_can_write_to_is_not_believed() {
+    let site = Site::new();
+    site.mode("policy.d", 0o777);
+    let said = Policy::load(&site.sources()).expect_err("no trust");
+    assert_eq!(said.iter().map(|fault| fault.code).collect::<Vec<_>>(), ["untrusted-file"]);
+}
+
+/// A change of the system's policy begins a generation. What a user adds does not.
+#[test]
+fn a_change_of_the_systems_policy_begins_a_generation() {
+    let site = Site::new();
+    site.write("own.toml", POLICY.as_bytes());
+    let sources = Sources { own: Some(site.path().join("own.toml")), ..site.sources() };
+    let generations = |name: &str| {
+        // Two states of a file can have the same 12 bits, and five have not.
+        let of_state = |length: usize| {
+            site.write(name, format!("{POLICY}#{}\n", "x".repeat(length)).as_bytes());
+            Policy::load(&sources).expect("a policy").generation(jiff::Timestamp::UNIX_EPOCH)
+        };
+        (0..5).map(of_state).collect::<std::collections::HashSet<_>>().len()
+    };
+    assert!(generations("policy.toml") > 1 && generations("policy.d/10.toml") > 1);
+    assert_eq!(generations("own.toml"), 1);
+}

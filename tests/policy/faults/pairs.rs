@@ -364,6 +364,10 @@ fn a_uid_is_allowed_up_to_its_bound() {
     case(&deny("'4294967294'"), None);
     case(&deny("'4294967295'"), Some("id-too-large"));
     case(&deny("-1"), Some("out-of-range"));
+    // A range has a number at both ends.
+    case(&deny("'1000-1999'"), None);
+    case(&deny("'1000-x'"), Some("unknown-user"));
+    case(&deny("'x-1000'"), Some("unknown-user"));
 }
 
 /// The owner of a drop-in may begin with an empty one. Another file that is empty is a fault.
@@ -617,4 +621,9 @@ fn a_placeholder_has_no_brace_in_its_name() {
     case(&path("x/{user}.lock"), None);
     case(&path("x/{{user}.lock"), Some("open-brace"));
     case(&path("x/{a{user}.lock"), Some("open-brace"));
+    // Nor are there names that lead to the same directory or above it.
+    for dots in ["./a.lock", "x/./a.lock", "x/../a.lock"] {
+        case(&path(dots), Some("dots-in-path"));
+    }
+    case(&path("x/..a.lock"), None);
 }
