@@ -434,7 +434,8 @@ mod tests {
         let when = "commands = [\"x\"]\nwhen = [\"08:00-18:00\"]\nexcept = [{ when = [\"12:00-13:00\"] }]";
         let text = format!(
             "[defaults]\ntime_zone = \"UTC\"\n[[rule]]\nacquire = []\n{when}\n\
-             [[rule]]\ncommands = [\"z\"]\nacquire = []\nwhen = [\"12:00-24:00\"]\n"
+             [[rule]]\ncommands = [\"z\"]\nacquire = []\nwhen = [\"12:00-24:00\"]\n\
+             [[rule]]\ncommands = [\"y\"]\nacquire = []\nwhen = [\"20:00-21:00\"]\n"
         );
         let times = |purpose: Purpose<'_>, time: &str| {
             let files = vec![SourceText::new("/p.toml", text.as_str())];
@@ -446,10 +447,10 @@ mod tests {
         let path = Path::new("/usr/bin/z");
         let command = Invocation::new(OsStr::new("z"), path, path);
         for (time, expected) in [
-            ("07:00:00", [false, false, false]),
-            ("08:00:00", [true, false, false]),
-            ("12:30:00", [true, true, true]),
-            ("20:00:00", [false, false, true]),
+            ("07:00:00", [false, false, false, false]),
+            ("08:00:00", [true, false, false, false]),
+            ("12:30:00", [true, true, true, false]),
+            ("20:00:00", [false, false, true, true]),
         ] {
             assert_eq!(times(Purpose::Launches(Some(&command)), time), expected, "{time}");
             assert_eq!(times(Purpose::Launches(None), time), expected, "{time}");

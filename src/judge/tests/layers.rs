@@ -274,6 +274,11 @@ fn root_may_also_loosen() {
     under(SYSTEM).given("[[rule]]\nname = \"free\"\naction = \"exempt\"\n").by_root().gives("exempt by free");
     let given = "[[rule]]\nname = \"all\"\naction = \"count\"\nacquire = [\"matlab\"]\n";
     under(SYSTEM).given(given).by_root().gives("1 of 50 matlab always");
+    let program = |path: &str| format!("[command.matlab]\nexec = \"{path}\"\n");
+    under(&format!("{SYSTEM}{}", program("/opt/a"))).given(&program("/opt/b")).by_root().with(|policy, _| {
+        let matlab = std::ffi::OsStr::new("matlab");
+        assert_eq!(policy.executable(matlab), Some(std::path::Path::new("/opt/b")));
+    });
 }
 
 /// "It does not undo what users add for themselves": nor does it in the same lock file.

@@ -59,6 +59,9 @@ fn the_first_rule_of_a_family_counts_here_too() {
         first_of = "f"
         acquire = [{ repository = "seats", ceiling = 2 }]
     "#;
+    // A rule that refuses nothing, and not for all commands, shadows none.
+    let tried = "[[rule]]\naction = \"deny\"\nenforce = false\nfirst_of = \"f\"\ncommands = [\"comsol\"]\n";
+    under(&few.replacen("[[rule]]", &format!("{tried}[[rule]]"), 1)).allows("1 of 2 seats");
     under(few).allows("1 of 2 seats");
     under(few).user("bob").allows("1 of 4 seats");
 }

@@ -70,7 +70,7 @@ out_of_order = { ws1 = ["a", "c"], "ws*" = ["b"] }
 nested = "take"
 keeper = "file"
 
-[repository.groups]
+[repository.by_group-1]
 path = "groups.{gid}.lock"
 limit = "2/cpu"
 limits = { cad = 2, "s*" = 5 }
@@ -91,7 +91,7 @@ except = [{ users = ["bob"], hosts = ["ws2"] }]
 first_of = "f"
 order = -2
 action = "count"
-acquire = ["seats", { repository = "groups", ceiling = 3, slots = 2, wait = "5m" }]
+acquire = ["seats", { repository = "by_group-1", ceiling = 3, slots = 2, wait = "5m" }]
 enforce = true
 wait = "3m"
 hold = "tree"

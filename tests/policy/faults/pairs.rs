@@ -427,6 +427,7 @@ fn paths_meet_only_if_a_value_can_be_the_text() {
     case(&paths("x/{user}.lock", "x{user}.lock"), None);
     case(&paths("x{user}.lock", "x-{user}.lock"), Some("paths-meet"));
     case(&paths("x/{user}.lock", "x/{user}-.lock"), Some("paths-meet"));
+    case(&paths("x/{user}{host}.lock", "x/{user}%.ws1.lock"), Some("paths-meet"));
 }
 
 /// A value that is none hides nothing of what follows in its table.
