@@ -283,3 +283,33 @@ impl Hasher for NameHasher {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        policy::{LayerKind, LayerText, Policy},
+        text::SourceText,
+    };
+
+    /// A name that is near is suggested only where it would be known: the names of a department are its own.
+    #[test]
+    fn only_a_name_that_would_be_known_is_suggested() {
+        let layer = |kind, path: &str, text: String| LayerText { kind, files: vec![SourceText::new(path, text)] };
+        let said = |claimed: [&str; 3]| {
+            let [main, cad, sim] = claimed.map(|name| format!("[[rule]]\nacquire = [\"{name}\"]\n"));
+            let delegate = |file: &str| {
+                format!("[delegate.\"{file}\"]\nowner = \"ann\"\nusers = [\"*\"]\ncommands = [\"*\"]\n")
+            };
+            let delegates = ["20-cad.toml", "30-sim.toml"].map(delegate).concat();
+            let layers = vec![
+                layer(LayerKind::System, "/p.toml", format!("{delegates}[repository.main]\nlimit = 5\n{main}")),
+                layer(LayerKind::Delegated, "/p.d/20-cad.toml", format!("[repository.pool]\nlimit = 1\n{cad}")),
+                layer(LayerKind::Delegated, "/p.d/30-sim.toml", format!("[repository.other]\nlimit = 1\n{sim}")),
+            ];
+            Policy::of_layers(layers, false).expect_err("an unknown repository").to_string()
+        };
+        let suggests = |text: &str| text.contains("did you mean \"pool\"?");
+        assert!(suggests(&said(["main", "pol", "other"])));
+        assert!(!suggests(&said(["pol", "pool", "other"])) && !suggests(&said(["main", "pool", "pol"])));
+    }
+}

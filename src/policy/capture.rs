@@ -80,7 +80,7 @@ mod tests {
         case("/proj/{project}/**", Subject::Path, &["project"]);
         case("--job={job-id}", Subject::Name, &["job-id"]);
         case("{a}{b}", Subject::Name, &["a", "b"]);
-        for glob in ["{ann,bob}", "{a*}", "{}", "{1}", "{a,{b}}", "a", "}a{"] {
+        for glob in ["{ann,bob}", "{a*}", "{}", "{1}", "{a,{b}}", "{a,{b}{c}}", "a", "}a{"] {
             case(glob, Subject::Name, &[]);
         }
         case(r"\{a}", Subject::Path, &[]);

@@ -381,9 +381,10 @@ mod tests {
 
     #[test]
     fn values_are_read_as_they_were() {
-        use Placeholder::{Argument, Command, Directory, Uid};
+        use Placeholder::{Argument, Command, Directory, Gid, Uid};
         let path = "/opt/my_lab 50%/bin/ü";
         assert_eq!(read(&name(&[Some(Directory)], ""), &[path.as_bytes()]), [text(path)]);
+        assert_eq!(read(&name(&[Some(Gid)], ""), &[b"100"]), [Member::Group(100)]);
         let ann = || Member::User(4711);
         for between in [",", "-", "_", ".", "2F", "%", "x%y", " "] {
             let pattern = name(&[Some(Uid), None, Some(Directory)], between);

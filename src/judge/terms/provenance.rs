@@ -136,4 +136,13 @@ mod tests {
             assert_eq!(rule_title(name), format!("rule \"{name}\""));
         }
     }
+
+    /// A limit has a reason if it is not that of all, or if slots are out of order.
+    #[test]
+    fn a_limit_has_its_reasons() {
+        let limit = || Some("limit of ann".to_owned());
+        assert_eq!((reason(None, 0), reason(limit(), 0)), (None, limit()));
+        assert_eq!(reason(None, 1).as_deref(), Some("1 out of order"));
+        assert_eq!(reason(limit(), 2).as_deref(), Some("limit of ann, 2 out of order"));
+    }
 }

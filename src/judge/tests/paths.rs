@@ -108,6 +108,7 @@ fn several_values_in_one_name_never_run_into_each_other() {
     };
     assert_ne!(of_user("{arg1}1{uid}", "a", 14711), of_user("{arg1}1{uid}", "a1", 4711));
     assert_ne!(of_user("{uid}1{arg1}", "1a", 4711), of_user("{uid}1{arg1}", "a", 47111));
+    assert_eq!(file("{arg1},x{arg2}", "ax", "b"), [std::path::PathBuf::from("/run/rungate/ax,xb")]);
     repository("path = \"{command}.{uid}\"").command("run.sh").locks(["/run/rungate/run.sh.4711"]);
 }
 

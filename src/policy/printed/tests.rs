@@ -67,6 +67,7 @@ path = "gpus.lock"
 limit = 3
 names = ["a", "b", "c"]
 out_of_order = { ws1 = ["a", "c"], "ws*" = ["b"] }
+outside = { command = ["/bin/true"] }
 nested = "take"
 keeper = "file"
 

@@ -385,3 +385,37 @@ fn a_change_of_the_systems_policy_begins_a_generation() {
     assert!(generations("policy.toml") > 1 && generations("policy.d/10.toml") > 1);
     assert_eq!(generations("own.toml"), 1);
 }
+
+/// Each untrusted directory is told once, however many files are below it.
+#[test]
+fn each_directory_that_others_can_write_to_is_told() {
+    let site = Site::new();
+    for name in ["one", "two"] {
+        fs::create_dir(site.path().join(name)).expect("a directory");
+        site.write(&format!("{name}/policy.toml"), POLICY.as_bytes());
+        site.mode(name, 0o777);
+    }
+    let file = |name: &str| Some(site.path().join(name).join("policy.toml"));
+    let sources = Sources { given: file("one"), own: file("two"), ..site.sources() };
+    let said = Policy::load(&Sources { given_by: sources.caller, ..sources }).expect_err("no trust");
+    assert_eq!(said.iter().map(|fault| fault.code).collect::<Vec<_>>(), ["untrusted-file"; 2]);
+}
+
+/// Drop-ins that are proposed count in byte order among those that exist.
+#[test]
+fn proposed_drop_ins_count_in_their_order() {
+    let site = Site::new();
+    for name in ["20.toml", "40.toml"] {
+        site.write(&format!("policy.d/{name}"), POLICY.as_bytes());
+    }
+    let proposal = |name: &str| {
+        Proposal { path: site.path().join("policy.d").join(name), text: Some(POLICY.to_owned()) }
+    };
+    let proposals = ["50.toml", "10.toml", "40.toml", "30.toml"].map(proposal);
+    let policy = Policy::propose(&site.sources(), &proposals, Purpose::Review).expect("a policy");
+    let names = policy.files().map(|file| file.path().file_name().expect("a name").to_owned());
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        ["policy.toml", "10.toml", "20.toml", "30.toml", "40.toml", "50.toml"]
+    );
+}

@@ -317,6 +317,13 @@ fn a_number_is_allowed_up_to_its_bound() {
         // A lock file has no such bound.
         case(&at_site(beyond).replace("'site'", "'file'"), None);
     }
+    let absent = |number: u32| {
+        let from = format!("slots_from = {{ after = '-n', absent = {number} }}");
+        let rule = format!("[[rule]]\nacquire = [{{ repository = 'a', {from} }}]\n");
+        format!("[repository.a]\nlimit = 1048575\n{rule}")
+    };
+    case(&absent(1_048_575), None);
+    case(&absent(1_048_576), Some("out-of-range"));
     // With a table the greatest number is no number of slots.
     case(&at_site("slots_from = { after = '-n', most = 500, table = { 1 = 100 } }"), None);
     let waits = |repository: &str, claim: &str| {
@@ -350,6 +357,7 @@ fn a_number_is_allowed_up_to_its_bound() {
         let reserve = format!("reserve = [{{ users = ['ann'], slots = '50%', lend = {lend} }}]");
         format!("[repository.a]\nlimit = 5\n{reserve}\n[[rule]]\nacquire = ['a']\n")
     };
+    case(&lent(0), None);
     case(&lent(1_048_575), None);
     case(&lent(1_048_576), Some("out-of-range"));
 }
@@ -445,7 +453,9 @@ fn what_a_damaged_line_names_is_not_missing() {
     case(&format!("{header}{}", rule("seats")), Some("syntax"));
     assert_eq!(codes_of(&[(MAIN, &format!("{header}{}", rule("other")))]), ["syntax", "unknown-repository"]);
     let alias = "version = 1\n[alias]\ntools = matlab\n[[rule]]\nacquire = []\n";
-    case(&format!("{alias}commands = ['@tools']\n"), Some("syntax"));
+    let commands = "commands = ['@tools']\n";
+    case(&format!("{alias}{commands}"), Some("syntax"));
+    assert_eq!(codes_of(&[(MAIN, &format!("{alias}{commands}message = no\n"))]), ["syntax", "syntax"]);
 }
 
 /// A damaged line hides nothing in another file, nor what has nothing to do with it.
@@ -547,6 +557,27 @@ fn a_rule_that_takes_no_slots_has_no_key_about_them() {
     }
     case(&rule("deny", "from = ['a']"), Some("contradiction"));
     case(&rule("exempt", "enforce = true"), Some("contradiction"));
+}
+
+/// Only a rule that admits launches beyond a limit may need more slots than there are names.
+#[test]
+fn a_rule_within_the_limit_needs_no_more_slots_than_names() {
+    let rule = |action: &str| {
+        format!("[repository.a]\nnames = ['x', 'y']\n[[rule]]\nacquire = ['a']\naction = '{action}'\n")
+    };
+    case(&rule("limit"), None);
+    case(&rule("count"), Some("beyond-names"));
+}
+
+/// A test that expects a start names no rule that refuses it.
+#[test]
+fn a_test_that_expects_a_start_is_refused_by_no_rule() {
+    let test = |expect: &str| {
+        let keys = format!("name = 't'\ncommand = 'x'\nexpect = '{expect}'\nby = 'rule 1'");
+        format!("[[rule]]\nacquire = []\n[[test]]\n{keys}\n")
+    };
+    case(&test("refuse"), None);
+    case(&test("start"), Some("contradiction"));
 }
 
 /// The moment of a test is a string, or as TOML writes it.
