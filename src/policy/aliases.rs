@@ -294,17 +294,21 @@ mod tests {
     /// A name that is near is suggested only where it would be known: the names of a department are its own.
     #[test]
     fn only_a_name_that_would_be_known_is_suggested() {
-        let layer = |kind, path: &str, text: String| LayerText { kind, files: vec![SourceText::new(path, text)] };
-        let said = |claimed: [&str; 3]| {
-            let [main, cad, sim] = claimed.map(|name| format!("[[rule]]\nacquire = [\"{name}\"]\n"));
-            let delegate = |file: &str| {
-                format!("[delegate.\"{file}\"]\nowner = \"ann\"\nusers = [\"*\"]\ncommands = [\"*\"]\n")
-            };
-            let delegates = ["20-cad.toml", "30-sim.toml"].map(delegate).concat();
+        let delegate = |file: &str| {
+            let keys = "owner = \"ann\"\nusers = [\"*\"]\ncommands = [\"*\"]\n";
+            format!("[delegate.\"{file}\"]\n{keys}")
+        };
+        let delegates = ["20-cad.toml", "30-sim.toml"].map(delegate).concat();
+        let layer = |kind, path: &str, before: &str, own: &str, claimed: &str| {
+            let repository = format!("[repository.{own}]\nlimit = 5\n");
+            let text = format!("{before}{repository}[[rule]]\nacquire = [\"{claimed}\"]\n");
+            LayerText { kind, files: vec![SourceText::new(path, text)] }
+        };
+        let said = |[main, cad, sim]: [&str; 3]| {
             let layers = vec![
-                layer(LayerKind::System, "/p.toml", format!("{delegates}[repository.main]\nlimit = 5\n{main}")),
-                layer(LayerKind::Delegated, "/p.d/20-cad.toml", format!("[repository.pool]\nlimit = 1\n{cad}")),
-                layer(LayerKind::Delegated, "/p.d/30-sim.toml", format!("[repository.other]\nlimit = 1\n{sim}")),
+                layer(LayerKind::System, "/p.toml", &delegates, "main", main),
+                layer(LayerKind::Delegated, "/p.d/20-cad.toml", "", "pool", cad),
+                layer(LayerKind::Delegated, "/p.d/30-sim.toml", "", "other", sim),
             ];
             Policy::of_layers(layers, false).expect_err("an unknown repository").to_string()
         };

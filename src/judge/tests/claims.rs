@@ -35,9 +35,8 @@ fn rules_that_name_the_same_file_make_one_claim_with_the_lowest_limit_and_the_la
 /// Of two ceilings for the launches of two rules the lower one counts, whichever comes first.
 #[test]
 fn the_lower_of_two_ceilings_counts() {
-    let rule = |ceiling: u32| {
-        format!("[[rule]]\nacquire = [{{ repository = \"a\", ceiling = {ceiling} }}]\n")
-    };
+    let rule =
+        |ceiling: u32| format!("[[rule]]\nacquire = [{{ repository = \"a\", ceiling = {ceiling} }}]\n");
     for (first, second) in [(30, 20), (20, 30)] {
         let policy = format!("[repository.a]\nlimit = 50\n{}{}", rule(first), rule(second));
         under(&policy).gives("1 of 20 a");

@@ -181,10 +181,8 @@ fn a_delegated_file_is_printed_as_it_is() {
     "#;
     let acquire = "acquire = [{ repository = \"seats\", ceiling = 3 }]\n";
     let own = &format!("version = 1\n\n[[rule]]\nname = \"few\"\n{acquire}");
-    let layers = vec![
-        layer(LayerKind::System, "/p.toml", main),
-        layer(LayerKind::Delegated, "/p.d/20-cad.toml", own),
-    ];
+    let layers =
+        vec![layer(LayerKind::System, "/p.toml", main), layer(LayerKind::Delegated, "/p.d/20-cad.toml", own)];
     let policy = Policy::of_layers(layers, false).unwrap_or_else(|faults| panic!("{faults}"));
     let printed = policy.print();
     assert_eq!(printed.len(), 2);

@@ -408,14 +408,13 @@ fn proposed_drop_ins_count_in_their_order() {
     for name in ["20.toml", "40.toml"] {
         site.write(&format!("policy.d/{name}"), POLICY.as_bytes());
     }
-    let proposal = |name: &str| {
-        Proposal { path: site.path().join("policy.d").join(name), text: Some(POLICY.to_owned()) }
+    let proposal = |name: &str| Proposal {
+        path: site.path().join("policy.d").join(name),
+        text: Some(POLICY.to_owned()),
     };
     let proposals = ["50.toml", "10.toml", "40.toml", "30.toml"].map(proposal);
     let policy = Policy::propose(&site.sources(), &proposals, Purpose::Review).expect("a policy");
-    let names = policy.files().map(|file| file.path().file_name().expect("a name").to_owned());
-    assert_eq!(
-        names.collect::<Vec<_>>(),
-        ["policy.toml", "10.toml", "20.toml", "30.toml", "40.toml", "50.toml"]
-    );
+    let names: Vec<_> =
+        policy.files().map(|file| file.path().file_name().expect("a name").to_owned()).collect();
+    assert_eq!(names, ["policy.toml", "10.toml", "20.toml", "30.toml", "40.toml", "50.toml"]);
 }

@@ -600,7 +600,10 @@ fn a_table_is_nothing_else() {
     case("defaults = 1\n", Some("wrong-type"));
     case("log = 'off'\n", Some("wrong-type"));
     case("[[rule]]\nacquire = []\nexcept = ['x']\n", Some("wrong-type"));
-    case("[repository.a]\nlimit = 5\noutside = ['/bin/true']\n[[rule]]\nacquire = ['a']\n", Some("wrong-type"));
+    case(
+        "[repository.a]\nlimit = 5\noutside = ['/bin/true']\n[[rule]]\nacquire = ['a']\n",
+        Some("wrong-type"),
+    );
 }
 
 /// A contact has 200 characters at most.
