@@ -619,6 +619,13 @@ mod tests {
         assert_eq!(merged([&tried, &of(3, Admit::Unenforced)]), (2, Admit::Unenforced));
     }
 
+    /// Claims are on one table if the same keeper has it under the same name.
+    #[test]
+    fn a_table_is_known_by_its_keeper_and_its_name() {
+        let memory = |name: &str| Location::Memory(name.into());
+        assert!(memory("a").is_same_table(&memory("a")) && !memory("a").is_same_table(&memory("b")));
+    }
+
     /// The policy shortens a wait if the longest that it allows is shorter than the wait asked for.
     #[test]
     fn a_wait_is_cut_by_a_shorter_one_alone() {

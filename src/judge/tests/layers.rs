@@ -111,11 +111,12 @@ fn the_settings_of_both_repositories_with_one_file_apply() {
         if_elapsed = "1h"
         nested = "take"
         hold = "supervisor"
+        outside = { command = ["/bin/true"] }
         [[rule]]
         acquire = ["mine"]
     "#;
     under(SYSTEM).own(own).gives("1 of 2 matlab").claims(|claims| {
-        assert!(claims[0].pace.pause.is_some());
+        assert!(claims[0].pace.pause.is_some() && claims[0].outside.is_some());
         assert_eq!(claims[0].nested, Nested::Take);
     });
     under(SYSTEM).own(own).with(|_, decision| {

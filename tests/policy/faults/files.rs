@@ -351,6 +351,7 @@ fn a_repository_that_no_fault_can_have_changed_is_shown() {
     let wrong = "wrong = 1\n";
     assert_eq!(shown(&format!("{main}[[rule]]\nacquire = []\n{wrong}"), more, own), "abcd");
     assert_eq!(shown(&format!("{main}{wrong}"), more, own), "acd");
+    assert_eq!(shown(&format!("{main}{wrong}"), more, "[repository.b]\nlimit = 5\n"), "acb");
     assert_eq!(shown(main, &format!("{more}{wrong}"), own), "abd");
     assert_eq!(shown(main, more, &format!("{own}{wrong}")), "abc");
     // What all have in common is that of all files of the system.
@@ -417,4 +418,22 @@ fn proposed_drop_ins_count_in_their_order() {
     let names: Vec<_> =
         policy.files().map(|file| file.path().file_name().expect("a name").to_owned()).collect();
     assert_eq!(names, ["policy.toml", "10.toml", "20.toml", "30.toml", "40.toml", "50.toml"]);
+}
+
+/// In a directory that is named the policy is its `policy.toml`, or all drop-ins. An empty one has no policy.
+#[test]
+fn an_empty_directory_has_no_policy() {
+    let site = Site::new();
+    let caller = site.sources().caller;
+    fs::create_dir(site.path().join("empty")).expect("a directory");
+    let files = |name: &str| {
+        let policy = Policy::at(&site.path().join(name), caller);
+        policy.map(|policy| policy.files().count()).map_err(|faults| faults.to_string())
+    };
+    let missing = files("empty").expect_err("no policy");
+    assert!(missing.ends_with("empty/policy.toml: there is no such file [missing-file]"), "{missing}");
+    assert_eq!((files("."), files("policy.toml")), (Ok(1), Ok(1)));
+    site.write("policy.d/10.toml", POLICY.as_bytes());
+    site.write("policy.d/10.toml~", b"no TOML");
+    assert_eq!((files("."), files("policy.d"), files("policy.toml")), (Ok(2), Ok(1), Ok(1)));
 }

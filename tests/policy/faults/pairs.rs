@@ -201,6 +201,7 @@ fn an_alternative_is_reached_if_an_earlier_one_wants_more() {
     any_of(&of("ceiling = '50%'"), &of("ceiling = 2"), true);
     any_of(&of("slots = 2"), "'a'", true);
     any_of(&of("slots_from = { after = '-n' }"), "'a'", true);
+    case("[[rule]]\nacquire = [{ any_of = [[]] }]\n", Some("empty-list"));
     let list = "[[rule]]\nacquire = [{ any_of = [['a', 'b'], 'a'] }]\n";
     case(&format!("[repository.a]\nlimit = 5\n[repository.b]\nlimit = 5\n{list}"), None);
 }
@@ -435,7 +436,10 @@ fn paths_meet_only_if_a_value_can_be_the_text() {
     case(&paths("x/{user}.lock", "x{user}.lock"), None);
     case(&paths("x{user}.lock", "x-{user}.lock"), Some("paths-meet"));
     case(&paths("x/{user}.lock", "x/{user}-.lock"), Some("paths-meet"));
+    case(&paths("x/{user}.lock", "x/a.lock"), Some("paths-meet"));
+    // What separates two values is no digit.
     case(&paths("x/{user}{host}.lock", "x/{user}%.ws1.lock"), Some("paths-meet"));
+    case(&paths("x/{user}{host}.lock", "x/{uid}.lock"), None);
 }
 
 /// A value that is none hides nothing of what follows in its table.
