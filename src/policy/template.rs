@@ -602,6 +602,15 @@ mod tests {
         assert_eq!([19, 20].map(|length| expanded(length).contains('-')), [false, true], "a hash");
     }
 
+    /// What launches have in common is written with commas, which no value has.
+    #[test]
+    fn several_values_are_separated_by_commas() {
+        let name = Name::of_values(&[PartitionKey::Each(Per::User), PartitionKey::Each(Per::Host)]);
+        let mut values = [b"4711".to_vec(), b"ws1,a".to_vec()].into_iter();
+        let text = name.expand(&mut |_: &Placeholder| values.next().ok_or(()));
+        assert_eq!(text.as_deref(), Ok("4711,ws1%2Ca"));
+    }
+
     /// The text behind the last value is kept in a name that is cut, if it is a quarter of the name at most.
     #[test]
     fn a_short_ending_is_kept() {

@@ -314,6 +314,23 @@ fn numbers_of_several_arguments_add_up_and_a_table_says_how_many_slots_they_are(
         .gives("4294967295 of 9 a");
 }
 
+/// A number above the table is told as it is, or as the greatest that can be told.
+#[test]
+fn a_number_above_the_table_is_told() {
+    let from = "slots_from = { after = \"-n\", table = { 1 = 1, 4 = 2 } }";
+    let policy =
+        format!("[repository.a]\nlimit = 9\n[[rule]]\nacquire = [{{ repository = \"a\", {from} }}]\n");
+    for (number, told) in [("5", "5"), ("4294967294", "4294967294"), ("99999999999", "more than 4294967294")]
+    {
+        under(&policy).arguments(["-n", number]).claims(|claims| {
+            let unclear = claims[0].unclear.as_ref().expect("an unclear number").to_string();
+            let names = format!("the command line names {told}, and the table of slots_from ends at 4");
+            assert_eq!(unclear, format!("{names}: refused by a"));
+        });
+    }
+    under(&policy).arguments(["-n", "4"]).claims(|claims| assert_eq!(claims[0].unclear, None));
+}
+
 /// A number on the command line counts also if it is lower, and `most` limits only such a number. A digit
 /// behind an option that ends in one is a part of that option.
 #[test]

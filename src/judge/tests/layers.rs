@@ -3,9 +3,12 @@
 use std::{ops::RangeInclusive, time::Duration};
 
 use super::site::{file, under};
-use crate::judge::{
-    Verdict,
-    terms::{Hold, Nested, Provenance, Queue, Wait},
+use crate::{
+    judge::{
+        Verdict,
+        terms::{Hold, Nested, Provenance, Queue, Wait},
+    },
+    policy::{LayerKind, LogTarget},
 };
 
 const SYSTEM: &str = r#"
@@ -45,6 +48,17 @@ fn what_the_caller_adds_is_created_for_him_alone() {
         };
         assert_eq!(modes(0), (0o666, 0o1777, false));
         assert_eq!(modes(1), (0o600, 0o700, true));
+    });
+}
+
+/// Without a target the events of the system go to the journal, and those of an added policy nowhere.
+#[test]
+fn a_log_without_a_target_has_that_of_its_layer() {
+    let log = "[log]\nreplay = true\n";
+    under(&format!("{SYSTEM}{log}")).own(&format!("{OWN}{log}")).with(|policy, _| {
+        let logs = policy.logs().map(|(kind, log)| (kind, log.to.clone()));
+        let expected = [(LayerKind::System, LogTarget::Journald), (LayerKind::Own, LogTarget::Off)];
+        assert_eq!(logs.collect::<Vec<_>>(), expected);
     });
 }
 

@@ -101,6 +101,7 @@ fn every_form_is_what_toml_says() {
     assert!(compare("\"a b\".c = 1\n'd e'.f.g = 2\n[\"h i\".j]\n"));
     assert!(compare("a = \nb = \"\"\"\"\"\"\nc = ''\nd = [0, -0, 10]\n"));
     assert!(!compare("a = 08\n") && !compare("a = -08\n"));
+    assert!(!compare("a = 1 b = 2\n") && !compare("[a] b = 1\n") && !compare("a = [1] [b]\n"));
     for policy in files("policies") {
         assert!(compare(&policy), "{policy}");
     }

@@ -338,6 +338,13 @@ fn a_number_is_allowed_up_to_its_bound() {
         let keys = format!("if_elapsed = '10m'\nexpire_after = '{expire}'");
         format!("[repository.a]\nlimit = 5\n{keys}\n[[rule]]\nacquire = ['a']\n")
     };
+    for key in
+        ["if_elapsed_from = 'start'", "too_soon = 'ok'", "expire_grace = '9s'", "expire_kill = 'group'"]
+    {
+        let alone = format!("[repository.a]\nlimit = 5\n{key}\n[[rule]]\nacquire = ['a']\n");
+        case(&alone, Some("needs-key"));
+        case(&alone.replace(key, &format!("if_elapsed = '1m'\nexpire_after = '2m'\n{key}")), None);
+    }
     case(&pace("11m"), None);
     case(&pace("10m"), Some("expire-not-above-elapsed"));
     let named = |length: usize| {
@@ -401,6 +408,9 @@ fn an_entry_that_captures_nothing_is_uneven() {
     case(&project("'/proj/{project}/**', '/{project}'"), None);
     case(&project("'/proj/{project}/**', '/scratch'"), Some("uneven-captures"));
     case(&project("'/scratch', '/proj/{project}/**'"), Some("uneven-captures"));
+    // What is captured is a whole part.
+    case(&project("'/proj/{project}x/**'"), Some("partial-capture"));
+    case(&project("'/proj/x{project}/**'"), Some("partial-capture"));
 }
 
 /// A name like that of a placeholder is a capture if any rule captures it. Then a rule that does not is at
