@@ -100,6 +100,19 @@ mod tests {
         assert_eq!(file.path(OsStr::new(host)), Path::new(path));
     }
 
+    /// A log has every event if it is a file, or if decisions can be replayed from it.
+    #[test]
+    fn a_file_or_a_replayed_log_has_every_event() {
+        let log = |to: &str, replay: bool| {
+            let to = LogTarget::parse(to).expect("a target").expect("a target");
+            Log { to, replay }.has_every_event()
+        };
+        assert!(log("/var/log/a", false) && log("/var/log/a", true));
+        for to in ["off", "journald", "syslog"] {
+            assert!(!log(to, false) && log(to, true), "{to}");
+        }
+    }
+
     #[test]
     fn a_host_is_a_part_of_a_name_and_leads_nowhere() {
         case("/var/log/rungate.jsonl", "ws17", "/var/log/rungate.jsonl");

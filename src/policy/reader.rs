@@ -396,3 +396,24 @@ const LONGEST_CONTACT: usize = 200;
 fn is_contact(text: &str) -> bool {
     !text.trim().is_empty() && !text.contains(['\n', '\r']) && text.chars().count() <= LONGEST_CONTACT
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::policy::{Policy, Repository};
+
+    /// Tables count in the order of their headers, also if one of them was named by the header of another.
+    #[test]
+    fn tables_have_the_order_of_their_headers() {
+        let text = r#"
+            [repository.one.outside]
+            command = ["/bin/true"]
+            [repository.two]
+            limit = 1
+            [repository.one]
+            limit = 1
+        "#;
+        let policy = Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"));
+        let names: Vec<&str> = policy.repositories().iter().map(Repository::name).collect();
+        assert_eq!(names, ["two", "one"]);
+    }
+}

@@ -437,3 +437,20 @@ fn an_empty_directory_has_no_policy() {
     site.write("policy.d/10.toml~", b"no TOML");
     assert_eq!((files("."), files("policy.d"), files("policy.toml")), (Ok(2), Ok(1), Ok(1)));
 }
+
+/// A file that the main file delegates is one in a directory that is named too, and beside a main file.
+#[test]
+fn a_delegated_file_that_is_named_is_delegated() {
+    let site = Site::new();
+    let sources = site.sources();
+    let keys = format!("owner = {}\nusers = [\"*\"]\ncommands = [\"*\"]\n", sources.caller);
+    site.write("policy.toml", format!("[delegate.\"10.toml\"]\n{keys}").as_bytes());
+    site.write("policy.d/10.toml", b"[defaults]\nwait = \"1m\"\n");
+    let codes = |read: Result<Policy, Faults>| {
+        let faults = read.expect_err("a key that is not delegated");
+        faults.iter().map(|fault| fault.code).collect::<Vec<_>>()
+    };
+    let files = [sources.system.clone(), site.path().join("policy.d/10.toml")];
+    assert_eq!(codes(Policy::check_files(&files, sources.caller, &Databases)), ["delegated-key"]);
+    assert_eq!(codes(Policy::at(site.path(), sources.caller)), ["delegated-key"]);
+}
