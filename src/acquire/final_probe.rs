@@ -29,8 +29,13 @@ impl FinalProbe {
                 self.sleep();
                 return Ok(true);
             }
-        } else if endings.begin(blocked, acquisition.asker)? && !endings.are_going_on() {
-            return Ok(true);
+        } else {
+            let were_going_on = endings.are_going_on();
+            let has_any = endings.begin(blocked, acquisition.asker)? || were_going_on;
+            // They have ended, or are left alone: this may be seen by now.
+            if has_any && !endings.are_going_on() {
+                return Ok(true);
+            }
         }
         if !endings.are_going_on() {
             return Ok(false);

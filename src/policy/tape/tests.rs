@@ -99,7 +99,7 @@ fn every_form_is_what_toml_says() {
     assert!(compare(&FORMS.replace("2026-11-20 14:02:00, ", "")));
     assert!(compare("# a\r\na = [\r\n  1, # b\r\n]\r\n\r\n[b]\r\nc = { d = 2,\r\n }\r\n"));
     assert!(compare("\"a b\".c = 1\n'd e'.f.g = 2\n[\"h i\".j]\n"));
-    assert!(compare("a = \nb = \"\"\"\"\"\"\nc = ''\nd = [0, -0, 10]\n"));
+    assert!(compare("a = \"\"\nb = \"\"\"\"\"\"\nc = ''\nd = [0, -0, 10]\n"));
     assert!(!compare("a = 08\n") && !compare("a = -08\n"));
     assert!(!compare("a = 1 b = 2\n") && !compare("[a] b = 1\n") && !compare("a = [1] [b]\n"));
     for policy in files("policies") {
