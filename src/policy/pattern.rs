@@ -134,13 +134,6 @@ static SPECIAL: [u8; 256] = {
     special
 };
 
-/// Equal patterns match the same.
-impl PartialEq for Pattern {
-    fn eq(&self, other: &Self) -> bool {
-        (self.text(), self.subject) == (other.text(), other.subject)
-    }
-}
-
 fn glob(text: &str, subject: Subject) -> Result<Glob, globset::Error> {
     GlobBuilder::new(text)
         .literal_separator(subject == Subject::Path)

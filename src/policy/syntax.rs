@@ -65,8 +65,7 @@ fn span(error: &Error) -> Range<usize> {
 /// second table.
 fn first_header(text: &str, second: &Range<usize>) -> Option<Range<usize>> {
     let header = text.get(line_start(text, second.start)..second.end)?;
-    let first =
-        text.find(header).filter(|first| *first == line_start(text, *first) && *first < second.start)?;
+    let first = text.find(header).filter(|first| *first == line_start(text, *first))?;
     Some(first + header.len() - second.len()..first + header.len())
 }
 

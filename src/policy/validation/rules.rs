@@ -295,7 +295,7 @@ impl<'w> Reading<'_, 'w> {
                 let is_less = |less: &ClaimTerms| list.iter().any(|more| less.wants_no_more_than(more));
                 !before.is_empty() && before.iter().all(is_less)
             });
-            if let Some(before) = before.filter(|_| !list.is_empty()) {
+            if let Some(before) = before {
                 let names =
                     lists[before].iter().map(|terms| self.repositories[terms.repository].name.as_str());
                 let before = names.collect::<Vec<_>>().join(" + ");
