@@ -88,7 +88,10 @@ impl State {
         fs::create_dir_all(directory).map_err(failed("mkdir"))?;
         fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed("chmod"))?;
         let state = Self { directory: directory.to_owned() };
-        let boot = process::boot_id().unwrap_or_default();
+        // Without it, the state of running programs would look like that of another boot.
+        let boot = process::boot_id().ok_or_else(|| {
+            Fatal::Call(Failure { call: "read(/proc/sys/kernel/random/boot_id)", errno: Errno::ENOENT })
+        })?;
         let file = directory.join("boot");
         let written = match fs::read_to_string(&file) {
             Ok(written) => written,
