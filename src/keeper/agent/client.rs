@@ -295,3 +295,140 @@ impl Drop for Granted {
         let _ = self.give_back(false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        judge::terms::{ExpireKill, Hold},
+        keeper::agent::message::{self, Chosen, Expired, Which},
+        sys::Listener,
+    };
+
+    /// A launcher, and the agent's end of its connection.
+    fn connected() -> (Client, Connection) {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = Listener::at(&path).expect("a free path");
+        let connection = Connection::to(&path, PATIENCE).expect("it listens");
+        let agent = listener.accept().expect("a socket").expect("it has called");
+        let client = Client { connection, inbox: Inbox::default(), descriptor: None, patience: PATIENCE };
+        (client, agent)
+    }
+
+    /// The agent says this, before it is asked.
+    fn says(agent: &Connection, answers: &[Answer]) {
+        let bytes: Vec<u8> = answers.iter().flat_map(Answer::frame).collect();
+        assert_eq!(agent.send_plain(&bytes), Ok(bytes.len()));
+    }
+
+    /// The requests that the agent has got.
+    fn requests(agent: &Connection) -> Vec<Request> {
+        let (mut inbox, mut bytes) = (Inbox::default(), [0; 4096]);
+        while let Ok(count @ 1..) = agent.read(&mut bytes) {
+            inbox.add(&bytes[..count]);
+        }
+        std::iter::from_fn(|| inbox.request(4096).expect("a request")).collect()
+    }
+
+    /// Slots are given back once, and an agent that has answered is not asked again.
+    #[test]
+    fn slots_are_given_back_once() {
+        for has_run in [true, false] {
+            let (client, agent) = connected();
+            says(&agent, &[Answer::Done(true)]);
+            let mut granted = Granted::over(&Rc::new(RefCell::new(client)), false).expect("slots");
+            assert_eq!(granted.give_back(has_run), Ok(()));
+            assert_eq!(granted.give_back(has_run), Ok(()));
+            drop(granted);
+            assert_eq!(requests(&agent), [Request::GiveBack(has_run)]);
+        }
+    }
+
+    /// Slots that the program did not get are given back when the launch gives up.
+    #[test]
+    fn slots_that_no_program_has_are_given_back() {
+        let (client, agent) = connected();
+        says(&agent, &[Answer::Done(true)]);
+        drop(Granted::over(&Rc::new(RefCell::new(client)), true).expect("slots"));
+        assert_eq!(requests(&agent), [Request::GiveBack(false)]);
+    }
+
+    /// A descriptor that came with an answer is there until it is taken. For the FIFO of a script none may
+    /// come: then the slots are given back.
+    #[test]
+    fn a_descriptor_is_there_until_it_is_taken() {
+        let (mut client, agent) = connected();
+        let own = std::io::stderr();
+        let send = || agent.send(&Answer::Done(true).frame(), Some(own.as_fd())).expect("it is open");
+        let mut answer = || {
+            let answer = client.answer_until(Instant::now() + PATIENCE);
+            assert_eq!(answer, Ok(Some(Answer::Done(true))));
+        };
+        send();
+        answer();
+        says(&agent, &[Answer::Done(true)]);
+        answer();
+        assert!(client.take_descriptor().is_some() && client.take_descriptor().is_none());
+        send();
+        assert_eq!(client.answer_until(Instant::now() + PATIENCE), Ok(Some(Answer::Done(true))));
+        says(&agent, &[Answer::Done(true)]);
+        let refused = Granted::over(&Rc::new(RefCell::new(client)), true).expect_err("it is not the FIFO");
+        assert!(matches!(refused, AgentError::Differs(_)));
+        assert_eq!(requests(&agent), [Request::GiveBack(false)]);
+    }
+
+    /// The kernel could not say who calls: the launcher proves it with the number that it is asked for.
+    #[test]
+    fn a_challenge_is_answered() {
+        let (mut client, agent) = connected();
+        says(&agent, &[Answer::Challenge(7), Answer::Done(false)]);
+        assert_eq!(client.ends(), Err(SENSELESS), "it answers another question");
+        assert_eq!(requests(&agent), [Request::Ends, Request::Response(7)]);
+    }
+
+    /// There is no answer before the time is over, and none from an agent that has closed the connection.
+    #[test]
+    fn an_answer_may_not_come() {
+        let (mut client, agent) = connected();
+        assert_eq!(client.answer_until(Instant::now()), Ok(None));
+        drop(agent);
+        assert_eq!(client.ask(&Request::About), Err(AgentError::HungUp));
+    }
+
+    /// Each holder that was to be ended is reported, and then whether all of them have gone.
+    #[test]
+    fn the_outcome_of_each_holder_is_told() {
+        let since = std::time::SystemTime::UNIX_EPOCH;
+        let holder = |pid| message::Holder {
+            slots: (1, 1),
+            pid,
+            uid: 1000,
+            host: "no.such.host.".to_owned(),
+            since,
+            taken: None,
+            hold: Hold::Process,
+            command: "matlab".to_owned(),
+            rule: "seats".to_owned(),
+            lingers_until: None,
+        };
+        let expired = |pid, fate| {
+            let (table, holder) = ("seats".to_owned(), holder(pid));
+            Answer::Expired(Expired { table, holder, slots: 1, by: None, is_elsewhere: false, fate })
+        };
+        for are_all_gone in [true, false] {
+            let (mut client, agent) = connected();
+            let first = expired(7, message::EvictionOutcome::HadLeft);
+            let second = expired(8, message::EvictionOutcome::Freed);
+            says(&agent, &[first, second, Answer::Done(are_all_gone)]);
+            let which = Which::These(vec![Chosen { slot: 1, pid: 7, since }]);
+            let (table, grace, kill) = ("seats".to_owned(), Duration::ZERO, ExpireKill::Process);
+            let mut told = Vec::new();
+            let gone = client.evict(Evict { table, which, grace, kill }, &mut |overdue, fate| {
+                told.push((overdue.pid, fate));
+            });
+            assert_eq!(gone, Ok(are_all_gone));
+            assert_eq!(told, [(7, EvictionOutcome::HadLeft), (8, EvictionOutcome::Freed)]);
+        }
+    }
+}

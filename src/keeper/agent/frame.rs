@@ -184,6 +184,9 @@ mod tests {
             (&[0, 0, 0, 0, 7], Garbage::Senseless),
             (&[9, 0, 0, 0, 3], Garbage::OtherVersion(3)),
             (&[2, 0, 0, 0, 1, 99], Garbage::Senseless),
+            (&[2, 0, 0, 0, 0, 99], Garbage::Senseless),
+            // Only a newer version may know it.
+            (&[2, 0, 0, 0, 2, 99], Garbage::OtherVersion(2)),
             (&[3, 0, 0, 0, 1, 2, 0], Garbage::Senseless),
             (&[6, 0, 0, 0, 1, 6, 255, 255, 255, 255], Garbage::Senseless),
         ] {
@@ -193,8 +196,24 @@ mod tests {
         }
     }
 
+    /// A request that is as long as the limit is read, and no longer one.
+    #[test]
+    fn a_request_may_be_as_long_as_the_limit() {
+        let frame = take().frame().expect("it is short");
+        let read = |longest| {
+            let mut inbox = Inbox::default();
+            inbox.add(&frame);
+            inbox.request(longest)
+        };
+        assert_eq!(read(frame.len()), Ok(Some(take())));
+        assert_eq!(read(frame.len() - 1), Err(Garbage::TooLong));
+    }
+
     #[test]
     fn a_request_that_is_too_long_is_not_made() {
-        assert_eq!(Request::Look(vec!["x".repeat(LONGEST_REQUEST)]).frame(), None);
+        let frame = |length: usize| Request::Look(vec!["x".repeat(length)]).frame();
+        let longest = LONGEST_REQUEST - frame(0).expect("it is short").len();
+        assert_eq!(frame(longest).map(|frame| frame.len()), Some(LONGEST_REQUEST));
+        assert_eq!(frame(longest + 1), None);
     }
 }

@@ -707,6 +707,46 @@ impl UnreadableSlot {
 mod tests {
     use super::*;
 
+    /// A request whose texts are empty.
+    fn empty() -> Take {
+        Take {
+            typed: OsString::new(),
+            path: OsString::new(),
+            canonical: OsString::new(),
+            directory: OsString::new(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            held: OsString::new(),
+            hold: Hold::Process,
+            wait: None,
+            may_end: true,
+            is_again: false,
+            opened: None,
+            through: None,
+        }
+    }
+
+    /// Each text of a request counts with the memory that it takes, which is given in pieces. A variable that
+    /// is not set takes as much as an empty one.
+    #[test]
+    fn each_text_of_a_request_counts() {
+        let least = empty().size();
+        for (length, pieces) in [(1, 1), (32, 1), (33, 2)] {
+            let typed = "x".repeat(length).into();
+            assert_eq!(Take { typed, ..empty() }.size(), least + 32 * pieces, "{length}");
+        }
+        let arguments = vec![OsString::new()];
+        let argument = Take { arguments, ..empty() }.size() - least;
+        let with_variable = |value: Option<&str>| {
+            let environment = vec![("A".to_owned(), value.map(OsString::from))];
+            Take { environment, ..empty() }.size()
+        };
+        assert!(argument > 0);
+        assert_eq!(with_variable(None), least + 2 * argument + 32);
+        assert_eq!(with_variable(Some("")), with_variable(None));
+        assert_eq!(with_variable(Some("x")), with_variable(None) + 32);
+    }
+
     /// What took exactly as long as a bound is counted there, and what took longer than all bounds by itself.
     #[test]
     fn each_duration_is_counted_once() {

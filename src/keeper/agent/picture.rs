@@ -81,7 +81,7 @@ mod tests {
     use super::*;
     use crate::{
         judge::terms::{Group, Hold, Seats, Terms},
-        keeper::{self, Class, Number, Store},
+        keeper::{self, Class, Number, Store, WaitingProcess},
     };
 
     fn at(hour: u64) -> SystemTime {
@@ -118,6 +118,7 @@ mod tests {
         let _group = [member(&[], &[2], 8), member(&[2], &[], 9)];
         let mut place = table.take_place(Number(1)).expect("the number is free");
         place.stand(&[Class { generation: 0, capacity: 5 }]);
+        place.belongs_to(&WaitingProcess { user: Some(1000), ..WaitingProcess::default() });
         table.set_stamps(Some(at(3)), Some(at(1)), None);
         let seen = Table::of("seats", &table, usize::MAX, usize::MAX, 1000).to_memory(&Store::default());
         let occupancy = table.occupancy();
@@ -126,6 +127,27 @@ mod tests {
         assert_eq!((seen.waiters(), seen.stamps()), (table.waiters(), table.stamps()));
         let terms = Terms { limit: 5, slots: 1, group: Some(group), ..Terms::default() };
         assert_eq!((seen.shared(&terms), table.shared(&terms)), (vec![2], vec![2]));
+        // Waiters that are not described are counted: all, and those of the caller.
+        let counted = |user| Table::of("seats", &table, 0, 0, user).to_memory(&Store::default()).unlisted();
+        assert_eq!((counted(1000), counted(1001), seen.unlisted()), ((1, 1), (1, 0), (0, 0)));
+    }
+
+    /// A launch takes over slots of its group that linger, when their program has ended. It sees them as the
+    /// agent does.
+    #[test]
+    fn slots_that_linger_are_seen_when_their_program_has_ended() {
+        let (table, group) = (Store::default().table("seats"), Group::of_heirs("ann"));
+        let held = table.restore(&[3, 4], Some(&group)).expect("they are free");
+        held.describe(holder(7, 2));
+        let found = |group: &Group| {
+            let terms = Terms { limit: 5, slots: 1, group: Some(group.clone()), ..Terms::default() };
+            let seen = Table::of("seats", &table, usize::MAX, 0, 1000).to_memory(&Store::default());
+            [table.shared(&terms), seen.shared(&terms)]
+        };
+        assert_eq!(found(&group).concat(), [0; 0], "the program runs");
+        held.linger(Some(at(9)));
+        assert_eq!(found(&group), [[3], [3]], "one slot is wanted");
+        assert_eq!(found(&Group::of_heirs("bob")).concat(), [0; 0]);
     }
 
     /// If only some holders are described, they are those that have held their slots for longest. All slots

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 use super::{Held, Store, VerifiedAncestry, chosen, lingering, overdue};
 use crate::{
     judge::terms::{ExpireKill, Expiry, Group, Seats, Terms},
-    keeper::{Holder, Overdue},
+    keeper::{Class, Holder, Number, Overdue, Vacancy},
+    sys::own_pid,
 };
 
 /// Takes these slots for a member of a group, which has the first ones already.
@@ -22,7 +23,10 @@ fn a_nested_launch_gives_up_only_its_own_use() {
     let first = table.take(&[1]).expect("it is free");
     let below_the_first = table.share_again(&[1]).expect("no nested launch uses it");
     assert!(table.share_again(&[1]).is_none(), "one uses it");
-    drop(first);
+    let other = table.take(&[2]).expect("it is free");
+    assert!(table.share_again(&[2, 1]).is_none(), "one uses one of them");
+    assert!(table.share_again(&[2, 3]).is_none(), "no launch holds one of them");
+    drop((first, other));
     let second = table.take(&[1]).expect("it is free again");
     let below_the_second = table.share_again(&[1]).expect("no nested launch uses the slot of this holder");
     drop(below_the_first);
@@ -84,6 +88,7 @@ fn a_slot_with_another_number_is_what_it_was() {
     let table = store.table("seats");
     let (mut held, other) = (member(&store, &[], &[1]), table.take(&[2]).expect("it is free"));
     let mut below = table.share_again(&[1]).expect("no nested launch uses it");
+    assert!(table.take(&[2, 5]).is_none() && table.used() == 2, "another launch has one of them");
     assert!(!table.move_slot(1, 2), "another launch has that slot");
     assert!(table.move_slot(1, 3) && held.follow(1, 3) && below.follow(1, 3) && !held.follow(1, 4));
     assert!(table.share_again(&[3]).is_none() && held.is_used_below(), "a nested launch uses it");
@@ -160,6 +165,26 @@ fn the_user_of_another_start_is_not_named() {
     assert_eq!((table.who_started(last), table.who_started(first)), (Some(7), None));
     table.withdraw(Some(first));
     assert_eq!((table.who_started(last), table.who_started(first)), (None, None));
+    // The user of the start before the last one is known, and of no other one.
+    for (before, user) in [(first, Some(7)), (SystemTime::UNIX_EPOCH, None)] {
+        held.describe(Holder { uid: Some(7), ..Holder::unknown(1..=1) });
+        table.started(held.slots(), first);
+        held.describe(Holder { uid: Some(8), ..Holder::unknown(1..=1) });
+        table.started(held.slots(), last);
+        table.withdraw(Some(before));
+        assert_eq!((table.stamps().0, table.who_started(before)), (Some(before), user));
+    }
+}
+
+/// The search for a free slot goes on behind the last one that was taken, so that all slots are used in turn.
+#[test]
+fn the_search_goes_on_behind_the_last_slot() {
+    let table = Store::default().table("seats");
+    let terms = Terms { limit: 5, slots: 1, ..Terms::default() };
+    for (taken, next) in [(&[3, 1][..], 4), (&[5], 1), (&[2], 3), (&[], 1)] {
+        table.started(taken, SystemTime::now());
+        assert_eq!(table.vacancy(&terms), Vacancy::Slots(vec![next]));
+    }
 }
 
 const EXPIRY: Expiry =
@@ -210,6 +235,91 @@ fn slots_with_other_members_are_listed_apart() {
     let table = store.table("seats");
     let pids = |holder: &Holder| holder.all().filter_map(|one| one.pid).collect::<Vec<_>>();
     let seen = |holder: &Holder| (holder.slots, pids(holder));
-    let listed: Vec<_> = table.holders(&table.occupancy()).iter().map(seen).collect();
-    assert_eq!(listed, [((1, 1), vec![7, 8]), ((2, 3), vec![7])]);
+    let listed = || table.holders(&table.occupancy()).iter().map(seen).collect::<Vec<_>>();
+    assert_eq!(listed(), [((1, 1), vec![7, 8]), ((2, 3), vec![7])]);
+    drop(first);
+    assert_eq!(listed(), [((1, 1), vec![8])], "the first has left");
+}
+
+/// Of a slot that a group shares, the programs that run are listed. When all of them have ended and the slot
+/// lingers, those are listed that had it. A newcomer shares it with no program then.
+#[test]
+fn the_programs_that_run_are_listed_before_those_that_have_ended() {
+    let store = Store::default();
+    let (first, second) = (member(&store, &[], &[1]), member(&store, &[1], &[]));
+    first.describe(holder(1, 7, Duration::ZERO));
+    second.describe(holder(1, 8, Duration::ZERO));
+    let table = store.table("seats");
+    let listed = || -> Vec<i32> {
+        let holders = table.holders(&table.occupancy());
+        holders.iter().flat_map(Holder::all).filter_map(|one| one.pid).collect()
+    };
+    assert_eq!(listed(), [7, 8]);
+    first.linger(Some(SystemTime::now()));
+    assert_eq!(listed(), [8]);
+    second.linger(Some(SystemTime::now()));
+    assert_eq!(listed(), [7, 8]);
+    assert_eq!(member(&store, &[1], &[]).joined(), [0; 0]);
+}
+
+/// A launch does not wait for slots that its ancestors alone hold: that would be for ever.
+#[test]
+fn slots_that_ancestors_alone_hold_are_known() {
+    let table = Store::default().table("seats");
+    let has = |slots: &[u64]| {
+        let slots = slots.iter().map(|slot| (table.number(), *slot)).collect();
+        let ancestry = VerifiedAncestry { slots, ..VerifiedAncestry::default() };
+        table.is_held_by_ancestor(&table.occupancy(), &ancestry)
+    };
+    assert!(!has(&[1, 2]), "no launch holds any");
+    let held = table.take(&[1, 2]).expect("they are free");
+    held.describe(holder(1, i32::MAX, Duration::ZERO));
+    assert!(has(&[1, 2]) && !has(&[1]) && !has(&[2]));
+    let other = table.take(&[4]).expect("it is free");
+    assert!(!has(&[1, 2]) && has(&[1, 2, 4]));
+    drop(other);
+    // The process itself holds them, or another table has these slots.
+    held.describe(holder(1, own_pid(), Duration::ZERO));
+    let own = VerifiedAncestry::of_process(own_pid(), 1000);
+    assert!(table.is_held_by_ancestor(&table.occupancy(), &own) && !has(&[1]));
+    let slots = [1, 2].map(|slot| (table.number() + 1, slot)).to_vec();
+    let elsewhere = VerifiedAncestry { slots, ..VerifiedAncestry::default() };
+    assert!(!table.is_held_by_ancestor(&table.occupancy(), &elsewhere));
+}
+
+/// Slots count for the user of their holder where the user, and since when they are held, is known.
+#[test]
+fn slots_count_for_the_users_who_are_known() {
+    let table = Store::default().table("seats");
+    let (pair, one) = (table.take(&[1, 2]), table.take(&[4]));
+    let (pair, _one) = (pair.expect("they are free"), one.expect("it is free"));
+    let since = Duration::from_secs(5);
+    pair.describe(Holder { uid: Some(1000), ..holder(1, 7, since) });
+    let vouched = table.vouched(&table.occupancy());
+    let vouched: Vec<_> = vouched.iter().map(|one| (one.uid, one.since, one.slots)).collect();
+    assert_eq!(vouched, [(1000, since, 2)]);
+}
+
+/// The connections of the launches in a queue are known, each once and the oldest first. Those that do not
+/// respond are found in the same order.
+#[test]
+fn the_connections_of_a_queue_are_in_its_order() {
+    let table = Store::default().table("seats");
+    let class = |capacity| Class { generation: 0, capacity };
+    let mut places = [(1, 10), (2, 40), (3, 20), (4, 30)].map(|(number, session)| {
+        let mut place = table.take_place(Number(number)).expect("the number is free");
+        place.stand(&[class(1)]);
+        place.serve_in(session);
+        place
+    });
+    places[1].stand(&[class(1), class(2)]);
+    places[1].wants(3);
+    for place in [0, 2, 3] {
+        places[place].set_away(true);
+    }
+    assert_eq!(table.sessions(), [10, 40, 20, 30]);
+    assert_eq!(table.first_away(2), [10, 20]);
+    assert_eq!((table.session_of(Number(2)), table.session_of(Number(5))), (Some(40), None));
+    let wants: Vec<_> = table.waiters().iter().map(|waiter| waiter.wants).collect();
+    assert_eq!(wants, [None, Some(3), Some(3), None, None]);
 }
