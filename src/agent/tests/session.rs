@@ -5,17 +5,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{HOUR, ending, needs, overdue, take};
+use super::{HOUR, ending, needs, overdue, saved, take};
 use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
-        AWAY, AcquireRequest, Blocked, Caller, Change, Effect, Event, Session, Sessions,
+        AWAY, AcquireRequest, Blocked, Caller, Change, Effect, Event, Eviction, Session, Sessions,
         ledger::state::{SavedNumber, SavedPlace},
     },
-    judge::terms::Hold,
+    judge::terms::{Expiry, Hold},
     keeper::{
-        Class, EvictionOutcome, Number, Store,
-        agent::message::{Answer, Granted, Refused, WaitState},
+        Class, EvictionOutcome, Number, Overdue, Store, TableId,
+        agent::message::{Answer, Granted, Refused, Take, WaitState},
     },
     sys::own_pid,
 };
@@ -99,7 +99,18 @@ fn judges(effects: &[Effect]) -> bool {
     effects.iter().any(|effect| matches!(effect, Effect::Judge))
 }
 
-/// The last answer to a request to end holders: whether all of them have ended.
+/// Whether it is checked, and does not wait for the answer.
+fn is_checked(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Decide(_, false)))
+}
+
+/// Whether one of the answers is like this.
+fn is_told(effects: &[Effect], is_it: fn(&Answer) -> bool) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Answer(answer, _) if is_it(answer)))
+}
+
+/// The last answer to a request to end holders, or to give back slots: whether all of them have ended, and
+/// whether there were any.
 fn last_answer(effects: &[Effect]) -> Option<bool> {
     effects.iter().find_map(|effect| match effect {
         Effect::Answer(Answer::Done(have_ended), _) => Some(*have_ended),
@@ -190,6 +201,11 @@ fn a_request_and_a_heartbeat_are_owed_an_answer() {
     stage.on(Event::Beats);
     let beaten = stage.session().place.beaten.expect("it has beaten");
     assert!(beaten >= begun && stage.session().place.is_owed);
+    let (number, store) = (Some(Number(1)), Store::default());
+    stage.session().place.line = place(&store);
+    stage.session().place.line.set_away(true);
+    stage.on(Event::Beats);
+    assert_eq!(store.table("seats").next_to_look(None, &[]), number, "it is not passed over");
     stage.session().place.beaten = long_ago();
     stage.session().answer(Answer::Done(true), None);
     let beaten = stage.session().place.beaten.expect("it has its answer");
@@ -254,6 +270,7 @@ fn only_slots_that_another_connection_takes_up_are_lost() {
         stage.on(Event::Superseded(vec![taken_up]));
         let effects = stage.on(Event::GivesBack(true));
         assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Release(5, true))), is_left);
+        assert_eq!(last_answer(&effects), Some(is_left));
     }
 }
 
@@ -281,9 +298,139 @@ fn a_request_to_end_holders_is_answered_after_the_last_of_them() {
         stage.session().evictions.push(ending(1, overdue(2, None)));
         assert_eq!(last_answer(&stage.on(Event::Freed)), None);
         stage.session().evictions.clear();
-        stage.session().tell("seats", &overdue(2, None), fate);
-        assert_eq!(last_answer(&stage.on(Event::Freed)), Some(have_ended));
+        let known = Overdue { holder: saved(2, Hold::Process).holder("seats"), ..overdue(2, None) };
+        stage.session().tell("seats", &known, fate);
+        let effects = stage.on(Event::Freed);
+        assert!(is_told(&effects, |answer| matches!(answer, Answer::Expired(one) if one.holder.pid == 2)));
+        assert_eq!(last_answer(&effects), Some(have_ended));
     }
+}
+
+/// A launch that does not wait is not refused while a holder is ended for it. If it has asked, it is told so.
+/// A launch that has waited, or for which no holder is ended any more, is refused.
+#[test]
+fn a_launch_is_not_refused_while_a_holder_is_ended_for_it() {
+    for is_asked in [true, false] {
+        for (has_waited, are_ended, is_refused) in
+            [(false, false, false), (true, false, true), (false, true, true)]
+        {
+            let mut stage = Stage::new();
+            stage.asks();
+            stage.session().evictions.push(ending(1, overdue(2, Some(Duration::ZERO))));
+            let blocked = || {
+                let blocked = Blocked { waits: false, ..blocked(None) };
+                Event::Blocked(needs(Vec::new()), blocked, is_asked, true)
+            };
+            let effects = stage.on(blocked());
+            assert_eq!(is_told(&effects, |answer| matches!(answer, Answer::Ends(_))), is_asked);
+            assert!(stage.session().is_ending() && is_checked(&stage.on(Event::Freed)));
+            if are_ended {
+                stage.session().evictions.clear();
+            }
+            stage.session().place.has_waited = has_waited;
+            let effects = stage.on(blocked());
+            assert_eq!(is_told(&effects, |answer| matches!(answer, Answer::Refused(_))), is_refused);
+            assert_eq!(stage.session().is_ending(), !is_refused);
+        }
+    }
+}
+
+/// A holder is to be ended for a launch if any of its tables names one.
+#[test]
+fn a_launch_ends_the_holders_of_any_table() {
+    let of = |overdue| {
+        let (table, id) = ("seats".to_owned(), TableId::Memory(0));
+        Eviction { table, id, expiry: Expiry::AT_REQUEST, overdue }
+    };
+    let nothing = || of(Vec::new());
+    let one = of(vec![overdue(2, None)]);
+    for (evictions, are_any) in
+        [(Vec::new(), false), (vec![nothing()], false), (vec![nothing(), one, nothing()], true)]
+    {
+        assert_eq!(Blocked { evictions, ..blocked(None) }.ends_others(), are_any);
+    }
+}
+
+/// A launch that requests the end of holders waits in no queue any more.
+#[test]
+fn a_launch_that_ends_holders_waits_in_no_queue() {
+    let (mut stage, store) = (Stage::new(), Store::default());
+    stage.asks();
+    stage.session().place.line = place(&store);
+    stage.on(Event::Evicts);
+    assert_eq!(stage.places(), 0);
+}
+
+/// A launch that asks again keeps its place in the queue if it is the same launch, and starts anew.
+#[test]
+fn only_the_same_launch_keeps_its_place_when_it_asks_again() {
+    for (typed, places) in [("matlab", 1), ("octave", 0)] {
+        let (mut stage, store) = (Stage::new(), Store::default());
+        let is_anew = |effects: &[Effect]| is_told(effects, |answer| matches!(answer, Answer::Anew));
+        assert!(!is_anew(&stage.on(Event::Asks(take(), Vec::new()))), "it is its first request");
+        stage.session().place.line = place(&store);
+        let again = Take { typed: typed.into(), ..take() };
+        assert!(is_anew(&stage.on(Event::Asks(again, Vec::new()))));
+        assert_eq!((stage.places(), stage.session().command()), (places, typed.to_owned()));
+    }
+}
+
+/// The place of a launch is saved when it waits, and when it waits no more. Then those behind it are checked.
+#[test]
+fn a_place_is_saved_when_it_changes() {
+    let (mut stage, store) = (Stage::new(), Store::default());
+    let is_saved = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::WritePlace));
+    let is_left = |effect: &Effect| match effect {
+        Effect::Left(tables) => tables.iter().any(|table| table.is_called("seats")),
+        _ => false,
+    };
+    stage.asks();
+    assert!(is_saved(&stage.on(Event::Blocked(needs(Vec::new()), blocked(None), true, true))));
+    stage.session().place.line = place(&store);
+    let effects = stage.on(Event::Leaves);
+    assert!(is_saved(&effects) && effects.iter().any(is_left));
+    assert_eq!((stage.places(), last_answer(&effects)), (0, Some(true)));
+}
+
+/// A launch is checked once when the time of its claim is over.
+#[test]
+fn a_launch_is_checked_once_when_its_time_is_over() {
+    for (next, is_over) in [(Instant::now(), true), (Instant::now() + HOUR, false)] {
+        let mut stage = Stage::new();
+        stage.waits(needs(Vec::new()), Some(next));
+        assert_eq!(is_checked(&stage.on(Event::Timer)), is_over);
+        let refused = blocked(None).refused;
+        stage.on(Event::WaitsOn(needs(Vec::new()), WaitState { refused, ahead: 0 }));
+        assert!(!is_checked(&stage.on(Event::Timer)));
+    }
+}
+
+/// A launch is checked when the next signal to a holder is due, as long as holders may be ended for it.
+#[test]
+fn a_launch_is_checked_when_a_signal_is_due() {
+    let mut stage = Stage::new();
+    stage.waits(needs(Vec::new()), None);
+    let eviction = ending(1, overdue(2, Some(Duration::ZERO)));
+    let due = eviction.due;
+    stage.session().evictions.push(eviction);
+    stage.effects();
+    assert_eq!(stage.0.next_timer(), Some((due, LAUNCH)));
+    stage.on(Event::Proves);
+    assert_eq!(stage.0.next_timer(), None);
+}
+
+/// Nothing follows any more from what has happened to a client that has gone. Others get their answers.
+#[test]
+fn nothing_follows_for_a_client_that_has_gone() {
+    let mut stage = Stage::new();
+    stage.0.insert(8, Session::new(Caller::default()));
+    for (number, answer) in [(LAUNCH, false), (8, true)] {
+        let session = stage.0.get_mut(&number).expect("it is connected");
+        session.answer(Answer::Done(answer), None);
+    }
+    stage.0.remove(LAUNCH);
+    assert_eq!(last_answer(&stage.effects()), Some(true));
+    assert!(stage.0.next_change().is_none());
 }
 
 /// No holder is ended any more for a launch that has its slots, or is refused.
