@@ -1,27 +1,30 @@
 //! What the agent keeps, over its own restarts: numbers, places and ends.
 
 use std::{
+    collections::VecDeque,
+    io,
+    os::fd::AsFd,
     path::Path,
     process::{Child, Command},
     rc::Rc,
     thread,
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tempfile::TempDir;
 
 use super::{
-    CheckOutcome, Ledger, MOST_ENDS,
-    state::{SavedHolding, SavedPlace, SavedSlots, State, at},
+    CheckOutcome, KINDS, Ledger, MOST_ENDS, PROCESS, RECOVERED,
+    state::{SavedHolding, SavedPlace, SavedSlots, SavedStamps, State, at},
 };
 use crate::{
     agent::{
-        Session,
-        tests::{HOUR, claim, holding, needs, saved, slots},
+        Caller, Eviction, RunningEviction, Session,
+        tests::{HOUR, claim, holding, needs, overdue, saved, slots},
     },
-    judge::terms::{Claim, Demand, ElapsedFrom, Hold, Pace, Pause, TooSoon},
-    keeper::{Number, agent::message::End},
-    sys::{Failure, PidFd, Poller, Process, Signal, own_pid, process},
+    judge::terms::{Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, Pace, Pause, Slots, TooSoon},
+    keeper::{Number, TableId, agent::message::End, memory, table::Table},
+    sys::{Failure, Fifo, PidFd, Poller, Process, Signal, own_pid, process},
 };
 
 /// An agent that starts with this state, and its first unused number.
@@ -222,7 +225,8 @@ fn a_slot_that_is_used_below_stays_taken_over_a_restart() {
         let above = SavedHolding { start: start - 1, tables, ..saved(own_pid(), Hold::Process) };
         let shared = SavedSlots { is_shared: true, ..slots("seats", vec![1]) };
         let start = if lives { start } else { start - 1 };
-        let below = SavedHolding { start, tables: vec![shared], ..saved(own_pid(), Hold::Process) };
+        let tables = vec![slots("third", vec![1]), shared];
+        let below = SavedHolding { start, tables, ..saved(own_pid(), Hold::Process) };
         for (number, holding) in [(1, above), (2, below)] {
             state.write(number, &holding).expect("there is room");
         }
@@ -322,4 +326,344 @@ fn ends_are_in_the_order_of_time() {
         ledger.ends.insert(uid, seconds.map(end).into());
     }
     assert_eq!(ledger.ends().iter().map(|end| end.pid).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+}
+
+/// The agent hears of the end of a process that has slots. When these are given back, it hears nothing of that
+/// process any more, also if something else has it open.
+#[test]
+fn the_end_of_a_process_with_slots_is_heard() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    for (is_released, expected) in [(false, vec![9 * KINDS + PROCESS]), (true, Vec::new())] {
+        let mut idle = Idle::begin();
+        let process = PidFd::open(idle.pid()).expect("it runs");
+        let _copy = process.try_clone().expect("a descriptor");
+        let launch = holding(saved(idle.pid(), Hold::Process), Some(process));
+        assert!(ledger.grant(9, launch).is_ok());
+        if is_released {
+            drop(ledger.release(9, false));
+        }
+        idle.0.kill().expect("it is ours");
+        idle.0.wait().expect("it has ended");
+        assert_eq!(ledger.poller.wait(Some(Duration::ZERO)), Ok(expected));
+        drop(ledger.release(9, true));
+    }
+}
+
+/// The agent hears of the end of a launch that has not come back, until it has come back.
+#[test]
+fn the_end_of_a_launch_that_does_not_come_back_is_heard() {
+    for (comes_back, expected) in [(false, vec![9 * KINDS + RECOVERED]), (true, Vec::new())] {
+        let (mut waiter, (directory, state)) = (Idle::begin(), state());
+        state.write_place(9, &waiter.place()).expect("there is room");
+        let (mut ledger, _) = ledger(directory.path());
+        let _back = comes_back.then(|| ledger.take_recovered(9).expect("it waits"));
+        waiter.0.kill().expect("it is ours");
+        waiter.0.wait().expect("it has ended");
+        assert_eq!(ledger.poller.wait(Some(Duration::ZERO)), Ok(expected));
+    }
+}
+
+/// The last use of a table is saved when a launch has slots of it, and when they are free again. It is known
+/// after a restart.
+#[test]
+fn the_last_use_of_a_table_is_known_after_a_restart() {
+    let (directory, state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let table = ledger.store().table("seats");
+    let (paced, tables) = (vec!["seats".to_owned()], vec![slots("seats", vec![1])]);
+    let saved = SavedHolding { paced, tables, ..saved(own_pid(), Hold::Process) };
+    let mut launch = holding(saved, PidFd::open(own_pid()).ok());
+    launch.held = table.take(&[1]).into_iter().collect();
+    table.started(&[1], SystemTime::now());
+    assert!(ledger.grant(9, launch).is_ok());
+    let stamps = || state.read().expect("it is whole").stamps;
+    assert_eq!(stamps(), [("seats".to_owned(), SavedStamps::of(&table, 1000))]);
+    assert_eq!(table.stamps().1, None);
+    drop(ledger.release(9, true));
+    assert!(table.stamps().1.is_some());
+    assert_eq!(stamps(), [("seats".to_owned(), SavedStamps::of(&table, 1000))]);
+    let (ledger, _) = self::ledger(directory.path());
+    assert_eq!(ledger.store().known("seats").map(|table| table.stamps()), Some(table.stamps()));
+    assert_eq!(ledger.store().count_of(1000), 1, "it counts for the user");
+}
+
+/// Root makes a table forget its last use. There is nothing to forget of one that was not used.
+#[test]
+fn a_last_use_is_forgotten_once() {
+    let (directory, state) = state();
+    let (ledger, _) = ledger(directory.path());
+    assert!(!ledger.reset("seats"));
+    let table = ledger.store().table("seats");
+    table.set_stamps(None, Some(UNIX_EPOCH), None);
+    state.write_stamps("seats", &SavedStamps::of(&table, 1000)).expect("there is room");
+    assert!(ledger.reset("seats") && !ledger.reset("seats"));
+    assert!(state.read().expect("it is whole").stamps.is_empty() && ledger.store().known("seats").is_none());
+}
+
+/// Each program that runs is counted after a restart, also if two of them have the same slot.
+#[test]
+fn each_program_that_runs_is_counted_after_a_restart() {
+    let (directory, state) = state();
+    let start = Process::find(own_pid()).expect("it runs").started;
+    for number in [1, 2] {
+        let tables = vec![slots("seats", vec![1])];
+        let holder = SavedHolding { start, tables, ..saved(own_pid(), Hold::Process) };
+        state.write(number, &holder).expect("there is room");
+    }
+    let (ledger, _) = ledger(directory.path());
+    assert_eq!(ledger.store().known("seats").map(|table| table.used()), Some(2));
+    assert_eq!(ledger.holdings()[&2].saved.tables[0].slots, [2]);
+}
+
+/// What has the FIFO of a holder keeps its slots over a restart, although the process that asked has ended.
+#[test]
+fn a_fifo_keeps_slots_over_a_restart() {
+    for is_held in [true, false] {
+        let (directory, state) = state();
+        let tables = vec![slots("seats", vec![1])];
+        let holder = SavedHolding { is_started: true, tables, ..saved(own_pid(), Hold::Descriptor) };
+        let _reader = state.new_fifo(7).expect("a FIFO");
+        state.write(7, &holder).expect("there is room");
+        let writer = is_held.then(|| Fifo::writer(&state.fifo(7)).expect("a FIFO"));
+        let (mut ledger, _) = ledger(directory.path());
+        assert_eq!((ledger.holdings().len(), state.fifo(7).exists()), (usize::from(is_held), is_held));
+        assert!(!ledger.on_end(7, false), "the FIFO is open, or there is no holder");
+        drop(writer);
+        assert_eq!(ledger.on_end(7, true), is_held);
+    }
+}
+
+/// Slots linger after a program had them, and only then. A program that takes over the slot of an earlier one
+/// leaves one entry.
+#[test]
+fn slots_linger_after_a_program_had_them() {
+    let (directory, state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let (table, group) = (ledger.store().table("seats"), Group::of_heirs("games"));
+    for (number, has_run, expected) in [(1, false, &[][..]), (2, true, &[2]), (3, true, &[3])] {
+        let of = SavedSlots {
+            group: Some(group.text().to_owned()),
+            is_of_heirs: true,
+            linger: Some(HOUR),
+            ..slots("seats", vec![1])
+        };
+        let mut launch = holding(SavedHolding { tables: vec![of], ..saved(1, Hold::Process) }, None);
+        launch.held = table.restore(&[1], Some(&group)).into_iter().collect();
+        ledger.holdings.insert(number, launch);
+        drop(ledger.release(number, has_run));
+        assert_eq!(ledger.lingering().keys().copied().collect::<Vec<_>>(), expected);
+        assert_eq!(table.used(), u64::from(has_run));
+        assert_eq!(state.read().expect("it is whole").holdings.len(), usize::from(has_run));
+    }
+    let (_, next) = ledger.next_lingering().expect("it lingers");
+    assert_eq!(next, 3);
+    for (table, slot) in [("seats", 2), ("other", 1)] {
+        assert!(ledger.end_lingering_at(table, slot).is_empty());
+    }
+    assert!(ledger.end_lingering(3, Duration::ZERO).is_empty(), "its time is not over");
+    assert_eq!(ledger.end_lingering_at("seats", 1).len(), 1);
+    assert_eq!((table.used(), ledger.next_lingering()), (0, None));
+    assert!(state.read().expect("it is whole").holdings.is_empty());
+}
+
+/// Slots of several repositories linger each for its own time. What is left of them is saved.
+#[test]
+fn slots_of_several_repositories_linger_for_their_own_times() {
+    let (directory, state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let group = Group::of_heirs("games");
+    let tables = ["long", "short"].map(|table| {
+        let linger = Some(if table == "long" { HOUR * 2 } else { HOUR });
+        let group = Some(group.text().to_owned());
+        SavedSlots { group, is_of_heirs: true, linger, ..slots(table, vec![1]) }
+    });
+    let mut launch = holding(SavedHolding { tables: tables.to_vec(), ..saved(1, Hold::Process) }, None);
+    let held = ["long", "short"].map(|table| ledger.store().table(table).restore(&[1], Some(&group)));
+    launch.held = held.into_iter().flatten().collect();
+    ledger.holdings.insert(9, launch);
+    drop(ledger.release(9, true));
+    let until = ledger.lingering()[&9].next();
+    let over = ledger.end_lingering(9, until);
+    assert_eq!(over.iter().map(|held| held.table().name()).collect::<Vec<_>>(), ["short"]);
+    let found = state.read().expect("it is whole").holdings;
+    let left = &found[&9];
+    assert_eq!((left.tables.len(), left.lingers_on("long")), (1, Some(until + HOUR)));
+    assert_eq!(ledger.lingering()[&9].next(), until + HOUR);
+}
+
+/// A holder that ended while a nested launch used its slot is left over when that launch ends.
+#[test]
+fn a_holder_without_anything_that_keeps_it_is_left_over() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let [table, other] = ["seats", "other"].map(|name| ledger.store().table(name));
+    let mut launch = holding(saved(own_pid(), Hold::Process), None);
+    launch.held = table.take(&[1]).into_iter().collect();
+    ledger.holdings.insert(9, launch);
+    assert_eq!(ledger.left_over(&[other.clone(), table.clone()]), Some(9));
+    assert_eq!((ledger.left_over(&[]), ledger.left_over(&[other])), (None, None));
+    let launch = ledger.holdings.get_mut(&9).expect("it is there");
+    launch.process = PidFd::open(own_pid()).ok();
+    assert_eq!(ledger.left_over(&[table]), None, "its process keeps the slot");
+}
+
+/// A supervisor that lost its connection is known by its process and its user.
+#[test]
+fn a_supervisor_is_known_by_its_process() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    ledger.holdings.insert(8, holding(saved(7, Hold::Process), None));
+    ledger.holdings.insert(9, holding(saved(7, Hold::Supervisor), None));
+    for (pid, start, uid, found) in
+        [(7, 1, 1000, Some(9)), (8, 1, 1000, None), (7, 2, 1000, None), (7, 1, 1001, None)]
+    {
+        assert_eq!(ledger.supervised_by((pid, start, uid)), found);
+    }
+    ledger.holdings.remove(&9);
+    assert_eq!(ledger.supervised_by((7, 1, 1000)), None, "it is no supervisor");
+}
+
+/// The program of a supervisor is saved, so that it is known after a restart. No other process is its program.
+#[test]
+fn the_program_of_a_supervisor_is_saved() {
+    let (idle, (directory, state)) = (Idle::begin(), state());
+    let (mut ledger, _) = ledger(directory.path());
+    ledger.holdings.insert(9, holding(saved(own_pid(), Hold::Supervisor), None));
+    let saved = || state.read().expect("it is whole").holdings.get(&9).and_then(|saved| saved.program);
+    ledger.runs_as(8, idle.pid());
+    ledger.runs_as(9, own_pid());
+    assert!(saved().is_none() && ledger.holdings()[&9].saved.program.is_none());
+    ledger.runs_as(9, idle.pid());
+    assert_eq!((saved(), ledger.holdings()[&9].saved.program), (Some(idle.pid()), Some(idle.pid())));
+}
+
+/// The place of a launch is saved when it is another one, in the same file, and forgotten when it is left.
+#[test]
+fn a_place_has_one_file() {
+    let (idle, (directory, state)) = (Idle::begin(), state());
+    let (ledger, _) = ledger(directory.path());
+    let place = |number: u64| {
+        let mut place = idle.place();
+        place.number.number = number;
+        place
+    };
+    let saved = || {
+        let places = state.read().expect("it is whole").places.into_iter();
+        places.map(|(file, place)| (file, place.number.number, place.pid)).collect::<Vec<_>>()
+    };
+    let mut written = None;
+    ledger.write_place(5, &mut written, None);
+    assert!(saved().is_empty());
+    for (file, number) in [(5, 1), (6, 2)] {
+        ledger.write_place(file, &mut written, Some(place(number)));
+        assert_eq!(saved(), [(5, number, idle.pid())]);
+    }
+    ledger.write_place(5, &mut written, Some(SavedPlace { pid: -1, ..place(2) }));
+    assert_eq!(saved(), [(5, 2, idle.pid())], "it is the same place");
+    ledger.write_place(5, &mut written, None);
+    assert!(saved().is_empty() && written.is_none());
+}
+
+/// A launch that has ended while no agent ran has lost its place, also if another process has its number.
+#[test]
+fn a_launch_that_has_ended_has_no_place() {
+    let (idle, (directory, state)) = (Idle::begin(), state());
+    let place = idle.place();
+    state.write_place(9, &SavedPlace { start: place.start - 1, ..place }).expect("there is room");
+    let (ledger, _) = ledger(directory.path());
+    assert!(ledger.recovered().is_empty() && state.read().expect("it is whole").places.is_empty());
+}
+
+/// Of the launches that may come back, the one is next whose time is over first.
+#[test]
+fn the_first_time_that_is_over_is_the_next() {
+    let (waiter, (directory, state)) = (Idle::begin(), state());
+    for file in [7, 8, 9] {
+        let mut place = waiter.place();
+        place.number.number = file;
+        state.write_place(file, &place).expect("there is room");
+    }
+    let (mut ledger, _) = ledger(directory.path());
+    let now = Instant::now();
+    for (file, hours) in [(7, 2), (8, 1), (9, 3)] {
+        ledger.recovered.get_mut(&file).expect("it waits").due = now + HOUR * hours;
+    }
+    assert_eq!(ledger.next_recovered(), Some((now + HOUR, 8)));
+}
+
+/// The FIFOs of scripts that keep no slots are counted for their users.
+#[test]
+fn unused_fifos_count_for_their_users() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let end = io::stderr().as_fd().try_clone_to_owned().expect("a descriptor");
+    ledger.unused.insert(1000, VecDeque::from([(5, end)]));
+    assert_eq!((ledger.unused_of(1000), ledger.unused_of(1001)), (1, 0));
+    assert_eq!(ledger.users_of_unused().collect::<Vec<_>>(), [1000]);
+}
+
+/// The holder is the process that was found for the request: a script while it runs, and otherwise the process
+/// that asked.
+#[test]
+fn a_script_is_the_holder_while_it_runs() {
+    let (directory, _state) = state();
+    let (ledger, _) = ledger(directory.path());
+    let (mut script, request) = (Idle::begin(), needs(vec![Demand::One(claim("seats"))]));
+    let mut session = Session::new(Caller { pid: own_pid(), started: 3, ..Caller::default() });
+    let mut holder = || {
+        let open = || PidFd::open(script.pid()).map_err(Failure::of("pidfd_open"));
+        match ledger.look(7, &mut session, &request, false, open) {
+            CheckOutcome::Granted(holding) => (holding.saved.pid, holding.saved.start),
+            _ => panic!("there is room"),
+        }
+    };
+    let start = Process::find(script.pid()).expect("it runs").started;
+    assert_eq!(holder(), (script.pid(), start));
+    let process = PidFd::open(script.pid()).expect("it runs");
+    process.signal(Signal::SIGKILL).expect("it is ours");
+    while !process.has_ended() {
+        thread::yield_now();
+    }
+    // It was not waited for, so it has its number still.
+    assert_eq!(holder(), (own_pid(), 3));
+    script.0.wait().expect("it has ended");
+}
+
+/// A launch ends overdue holders: none of its own ancestors, none that it has tried, and no more than needed
+/// besides those that are being ended in the same table.
+#[test]
+fn a_launch_ends_only_the_holders_that_it_needs() {
+    let (idle, (directory, _state)) = (Idle::begin(), state());
+    let (ledger, _) = ledger(directory.path());
+    let [table, other] = ["seats", "other"].map(|name| ledger.store().table(name));
+    let held = table.take(&[1]).expect("it is free");
+    let pace = Pace { pause: None, expiry: Some(Expiry::AT_REQUEST) };
+    let seats = Claim { amount: Amount::plain(Slots::Number(1), 1), pace, ..claim("seats") };
+    let request = needs(vec![Demand::One(seats)]);
+    let ending = |table: &memory::Table| {
+        let id: TableId = Table::Memory(table.clone()).id();
+        let (table, expiry) = (table.name().to_owned(), Expiry::AT_REQUEST);
+        RunningEviction::of(5, &Eviction { table, id, expiry, overdue: Vec::new() }, overdue(6, None), None)
+    };
+    let ends = |holder: i32, tried: &[i32], evictions: Vec<RunningEviction>| {
+        let taken = Some(0);
+        held.describe(SavedHolding { taken, ..saved(holder, Hold::Process) }.holder("seats"));
+        let mut session = Session::new(Caller { pid: own_pid(), ..Caller::default() });
+        (session.tried, session.evictions) = (tried.to_vec(), evictions);
+        let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
+        match ledger.look(7, &mut session, &request, false, process) {
+            CheckOutcome::Blocked(blocked) => {
+                let overdue = blocked.evictions.iter().flat_map(|eviction| &eviction.overdue);
+                overdue.map(|overdue| overdue.pid).collect::<Vec<_>>()
+            }
+            _ => panic!("there is no room"),
+        }
+    };
+    let holder = idle.pid();
+    assert_eq!(ends(holder, &[], Vec::new()), [holder]);
+    assert_eq!(ends(own_pid(), &[], Vec::new()), [0; 0], "it is the launch itself");
+    assert_eq!(ends(holder, &[holder], Vec::new()), [0; 0], "it was tried");
+    assert_eq!(ends(holder, &[], vec![ending(&other)]), [holder]);
+    assert_eq!(ends(holder, &[], vec![ending(&table)]), [0; 0], "another one is being ended");
 }
