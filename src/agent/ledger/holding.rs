@@ -479,12 +479,224 @@ fn descendants<'c>(of: i32, children: impl Fn(i32) -> &'c [i32]) -> BTreeSet<i32
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{BufRead, BufReader, Write},
+        os::unix::process::CommandExt,
+        process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+        thread,
+    };
+
     use super::*;
     use crate::{
         agent::tests::{holding, saved, slots},
         judge::terms::Group,
-        sys::own_pid,
+        sys::{own_pid, own_uid},
     };
+
+    /// A shell with a child. It repeats what it reads, until it is ended.
+    struct Shell {
+        process: Child,
+        input: ChildStdin,
+        output: BufReader<ChildStdout>,
+    }
+
+    impl Shell {
+        fn begin() -> Self {
+            let text = r#"sleep 600 >/dev/null & while read -r line; do echo "$line"; done"#;
+            let mut command = Command::new("sh");
+            command.args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+            let mut process = command.spawn().expect("a shell");
+            let input = process.stdin.take().expect("a pipe");
+            let output = BufReader::new(process.stdout.take().expect("a pipe"));
+            let mut shell = Self { process, input, output };
+            assert!(shell.lives(), "it has started its child");
+            shell
+        }
+
+        fn pid(&self) -> i32 {
+            self.process.id().try_into().expect("a PID")
+        }
+
+        /// Whether it repeats what it reads.
+        fn lives(&mut self) -> bool {
+            let mut line = String::new();
+            let is_written = writeln!(self.input, "x").is_ok();
+            is_written && self.output.read_line(&mut line).is_ok_and(|count| count > 0)
+        }
+
+        /// The same as a holder of this user.
+        fn holding(&self, hold: Hold, uid: u32) -> Holding {
+            let saved = SavedHolding { uid, ..saved(self.pid(), hold) };
+            holding(saved, Some(PidFd::open(self.pid()).expect("it runs")))
+        }
+    }
+
+    impl Drop for Shell {
+        fn drop(&mut self) {
+            process::kill_group_of_child(self.pid());
+            let _ = self.process.wait();
+        }
+    }
+
+    /// All that keep the slots of a holder are killed. If all its descendants do, it is killed itself when
+    /// none of them is left.
+    #[test]
+    fn what_keeps_the_slots_is_killed() {
+        for (hold, is_found) in [(Hold::Process, false), (Hold::Supervisor, true)] {
+            let mut shell = Shell::begin();
+            assert_eq!(shell.holding(hold, own_uid()).kill(&Alive::look()) > 0, is_found, "{hold}");
+            assert!(!shell.lives(), "{hold}");
+        }
+        let mut shell = Shell::begin();
+        let holding = shell.holding(Hold::Tree, own_uid());
+        assert!(holding.kill(&Alive::look()) > 0);
+        assert!(shell.lives());
+        while holding.kill(&Alive::look()) > 0 {
+            thread::yield_now();
+        }
+        assert!(!shell.lives());
+    }
+
+    /// The children of a holder whose descendants keep its slots are killed without a look at all processes.
+    /// Of any other holder none is.
+    #[test]
+    fn children_are_killed_if_they_keep_the_slots() {
+        let mut shell = Shell::begin();
+        for (hold, is_killed) in [(Hold::Supervisor, false), (Hold::Tree, true)] {
+            assert_eq!(shell.holding(hold, own_uid()).kill_children(), usize::from(is_killed), "{hold}");
+            assert!(shell.lives());
+        }
+    }
+
+    /// A process that runs as another user gets no signal. That is said once.
+    #[test]
+    fn a_process_of_another_user_is_spared() {
+        let mut shell = Shell::begin();
+        for hold in [Hold::Process, Hold::Supervisor, Hold::Tree] {
+            let holding = shell.holding(hold, own_uid() + 1);
+            let alive = Alive::look();
+            holding.terminate(&alive);
+            assert!(holding.has_spared.get());
+            assert_eq!((holding.kill(&alive), holding.kill_children()), (0, 0), "{hold}");
+            assert!(shell.lives());
+        }
+        shell.holding(Hold::Process, own_uid()).terminate(&Alive::look());
+        assert!(!shell.lives());
+    }
+
+    /// A process is a user's if it can only be that user: not while it could be another one again.
+    #[test]
+    fn a_process_is_of_the_user_that_it_runs_as() {
+        let own = PidFd::open(own_pid()).expect("it runs");
+        for (users, user, is_theirs) in [
+            ([1000, 1000], 1000, true),
+            ([1000, 0], 1000, false),
+            ([0, 1000], 1000, false),
+            ([1001, 1001], 1000, false),
+            ([0, 0], 0, true),
+            ([1000, 1000], 0, false),
+        ] {
+            assert_eq!(is_of_user(&own, users, user), is_theirs);
+        }
+    }
+
+    /// A supervisor keeps its slots by the processes that it has started since it has them, and by no earlier
+    /// one.
+    #[test]
+    fn an_earlier_child_keeps_no_slots() {
+        let child = Process::find(own_pid()).expect("it runs");
+        let started = child.started_on_host().expect("a clock").as_millis();
+        let started = u64::try_from(started).expect("milliseconds");
+        for (taken, is_its) in [(Some(started), false), (Some(started - 1), true), (None, true)] {
+            let holding = holding(SavedHolding { taken, ..saved(1, Hold::Supervisor) }, None);
+            assert_eq!(holding.has_started(&child), is_its);
+        }
+    }
+
+    /// The program of a supervisor is a child of it. A launch without a supervisor is its program itself.
+    #[test]
+    fn the_program_of_a_supervisor_is_its_child() {
+        let shell = Shell::begin();
+        for (hold, program, is_program) in [
+            (Hold::Supervisor, shell.pid(), true),
+            (Hold::Tree, shell.pid(), true),
+            (Hold::Process, shell.pid(), false),
+            (Hold::Supervisor, own_pid(), false),
+        ] {
+            let mut holding = holding(saved(own_pid(), hold), None);
+            assert_eq!(holding.runs_as(program), is_program);
+            assert_eq!(holding.saved.program, is_program.then_some(program));
+        }
+    }
+
+    /// Others see a holder with the rule for its own slots. A process that has ended keeps none: another one
+    /// may have its number.
+    #[test]
+    fn a_holder_is_described_as_long_as_its_process_lives() {
+        let store = memory::Store::default();
+        let _above = store.table("above").take(&[1]).expect("it is free");
+        let rule = |table: &str, rule: &str| SavedSlots { rule: rule.to_owned(), ..slots(table, vec![1]) };
+        let tables = vec![rule("other", "of-other"), rule("above", "of-above"), rule("seats", "of-seats")];
+        let process = PidFd::open(own_pid()).ok();
+        let mut holding = holding(SavedHolding { tables, ..saved(own_pid(), Hold::Process) }, process);
+        let own = ["seats", "other"].map(|table| store.table(table).take(&[1]).expect("it is free"));
+        holding.held = own.into_iter().chain(store.table("above").share_again(&[1])).collect();
+        let seen = |table: &str| {
+            let table = store.table(table);
+            let holder = table.holders(&table.occupancy()).swap_remove(0);
+            (holder.keeper, holder.rule)
+        };
+        holding.describe(|held| held.table().is_called("seats"));
+        assert_eq!(seen("seats"), (Some(own_pid()), Some("of-seats".to_owned())));
+        assert_eq!(seen("other"), (None, None));
+        holding.process = None;
+        holding.describe(|_| true);
+        assert_eq!(seen("seats"), (None, Some("of-seats".to_owned())));
+        assert_eq!(seen("other"), (None, Some("of-other".to_owned())));
+        assert_eq!(seen("above"), (None, None), "that is its ancestor's");
+    }
+
+    /// A launch learns its slots, and which of them other programs of its group have.
+    #[test]
+    fn a_launch_learns_its_slots() {
+        let (store, group) = (memory::Store::default(), Group::of("ann"));
+        let mut holding = holding(saved(1, Hold::Tree), None);
+        let named = |table: &str, slots: &str| (table.to_owned(), slots.to_owned());
+        holding.saved.tables = vec![slots("seats", vec![1, 2, 3, 7]), slots("gpus", vec![4])];
+        assert_eq!(holding.granted(false).joined, None);
+        let seats = store.table("seats");
+        let other = seats.restore(&[1, 2], Some(&group)).expect("they are free");
+        let own = seats.restore(&[1, 2, 3, 7], Some(&group)).expect("they are free, or the group's");
+        holding.held = vec![store.table("gpus").take(&[4]).expect("it is free"), own];
+        let granted = holding.granted(true);
+        assert_eq!(granted.slots, [named("seats", "1-3,7"), named("gpus", "4")]);
+        assert_eq!((granted.hold, granted.has_waited), (Hold::Tree, true));
+        assert_eq!(granted.joined, Some(vec![named("seats", "1,2")]));
+        drop(other);
+    }
+
+    /// If no program was started, the last start of each table is the one before. A later start of another
+    /// launch stays, and so does that of an ancestor.
+    #[test]
+    fn a_start_that_was_none_is_withdrawn_from_each_table() {
+        let store = memory::Store::default();
+        let [one, other, later, above] = ["one", "other", "later", "above"].map(|name| store.table(name));
+        let _above = above.take(&[1]).expect("it is free");
+        let seconds = Duration::from_secs;
+        for (table, start) in [(&one, 9), (&other, 9), (&later, 10), (&above, 9)] {
+            table.set_stamps(at(seconds(start)), None, None);
+        }
+        let before = |table: &str, before| SavedSlots { before, ..slots(table, vec![1]) };
+        let tables =
+            vec![before("one", Some(seconds(5))), before("other", Some(seconds(7))), before("later", None)];
+        let started = Some(seconds(9));
+        let mut holding = holding(SavedHolding { started, tables, ..saved(1, Hold::Process) }, None);
+        let own = [&one, &other, &later].map(|table| table.take(&[1]).expect("it is free"));
+        holding.held = own.into_iter().chain(above.share_again(&[1])).collect();
+        holding.withdraw_stamps();
+        let starts = [&one, &other, &later, &above].map(|table| table.stamps().0);
+        assert_eq!(starts, [5, 7, 10, 9].map(|start| at(seconds(start))));
+    }
 
     /// A user may stack thousands of processes, and the agent looks with its only thread.
     #[test]
