@@ -20,7 +20,7 @@ use super::{
 use crate::{
     agent::{
         Caller, Eviction, RunningEviction, Session,
-        tests::{HOUR, claim, holding, needs, overdue, saved, slots},
+        tests::{HOUR, claim, holding, needs, overdue, place, saved, slots},
     },
     judge::terms::{Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, Pace, Pause, Slots, TooSoon},
     keeper::{Number, TableId, agent::message::End, memory, table::Table},
@@ -54,11 +54,7 @@ impl Idle {
 
     /// Its place in the queue of a table, as it is saved.
     fn place(&self) -> SavedPlace {
-        let (pid, start) = (self.pid(), Process::find(self.pid()).expect("it runs").started);
-        let lines = r#"[{"table":"seats","classes":[[0,1]],"begun":1}]"#;
-        let number = r#"{"number":1,"launch":[0,0]}"#;
-        let text = format!(r#"{{"pid":{pid},"start":{start},"uid":1000,"number":{number},"lines":{lines}}}"#);
-        serde_json::from_str(&text).expect("a place")
+        place(self.pid())
     }
 
     /// Stops it, or continues it.

@@ -1,6 +1,11 @@
 //! When the agent sleeps, for how long, and which launches have their turn.
 
-use std::os::unix::net::UnixStream;
+use std::{
+    io::Read,
+    os::unix::net::UnixStream,
+    process::{Child, Command},
+    thread,
+};
 
 use tempfile::TempDir;
 
@@ -8,14 +13,18 @@ use super::*;
 use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
-        Blocked, Caller, Load,
-        ledger::state::{SavedSlots, State, at_millis},
-        tests::{HOUR, claim, ending, needs, overdue, saved, slots},
+        Blocked, Caller, Load, PROCESS,
+        ledger::state::{SavedNumber, SavedPlace, SavedSlots, State, at_millis},
+        tests::{HOUR, claim, ending, holding, needs, overdue, place, saved, slots, take},
     },
     judge::terms::{Amount, Claim, Demand, ExpireKill, Hold, Queue, Setting, Slots, Wait},
-    keeper::agent::message::Refused,
+    keeper::{
+        Delivery,
+        agent::message::{Refused, Table as Shown},
+    },
     launch::SystemNames,
-    sys::{Process, own_pid},
+    policy::AgentLimits,
+    sys::{PidFd, Process, Signal, own_pid, own_uid},
 };
 
 /// An agent, and its directories: of its state, and of its socket.
@@ -25,11 +34,85 @@ fn service() -> (Service, [TempDir; 2]) {
 
 /// The same after another agent that has left this state.
 fn service_after(prepare: impl FnOnce(&State)) -> (Service, [TempDir; 2]) {
+    service_within(AgentLimits::default(), prepare)
+}
+
+/// The same with these quotas.
+fn service_within(limits: AgentLimits, prepare: impl FnOnce(&State)) -> (Service, [TempDir; 2]) {
     let [state, run] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
     prepare(&State::open(state.path()).expect("it is new"));
     let listener = Listener::at(&run.path().join("socket")).expect("a free path");
-    let service = Service::new(listener, state.path(), &AgentFile::default(), &SystemNames);
+    let settings = AgentFile { limits, ..AgentFile::default() };
+    let service = Service::new(listener, state.path(), &settings, &SystemNames);
     (service.expect("an agent"), [state, run])
+}
+
+/// When this process started.
+fn own_start() -> u64 {
+    Process::find(own_pid()).expect("it runs").started
+}
+
+/// This process has slot 1, or what has its FIFO.
+fn holds(hold: Hold) -> SavedHolding {
+    let tables = vec![slots("seats", vec![1])];
+    SavedHolding { start: own_start(), tables, ..saved(own_pid(), hold) }
+}
+
+/// The same saved as holding 7.
+fn leave(state: &State, holder: &SavedHolding) {
+    if holder.hold > Hold::Process {
+        drop(state.new_fifo(7).expect("a FIFO"));
+    }
+    state.write(7, holder).expect("there is room");
+}
+
+/// Connection 1 is that of this process for this user, as far as sessions are concerned.
+fn calls(service: &mut Service, uid: u32) -> &mut Session {
+    let caller = Caller { pid: own_pid(), started: own_start(), uid, ..Caller::default() };
+    service.local.sessions.insert(1, Session::new(caller));
+    service.local.sessions.get_mut(&1).expect("it is connected")
+}
+
+/// What a launch is told that has slots.
+fn granted() -> Granted {
+    Granted { slots: Vec::new(), without: Vec::new(), hold: Hold::Process, has_waited: false, joined: None }
+}
+
+/// How many places are saved.
+fn saved_places(service: &Service) -> usize {
+    service.local.ledger.state().read().expect("it is whole").places.len()
+}
+
+/// Another process, until this is dropped.
+struct Idle(Child);
+
+impl Idle {
+    fn begin() -> Self {
+        let idle = Self(Command::new("sleep").arg("600").spawn().expect("sleep(1)"));
+        // The parent continues before Linux shows anything of the new program.
+        while process::is_privileged_by_exec(idle.pid()).is_none() {
+            thread::yield_now();
+        }
+        idle
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.id().try_into().expect("a PID")
+    }
+
+    /// It holds these slots of a table, as holders are saved.
+    fn holds(&self, of: SavedSlots) -> SavedHolding {
+        let start = Process::find(self.pid()).expect("it runs").started;
+        let (uid, taken, tables) = (own_uid(), Some(0), vec![of]);
+        SavedHolding { start, uid, taken, tables, ..saved(self.pid(), Hold::Process) }
+    }
+}
+
+impl Drop for Idle {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
 }
 
 /// A holder of slot 1 whose program has ended now, and whose slot lingers for this long.
@@ -174,8 +257,10 @@ fn a_free_slot_is_for_those_that_wait() {
     let holder = SavedHolding { start, tables, ..saved(own_pid(), Hold::Process) };
     let (mut service, _directories) = service_after(|state| state.write(7, &holder).expect("there is room"));
     assert!(service.holding() == 1 && service.local.work.is_empty());
+    let counted = |service: &Service| service.local.connections.work().holding;
+    assert_eq!(counted(&service), 1);
     service.release(7, true);
-    assert_eq!(service.holding(), 0);
+    assert_eq!((service.holding(), counted(&service)), (0, 0));
     assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
 }
 
@@ -194,6 +279,45 @@ fn only_root_frees_a_slot_that_lingers() {
         assert_eq!(service.local.ledger.lingering().is_empty(), is_freed, "{uid}");
         let is_for_others = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
         assert_eq!(is_for_others, is_freed, "{uid}");
+    }
+}
+
+/// Only the holders are ended that are chosen: by slot, process and time.
+#[test]
+fn only_chosen_holders_are_ended() {
+    let holder = ended(HOUR);
+    let since = at_millis(holder.since).expect("a moment");
+    for (slot, pid, since, left) in [
+        (1, holder.pid, since, 1),
+        (3, holder.pid, since, 2),
+        (1, holder.pid + 1, since, 2),
+        (1, holder.pid, since + Duration::from_millis(1), 2),
+    ] {
+        let (mut service, _directories) = service_after(|state| {
+            state.write(7, &holder).expect("there is room");
+            let tables = vec![SavedSlots { slots: vec![2], ..holder.tables[0].clone() }];
+            state.write(8, &SavedHolding { tables, ..holder.clone() }).expect("there is room");
+        });
+        calls(&mut service, 0);
+        let (table, which) = ("seats".to_owned(), Which::These(vec![Chosen { slot, pid, since }]));
+        service.evict_for(1, &Evict { table, which, grace: HOUR, kill: ExpireKill::Process });
+        assert_eq!(service.local.ledger.lingering().len(), left, "{slot} {pid}");
+    }
+}
+
+/// A request to end holders is answered also if there are none, and refused if it names too many.
+#[test]
+fn a_request_to_end_nobody_is_answered() {
+    let (mut service, _directories) = service();
+    calls(&mut service, 0);
+    let one = Chosen { slot: 1, pid: 1, since: at_millis(0).expect("a moment") };
+    for (count, is_declined) in [(MOST_CHOSEN, false), (MOST_CHOSEN + 1, true)] {
+        let (table, which) = ("seats".to_owned(), Which::These(vec![one.clone(); count]));
+        service.evict_for(1, &Evict { table, which, grace: HOUR, kill: ExpireKill::Process });
+        let is_checked = matches!(service.local.work.next(), Some(Next::Look(1)));
+        service.local.on(1, Event::Freed);
+        let is_failure = |answer: &Answer| matches!(answer, Answer::Failed(_));
+        assert_eq!((service.local.answers().iter().any(is_failure), is_checked), (is_declined, !is_declined));
     }
 }
 
@@ -225,4 +349,395 @@ fn a_standstill_is_a_longer_gap_than_the_agent_wanted() {
     assert!(!stalls.check_stall(Some(seconds(5000))), "it ran since");
     assert!(!since(10_000).check_stall(Some(seconds(20_000))));
     assert!(!since(10_000).check_stall(None));
+}
+
+/// After a standstill of the agent, all launches have their full time again: those that wait, and those that
+/// have not come back yet.
+#[test]
+fn a_standstill_gives_all_launches_their_full_time() {
+    let (mut service, _directories) =
+        service_after(|state| state.write_place(9, &place(own_pid())).expect("there is room"));
+    assert!(service.longest_wait().is_some_and(|longest| longest <= AWAY), "it may come back late");
+    waits_until(&mut service, 1, Instant::now() + HOUR);
+    let session = service.local.sessions.get_mut(&1).expect("it waits");
+    session.place.beaten = Instant::now().checked_sub(AWAY * 3 / 2);
+    assert!(session.is_away(|| false));
+    let begun = Instant::now();
+    service.local.ledger.wait_for_recovered(begun);
+    service.on_stall();
+    assert!(service.local.sessions.get(&1).expect("it waits").place.beaten >= Some(begun));
+    let (due, _) = service.local.ledger.next_recovered().expect("it may come back");
+    assert!(begun + AWAY <= due && due <= Instant::now() + AWAY);
+}
+
+/// A launch that comes back has the lowest of its numbers again. Another launch of its process has none of
+/// them, and they are given up. Another user has none either.
+#[test]
+fn only_the_same_launch_has_its_number_again() {
+    for (typed, uid, number, left) in
+        [("matlab", 1000, Some(Number(3)), 1), ("octave", 1000, None, 1), ("matlab", 1001, None, 2)]
+    {
+        let (mut service, _directories) = service_after(|state| {
+            for (file, number) in [(8, 5), (9, 3)] {
+                let number = SavedNumber::of(Number(number), &take());
+                let place = SavedPlace { number, ..place(own_pid()) };
+                state.write_place(file, &place).expect("there is room");
+            }
+        });
+        calls(&mut service, uid).on(Event::Asks(Take { typed: typed.into(), ..take() }, Vec::new()));
+        service.come_back(1);
+        let session = service.local.sessions.get(&1).expect("it is connected");
+        assert_eq!(session.place.line.number(), number, "{typed} {uid}");
+        assert_eq!(service.local.ledger.recovered().len(), left, "{typed} {uid}");
+        let has_saved = left + usize::from(number.is_some());
+        assert_eq!(saved_places(&service), has_saved, "{typed} {uid}");
+        // It has a number, so it takes no other one.
+        service.come_back(1);
+        assert_eq!(service.local.ledger.recovered().len(), if typed == "octave" { 0 } else { left });
+    }
+}
+
+/// A launch that asks again takes up the slots that it was given and has not used, with its number. Another
+/// connection of its process does not have them any more. If that one waits under the number, it keeps it.
+#[test]
+fn unused_slots_are_taken_up_by_their_launch() {
+    let taken_up = |number: Option<u64>| (vec![7], number.map(Number));
+    for (typed, is_again, is_started, pid, stands, expected) in [
+        ("matlab", true, false, own_pid(), false, taken_up(Some(3))),
+        ("octave", true, false, own_pid(), false, taken_up(None)),
+        ("matlab", true, false, own_pid(), true, taken_up(None)),
+        ("matlab", false, false, own_pid(), false, (Vec::new(), None)),
+        ("matlab", true, true, own_pid(), false, (Vec::new(), None)),
+        ("matlab", true, false, -1, false, (Vec::new(), None)),
+    ] {
+        let served_as = Some(SavedNumber::of(Number(3), &take()));
+        let holder = SavedHolding { is_started, served_as, ..holds(Hold::Process) };
+        let (mut service, _directories) = service_after(|state| leave(state, &holder));
+        calls(&mut service, 1000).peer.pid = pid;
+        let caller = Caller { pid: own_pid(), started: own_start(), uid: 1000, ..Caller::default() };
+        let mut other = Session::new(caller);
+        other.on(Event::Granted(Some(7), granted(), None));
+        if stands {
+            other.place.line.come_as(Number(3));
+        }
+        service.local.sessions.insert(2, other);
+        let again = Take { typed: typed.into(), is_again, ..take() };
+        let is_lost = !expected.0.is_empty();
+        assert_eq!(service.take_up_unused(1, &again), expected, "{typed} {is_again} {is_started} {pid}");
+        let holding = service.local.sessions.get(&2).and_then(Session::holding);
+        assert_eq!(holding, (!is_lost).then_some(7));
+    }
+}
+
+/// Slots that only the descriptor of a program keeps are free when the program starts without it.
+#[test]
+fn a_program_that_starts_without_its_descriptor_has_no_slots() {
+    for hold in [Hold::Descriptor, Hold::Process] {
+        let (mut service, _directories) = service_after(|state| leave(state, &holds(hold)));
+        calls(&mut service, 1000).on(Event::Granted(Some(7), granted(), None));
+        assert_eq!(service.holding(), 1);
+        assert!(service.on_request(1, Request::Started).is_ok());
+        assert_eq!(service.holding(), usize::from(hold == Hold::Process), "{hold}");
+    }
+}
+
+/// A supervisor gives back its slots to an agent that has started since, over another connection. Before its
+/// program has ended, and for a launch, that connection has none.
+#[test]
+fn a_supervisor_gives_back_its_slots_to_a_new_agent() {
+    for (hold, has_run, is_given_back) in
+        [(Hold::Supervisor, true, true), (Hold::Supervisor, false, false), (Hold::Process, true, false)]
+    {
+        let (mut service, _directories) = service_after(|state| leave(state, &holds(hold)));
+        calls(&mut service, 1000);
+        assert!(service.on_request(1, Request::GiveBack(has_run)).is_ok());
+        assert_eq!(service.local.answers(), [Answer::Done(is_given_back)]);
+        assert_eq!(service.holding(), usize::from(!is_given_back), "{hold}");
+    }
+}
+
+/// A connection releases slots that no program has used, and no others.
+#[test]
+fn only_unused_slots_are_released_with_a_request() {
+    for is_started in [true, false] {
+        let holder = SavedHolding { is_started, ..holds(Hold::Process) };
+        let (mut service, _directories) = service_after(|state| leave(state, &holder));
+        service.carry_out(1, Effect::ReleaseUnused(7));
+        assert_eq!(service.holding(), usize::from(is_started));
+        service.carry_out(1, Effect::Release(7, true));
+        assert_eq!(service.holding(), 0);
+    }
+}
+
+/// The place of a launch is saved while it waits.
+#[test]
+fn the_place_of_a_launch_is_saved_while_it_waits() {
+    let (mut service, _directories) = service();
+    stands(&mut service, own_pid());
+    let session = service.local.sessions.get_mut(&1).expect("it waits");
+    session.on(Event::Asks(take(), Vec::new()));
+    service.carry_out(1, Effect::WritePlace);
+    assert_eq!(saved_places(&service), 1);
+    service.local.sessions.get_mut(&1).expect("it waits").place.line.leave();
+    service.carry_out(1, Effect::WritePlace);
+    assert_eq!(saved_places(&service), 0);
+}
+
+/// Every user may look at tables, and at the agent. Only root may let tables forget their last use, and ask
+/// for the programs that have ended.
+#[test]
+fn some_questions_are_for_root_alone() {
+    for (uid, is_root) in [(0, true), (1000, false)] {
+        let (mut service, _directories) = service();
+        let table = service.local.ledger.store().table("seats");
+        table.set_stamps(at_millis(5), None, None);
+        calls(&mut service, uid);
+        let mut answer = |request| {
+            assert!(service.on_request(1, request).is_ok());
+            let [answer] = <[Answer; 1]>::try_from(service.local.answers()).expect("one answer");
+            answer
+        };
+        let Answer::Tables(shown) = answer(Request::Look(vec!["seats".to_owned()])) else {
+            panic!("it shows tables")
+        };
+        assert_eq!(shown, [Shown::of("seats", &table, usize::MAX, usize::MAX, 0)]);
+        assert!(matches!(answer(Request::About), Answer::About(about) if about.site.is_none()));
+        assert_eq!(answer(Request::Keeps(5)), Answer::Done(false));
+        let ends = answer(Request::Ends);
+        assert_eq!(ends == Answer::Ended(Vec::new()), is_root);
+        assert_eq!(matches!(ends, Answer::Failed(_)), !is_root);
+        let tables = || Request::Reset(["seats", "other"].map(str::to_owned).to_vec());
+        let reset = answer(tables());
+        assert_eq!((reset == Answer::Done(true), table.stamps().0.is_none()), (is_root, is_root));
+        assert_eq!(answer(tables()) == Answer::Done(false), is_root, "there is nothing to forget");
+        assert!(service.on_request(1, Request::Response(7)).is_err(), "it was not asked");
+    }
+}
+
+/// A launch beyond a quota of its user is refused, with the setting that says so.
+#[test]
+fn a_launch_beyond_a_quota_is_refused() {
+    let default = AgentLimits::default();
+    for (limits, setting) in [
+        (AgentLimits { launches: 1, ..default }, "[agent] launches"),
+        (AgentLimits { members: 1, ..default }, "[agent] members"),
+    ] {
+        let (mut service, _directories) = service_within(limits, |state| leave(state, &holds(Hold::Process)));
+        calls(&mut service, 1000);
+        service.decide(1, needs(vec![Demand::One(claim("other"))]), true);
+        let answers = service.local.answers();
+        let [Answer::Failed(why)] = answers.as_slice() else { panic!("it is refused") };
+        assert!(why.contains(setting), "{why}");
+        assert!(service.local.ledger.store().known("other").is_none());
+    }
+}
+
+/// A launch with which its user would have too many slots gets none of them.
+#[test]
+fn a_launch_with_too_many_slots_gets_none() {
+    let limits = AgentLimits { slots: 2, ..AgentLimits::default() };
+    for (wanted, is_granted) in [(vec![1], true), (vec![1, 2], false)] {
+        let (mut service, _directories) = service_within(limits, |state| leave(state, &holds(Hold::Process)));
+        calls(&mut service, 1000);
+        let table = service.local.ledger.store().table("other");
+        let tables = vec![slots("other", wanted.clone())];
+        let process = PidFd::open(own_pid()).ok();
+        let mut launch = holding(SavedHolding { tables, ..holds(Hold::Process) }, process);
+        launch.held = table.take(&wanted).into_iter().collect();
+        assert_eq!(service.local.grant(1, launch).is_ok(), is_granted);
+        assert_eq!((table.used() > 0, service.holding()), (is_granted, 1 + usize::from(is_granted)));
+        assert_eq!(service.local.connections.work().holding, 1 + u64::from(is_granted));
+        let answers = service.local.answers();
+        let is_refused =
+            |answer: &Answer| matches!(answer, Answer::Failed(why) if why.contains("[agent] slots"));
+        assert_eq!(answers.iter().any(is_refused), !is_granted);
+        assert_eq!(answers.iter().any(|answer| matches!(answer, Answer::Granted(_))), is_granted);
+    }
+}
+
+/// Tables that are not needed any more make room for others. Without a site, its tables have no entries
+/// elsewhere.
+#[test]
+fn tables_that_are_not_needed_make_room() {
+    let limits = AgentLimits { members: 1, ..AgentLimits::default() };
+    let (mut service, _directories) = service_within(limits, |_| ());
+    service.local.ledger.store_of(Some(1000)).table("site/old").set_stamps(at_millis(5), None, None);
+    assert_eq!(service.local.ledger.store().count_of(1000), 1);
+    calls(&mut service, 1000);
+    service.decide(1, needs(vec![Demand::One(claim("seats"))]), true);
+    assert!(service.local.ledger.store().known("site/old").is_none());
+}
+
+/// Slots that are free again are for launches that wait for them, and for those that end holders.
+#[test]
+fn free_slots_are_for_launches_that_end_holders() {
+    let (mut service, _directories) = service();
+    calls(&mut service, 0).on(Event::Evicts);
+    service.run_effects();
+    let held = service.local.ledger.store().table("seats").take(&[1]).expect("it is free");
+    service.free_lingering(vec![held]);
+    assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
+    assert!(matches!(service.local.work.next(), Some(Next::Look(1))));
+    assert!(service.local.work.next().is_none());
+}
+
+/// A launch that has been silent for too long is passed over from then on, and those behind it are checked.
+#[test]
+fn a_launch_that_falls_silent_is_passed_over() {
+    for is_silent in [true, false] {
+        let (mut service, _directories) = service();
+        stands(&mut service, own_pid());
+        let session = service.local.sessions.get_mut(&1).expect("it waits");
+        let now = Instant::now();
+        session.place.beaten = if is_silent { now.checked_sub(AWAY * 3 / 2) } else { Some(now + HOUR) };
+        service.run_effects();
+        service.do_what_is_due(Instant::now());
+        let session = service.local.sessions.get(&1).expect("it waits");
+        assert_eq!(session.place.was_away, is_silent);
+        let table = service.local.ledger.store().table("seats");
+        assert_eq!(table.next_to_look(None, &[]).is_none(), is_silent);
+        let is_served = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
+        assert_eq!(is_served, is_silent);
+    }
+}
+
+/// The request is answered when the holding is gone that was to be ended for it. A launch for which another
+/// holder is still being ended is not checked yet.
+#[test]
+fn a_request_is_checked_when_its_last_holder_has_gone() {
+    for (is_last, count) in [(true, 1), (false, 2)] {
+        let idle = Idle::begin();
+        let (mut service, _directories) = service_after(|state| {
+            state.write(7, &idle.holds(slots("seats", vec![1]))).expect("there is room");
+        });
+        let known = Overdue { holder: saved(2, Hold::Process).holder("seats"), ..overdue(2, None) };
+        let mut later = ending(7, overdue(idle.pid(), None));
+        later.due = Instant::now() + HOUR;
+        let session = calls(&mut service, 0);
+        session.on(Event::Evicts);
+        session.evictions = vec![ending(5, known), later];
+        session.evictions.truncate(count);
+        service.local.continue_evictions(1);
+        let is_told = |answer: &Answer| matches!(answer, Answer::Expired(one) if one.holder.pid == 2);
+        assert!(service.local.answers().iter().any(is_told));
+        service.local.on_timer(1);
+        assert_eq!(matches!(service.local.work.next(), Some(Next::Look(1))), is_last);
+    }
+}
+
+/// Of a group that shares a slot, the member is ended that was chosen.
+#[test]
+fn the_chosen_member_of_a_group_is_ended() {
+    let [first, second] = [(); 2].map(|()| Idle::begin());
+    let (mut service, _directories) = service_after(|state| {
+        for (number, idle) in [(7, &first), (8, &second)] {
+            let of = SavedSlots { group: Some("ann".to_owned()), ..slots("seats", vec![1]) };
+            state.write(number, &idle.holds(of)).expect("there is room");
+        }
+    });
+    assert_eq!(service.holding(), 2);
+    let table = service.local.ledger.store().table("seats");
+    assert_eq!((table.used(), table.groups().len()), (1, 1));
+    let id = Table::Memory(table).id();
+    calls(&mut service, 0).on(Event::Evicts);
+    for (idle, holding) in [(&second, 8), (&first, 7)] {
+        let expiry = Expiry::AT_REQUEST;
+        let eviction = Eviction { table: "seats".to_owned(), id, expiry, overdue: Vec::new() };
+        service.local.evict(1, &eviction, &overdue(idle.pid(), None));
+        let session = service.local.sessions.get(&1).expect("it is connected");
+        assert_eq!(session.evictions.last().map(|eviction| eviction.holding), Some(holding));
+        assert!(session.tried.contains(&idle.pid()));
+    }
+}
+
+/// The agent hears this, sooner or later.
+fn hears(service: &Service, number: u64) {
+    let longest = Duration::from_secs(30);
+    let until = Instant::now() + longest;
+    while !service.poller.wait(Some(longest)).expect("a poller").contains(&number) {
+        assert!(Instant::now() < until, "it hears nothing");
+    }
+}
+
+/// A holder that is overdue gets a signal. The agent hears that it was sent, and of the end of the holder:
+/// then its slot is free, and the request is checked.
+#[test]
+fn an_overdue_holder_is_ended() {
+    let mut idle = Idle::begin();
+    let (mut service, _directories) = service_after(|state| {
+        state.write(7, &idle.holds(slots("seats", vec![1]))).expect("there is room");
+    });
+    calls(&mut service, own_uid());
+    let ends = |service: &mut Service, after| {
+        let (table, which) = ("seats".to_owned(), Which::Overdue(after));
+        service.evict_for(1, &Evict { table, which, grace: HOUR, kill: ExpireKill::Process });
+        service.local.sessions.get(&1).map(|session| session.evictions.len())
+    };
+    assert_eq!(ends(&mut service, Duration::MAX), Some(0), "it is not overdue");
+    assert_eq!(ends(&mut service, Duration::ZERO), Some(1));
+    let is_sending = |service: &Service| service.local.sessions.get(&1).is_some_and(Session::is_sending);
+    assert!(is_sending(&service));
+    service.run_effects();
+    hears(&service, BELL);
+    service.on_bell();
+    assert!(!is_sending(&service), "the signal is sent");
+    // It may ignore that one.
+    idle.0.kill().expect("it is ours");
+    hears(&service, 7 * KINDS + PROCESS);
+    assert!(service.local.ledger.on_end(7, false));
+    while service.local.work.next().is_some() {}
+    service.release(7, true);
+    let fate = service.local.answers().into_iter().find_map(|answer| match answer {
+        Answer::Expired(expired) => expired.told().map(|(_, fate)| fate),
+        _ => None,
+    });
+    assert_eq!(fate, Some(EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full)));
+    assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
+    assert!(matches!(service.local.work.next(), Some(Next::Look(1))));
+}
+
+/// A user may end holders of the same user alone, and none that the request itself runs below. The others
+/// are reported.
+#[test]
+fn a_user_ends_only_holders_of_the_same_user() {
+    let of = |pid, uid| {
+        let holder = SavedHolding { uid, ..saved(pid, Hold::Process) }.holder("seats");
+        Overdue { holder, ..overdue(pid, None) }
+    };
+    let all = || vec![of(own_pid(), 1000), of(-2, 1000), of(-3, 1001)];
+    for (uid, expected) in [(1000, &[-2][..]), (0, &[-2, -3])] {
+        let (mut service, _directories) = service();
+        let session = calls(&mut service, uid);
+        session.on(Event::Evicts);
+        let may_end = session.may_end("seats", all());
+        assert_eq!(may_end.iter().map(|overdue| overdue.pid).collect::<Vec<_>>(), expected);
+        service.local.on(1, Event::Freed);
+        let answers = service.local.answers();
+        let is_told = |answer: &Answer| matches!(answer, Answer::Expired(one) if one.holder.pid == -3);
+        assert_eq!((answers.iter().any(is_told), answers.last()), (uid != 0, Some(&Answer::Done(uid == 0))));
+    }
+}
+
+/// The time from a request to its first answer is measured. A client that hangs up is forgotten.
+#[test]
+fn the_time_to_the_first_answer_is_measured() {
+    let (mut service, [_state, run]) = service();
+    let mut client = UnixStream::connect(run.path().join("socket")).expect("it listens");
+    service.on_accept();
+    let measured = |service: &Service| {
+        let decisions = service.local.connections.work().decisions;
+        decisions.counts.iter().sum::<u64>() + decisions.longer
+    };
+    service.local.connections.answer(1, &Answer::Done(true), None);
+    assert_eq!(measured(&service), 0, "no launch has asked");
+    service.on_take(1, take());
+    for _ in 0..2 {
+        service.local.connections.answer(1, &Answer::Done(true), None);
+    }
+    assert_eq!(measured(&service), 1);
+    assert_eq!(service.local.connections.work().connections, 1);
+    service.hang_up(1);
+    assert!(service.local.sessions.get(&1).is_none());
+    assert_eq!(service.local.connections.work().connections, 0);
+    assert!(client.read_to_end(&mut Vec::new()).is_ok());
 }

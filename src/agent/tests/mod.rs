@@ -16,12 +16,12 @@ use crate::{
         AcquireRequest, Eviction, RunningEviction, is_below,
         ledger::{
             holding::Holding,
-            state::{SavedHolding, SavedSlots},
+            state::{SavedHolding, SavedPlace, SavedSlots},
         },
     },
     judge::terms::{Amount, Claim, Demand, Expiry, FileLocation, Hold, Location, Slots, Wait},
     keeper::{Holder, Overdue, TableId, agent::message::Take},
-    sys::PidFd,
+    sys::{PidFd, Process},
 };
 
 /// Longer than any test takes.
@@ -96,7 +96,16 @@ pub(super) fn slots(table: &str, slots: Vec<u64>) -> SavedSlots {
     }
 }
 
-/// The same while this process keeps its slots, or only its FIFO does.
+/// The place of a process in the queue of a table, as it is saved.
+pub(super) fn place(pid: i32) -> SavedPlace {
+    let start = Process::find(pid).expect("it runs").started;
+    let lines = r#"[{"table":"seats","classes":[[0,1]],"begun":1}]"#;
+    let number = r#"{"number":1,"launch":[0,0]}"#;
+    let text = format!(r#"{{"pid":{pid},"start":{start},"uid":1000,"number":{number},"lines":{lines}}}"#);
+    serde_json::from_str(&text).expect("a place")
+}
+
+/// A holder while this process keeps its slots, or only its FIFO does.
 pub(super) fn holding(saved: SavedHolding, process: Option<PidFd>) -> Holding {
     let (held, without, has_spared) = (Vec::new(), Vec::new(), Cell::default());
     Holding { saved, process, fifo: None, held, without, launch: 0, has_spared }
