@@ -407,8 +407,15 @@ impl Names for NoLookups {
 
 #[cfg(test)]
 mod tests {
+    use std::{os::fd::AsFd, time::Duration};
+
     use super::*;
-    use crate::launch::SystemNames;
+    use crate::{
+        agent::tests::take,
+        judge::terms::Hold,
+        launch::SystemNames,
+        sys::{Interest, Poller},
+    };
 
     #[test]
     fn users_take_turns_and_each_has_an_order() {
@@ -433,6 +440,110 @@ mod tests {
         assert_eq!(order, [Some((9, 100)), Some((5, 200)), Some((7, 4)), Some((5, 201))]);
     }
 
+    /// The judges have a limited number of requests. For each one that they have judged, they get one more,
+    /// also of the same user.
+    #[test]
+    fn the_judges_have_a_limited_number_of_requests() {
+        let mut turns = Questions::default();
+        for uid in 1..=20 {
+            turns.turns.wait(uid, u64::from(uid));
+        }
+        let users: Vec<u32> = std::iter::from_fn(|| turns.next()).map(|(uid, _)| uid).collect();
+        assert_eq!(users, (1..=8).collect::<Vec<_>>());
+        turns.on_judged(3);
+        assert_eq!((turns.next(), turns.next()), (Some((9, 9)), None));
+        let mut of_one = Questions::default();
+        for session in 1..=5 {
+            of_one.turns.wait(7, session);
+        }
+        assert_eq!([(); 3].map(|()| of_one.next()), [Some((7, 1)), Some((7, 2)), None]);
+        of_one.on_judged(7);
+        assert_eq!([(); 2].map(|()| of_one.next()), [Some((7, 3)), None]);
+    }
+
+    /// The agent is woken by an answer of a judge. Then the judges may get another request of that user.
+    #[test]
+    fn an_answer_makes_room_for_the_next_request() {
+        let (bell, poller) = (Arc::new(Bell::new().expect("a bell")), Poller::new().expect("a poller"));
+        poller.add(bell.as_fd(), 5, Interest::Read).expect("a bell");
+        let mut judges = Judges::start(&SystemNames, &bell).expect("threads");
+        judges.wait(7, 1);
+        let case =
+            |session| Some(Case { session, question: 3, take: Arc::new(take()), uid: 7, groups: None });
+        assert!(judges.work(case).is_none(), "its groups must be looked up");
+        assert_eq!(judges.questions.judged, BTreeMap::from([(7, 1)]));
+        assert_eq!(poller.wait(Some(Duration::from_secs(30))), Ok(vec![5]));
+        let Some(Answered::Launch(judgement)) = judges.answer() else { panic!("it has an answer") };
+        assert_eq!((judgement.uid, judgement.session, judgement.question), (7, 1, 3));
+        assert!(judges.questions.judged.is_empty() && judges.answer().is_none());
+    }
+
+    /// What the agent decides about this request by these rules.
+    fn judged(rules: &str, take: &Take) -> Outcome {
+        let text = format!("[repository.seats]\nkeeper = \"agent\"\nlimit = 3\n{rules}");
+        let policy = Policy::of_text("/etc/rungate/policy.toml", text).expect("a policy");
+        judge_by(&policy, &SystemNames, take, (1000, &[1000]), MOST_EFFORT).expect("it is quick")
+    }
+
+    /// A launch needs what the rules say for its command and its environment, each variable under its own
+    /// name. It is kept as the launch asks.
+    #[test]
+    fn a_launch_needs_what_the_rules_say() {
+        let rules = r#"
+            [[rule]]
+            commands = ["matlab"]
+            environment = { B = ["yes"] }
+            acquire = ["seats"]
+        "#;
+        for (one, other, hold, needs) in [
+            ("yes", "no", Hold::Process, &[][..]),
+            ("no", "yes", Hold::Process, &["seats"]),
+            ("no", "yes", Hold::Tree, &["seats"]),
+        ] {
+            let variable = |name: &str, value: &str| (name.to_owned(), Some(value.into()));
+            let environment = vec![variable("A", one), variable("B", other)];
+            let request = judged(rules, &Take { environment, hold, ..take() }).expect("it may start");
+            assert_eq!(request.tables().collect::<Vec<_>>(), needs);
+            assert_eq!((request.command.as_str(), request.uid, request.hold), ("matlab", 1000, hold));
+        }
+    }
+
+    /// A launch that the rules refuse is told that the agent decides so.
+    #[test]
+    fn a_launch_that_the_rules_refuse_is_told_so() {
+        let denied = r#"
+            [[rule]]
+            name = "none"
+            commands = ["matlab"]
+            action = "deny"
+        "#;
+        let unmatched = r#"
+            [defaults]
+            unmatched = "refuse"
+            [[rule]]
+            commands = ["octave"]
+            acquire = ["seats"]
+        "#;
+        for (rules, words) in [(denied, "refuses it"), (unmatched, "no rule allows it")] {
+            let refused = judged(rules, &take()).expect_err("it is refused");
+            let Answer::Differs(why) = *refused else { panic!("the rules refuse it") };
+            assert!(why.ends_with(words), "{why}");
+        }
+    }
+
+    /// What the environment says of ancestors is read, but no list that would take much memory.
+    #[test]
+    fn long_lists_of_slots_of_ancestors_are_not_read() {
+        let list = |count: usize| {
+            let slots: Vec<String> = (0..count).map(|index| (2 * index + 1).to_string()).collect();
+            format!("long={} seats=4,5", slots.join(","))
+        };
+        for (count, expected) in [(MOST_RUNS, &["long", "seats"][..]), (MOST_RUNS + 1, &["seats"])] {
+            let ancestors = ancestors(&Take { held: list(count).into(), ..take() });
+            assert_eq!(ancestors.iter().map(|of| of.name.as_str()).collect::<Vec<_>>(), expected);
+        }
+    }
+
     /// A request whose launch has gone is not judged, and delays no other one of its user.
     #[test]
     fn a_request_of_a_launch_that_has_gone_does_not_count() {
@@ -441,6 +552,7 @@ mod tests {
         for session in 1..=20 {
             judges.wait(7, session);
         }
+        assert_eq!(judges.questions.turns.users(), 1);
         assert!(judges.work(|_| None).is_none());
         assert_eq!((judges.questions.turns.users(), judges.questions.judged.len()), (0, 0));
     }

@@ -324,8 +324,8 @@ fn ends_are_in_the_order_of_time() {
     assert_eq!(ledger.ends().iter().map(|end| end.pid).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
 }
 
-/// The agent hears of the end of a process that has slots. When these are given back, it hears nothing of that
-/// process any more, also if something else has it open.
+/// The agent hears of the end of a process that has slots. When these are given back, it hears nothing of
+/// that process any more, also if something else has it open.
 #[test]
 fn the_end_of_a_process_with_slots_is_heard() {
     let (directory, _state) = state();
@@ -520,7 +520,8 @@ fn a_supervisor_is_known_by_its_process() {
     assert_eq!(ledger.supervised_by((7, 1, 1000)), None, "it is no supervisor");
 }
 
-/// The program of a supervisor is saved, so that it is known after a restart. No other process is its program.
+/// The program of a supervisor is saved, so that it is known after a restart. No other process is its
+/// program.
 #[test]
 fn the_program_of_a_supervisor_is_saved() {
     let (idle, (directory, state)) = (Idle::begin(), state());
@@ -599,8 +600,8 @@ fn unused_fifos_count_for_their_users() {
     assert_eq!(ledger.users_of_unused().collect::<Vec<_>>(), [1000]);
 }
 
-/// The holder is the process that was found for the request: a script while it runs, and otherwise the process
-/// that asked.
+/// The holder is the process that was found for the request: a script while it runs, and otherwise the
+/// process that asked.
 #[test]
 fn a_script_is_the_holder_while_it_runs() {
     let (directory, _state) = state();
