@@ -14,15 +14,18 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    CheckOutcome, KINDS, Ledger, MOST_ENDS, PROCESS, RECOVERED,
+    AWAY, CheckOutcome, KINDS, LONGEST_ABSENCE, Ledger, MOST_ENDS, PROCESS, RECOVERED,
     state::{SavedHolding, SavedPlace, SavedSlots, SavedStamps, State, at},
 };
 use crate::{
     agent::{
-        Caller, Eviction, RunningEviction, Session,
+        AcquireRequest, Caller, Eviction, RunningEviction, Session,
         tests::{HOUR, claim, holding, needs, overdue, place, saved, slots},
     },
-    judge::terms::{Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, Pace, Pause, Slots, TooSoon},
+    judge::terms::{
+        Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, NamedSlots, Nested, Pace, Pause, Runs,
+        Slots, TooSoon,
+    },
     keeper::{Number, TableId, agent::message::End, memory, table::Table},
     sys::{Failure, Fifo, PidFd, Poller, Process, Signal, own_pid, process},
 };
@@ -110,9 +113,13 @@ fn a_standstill_gives_time_to_come_back() {
     assert_eq!(ledger.next_recovered(), Some((first, 9)));
     assert!(ledger.pass_over(9).is_some());
     let (due, _) = ledger.next_recovered().expect("it may still come back");
-    assert!(due > first);
+    assert_eq!(due, first + LONGEST_ABSENCE - AWAY);
     ledger.wait_for_recovered(second);
     assert_eq!(ledger.next_recovered(), Some((due, 9)));
+    let begun = Instant::now();
+    assert!(ledger.pass_over(9).is_none());
+    let (due, _) = ledger.next_recovered().expect("it is still known");
+    assert!(begun + LONGEST_ABSENCE <= due && due <= Instant::now() + LONGEST_ABSENCE);
 }
 
 /// The first number of an agent is above all that are saved, of holders and of places.
@@ -206,6 +213,8 @@ fn a_last_use_is_saved_where_its_table_is_kept() {
         let CheckOutcome::Granted(holding) = outcome else { panic!("there is room") };
         assert_eq!(holding.saved.paced, here);
         assert_eq!(holding.saved.paced_at_site, at_site);
+        let pauses = ["seats", "other"].map(|name| ledger.store().table(name).longest_pause());
+        assert_eq!(pauses, [HOUR, Duration::ZERO]);
     }
 }
 
@@ -518,6 +527,7 @@ fn a_supervisor_is_known_by_its_process() {
     }
     ledger.holdings.remove(&9);
     assert_eq!(ledger.supervised_by((7, 1, 1000)), None, "it is no supervisor");
+    assert!(ledger.is_unused(8) && !ledger.is_unused(9));
 }
 
 /// The program of a supervisor is saved, so that it is known after a restart. No other process is its
@@ -611,7 +621,12 @@ fn a_script_is_the_holder_while_it_runs() {
     let mut holder = || {
         let open = || PidFd::open(script.pid()).map_err(Failure::of("pidfd_open"));
         match ledger.look(7, &mut session, &request, false, open) {
-            CheckOutcome::Granted(holding) => (holding.saved.pid, holding.saved.start),
+            CheckOutcome::Granted(holding) => {
+                let table = holding.held[0].table();
+                let seen = table.holders(&table.occupancy()).swap_remove(0);
+                assert_eq!((seen.pid, seen.rule), (Some(holding.saved.pid), Some("--limit".to_owned())));
+                (holding.saved.pid, holding.saved.start)
+            }
             _ => panic!("there is room"),
         }
     };
@@ -663,4 +678,70 @@ fn a_launch_ends_only_the_holders_that_it_needs() {
     assert_eq!(ends(holder, &[holder], Vec::new()), [0; 0], "it was tried");
     assert_eq!(ends(holder, &[], vec![ending(&other)]), [holder]);
     assert_eq!(ends(holder, &[], vec![ending(&table)]), [0; 0], "another one is being ended");
+}
+
+/// A slot is not kept for a nested launch that does not run any more.
+#[test]
+fn a_slot_is_not_kept_for_a_nested_launch_that_has_ended() {
+    let (directory, state) = state();
+    let start = Process::find(own_pid()).expect("it runs").started;
+    // A later process has the number of this one.
+    let tables = vec![slots("seats", vec![1])];
+    let above = SavedHolding { start: start - 1, tables, ..saved(own_pid(), Hold::Process) };
+    // Its process lives, and has closed the descriptor that kept the slot.
+    let tables = vec![SavedSlots { is_shared: true, ..slots("seats", vec![1]) }];
+    let below = SavedHolding { start, is_started: true, tables, ..saved(own_pid(), Hold::Descriptor) };
+    drop(state.new_fifo(2).expect("a FIFO"));
+    for (number, holding) in [(1, above), (2, below)] {
+        state.write(number, &holding).expect("there is room");
+    }
+    let (ledger, _) = ledger(directory.path());
+    let used = ledger.store().known("seats").map_or(0, |table| table.used());
+    assert_eq!((ledger.holdings().len(), used), (0, 0));
+}
+
+/// A launch below a holder uses its slot if the holder is its own process, of the same user. The environment
+/// has to name the slot, which proves nothing by itself.
+#[test]
+fn a_nested_launch_uses_the_slot_of_its_holder() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let table = ledger.store().table("seats");
+    let mut above = holding(saved(own_pid(), Hold::Process), None);
+    above.held = table.take(&[1]).into_iter().collect();
+    above.held[0].describe(above.saved.holder("seats"));
+    ledger.holdings.insert(9, above);
+    for (uid, hint, is_shared) in
+        [(1000, Some("seats"), true), (1000, None, false), (1001, Some("seats"), false)]
+    {
+        let hint = hint.map(|name| NamedSlots {
+            name: name.to_owned(),
+            slots: Runs::of(&[1]),
+            called: Vec::new(),
+            joined: Runs::default(),
+        });
+        let demands = vec![Demand::One(Claim { nested: Nested::Join, ..claim("seats") })];
+        let request = AcquireRequest { ancestors: hint.into_iter().collect(), ..needs(demands) };
+        let mut session = Session::new(Caller { pid: own_pid(), uid, ..Caller::default() });
+        let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
+        let CheckOutcome::Granted(below) = ledger.look(7, &mut session, &request, false, process) else {
+            panic!("there is room")
+        };
+        assert_eq!((below.held[0].is_shared(), below.saved.tables[0].is_shared), (is_shared, is_shared));
+        assert_eq!(below.held[0].slots() == [1], is_shared);
+    }
+}
+
+/// The site learns once of programs that have ended while no agent ran, and of launches that it was asked
+/// for.
+#[test]
+fn what_has_happened_without_an_agent_is_told_to_the_site() {
+    let (directory, state) = state();
+    let ended = |paced_at_site| SavedHolding { paced_at_site, ..saved(own_pid(), Hold::Process) };
+    state.write(1, &ended(vec!["site/seats".to_owned()])).expect("there is room");
+    state.write(2, &ended(Vec::new())).expect("there is room");
+    state.write_unproved(3, &saved(-1, Hold::Process)).expect("there is room");
+    let (mut ledger, _) = ledger(directory.path());
+    assert_eq!((ledger.take_ended_unseen().len(), ledger.take_unproved().len()), (1, 1));
+    assert_eq!((ledger.take_ended_unseen().len(), ledger.take_unproved().len()), (0, 0));
 }

@@ -1,7 +1,7 @@
 //! When the agent sleeps, for how long, and which launches have their turn.
 
 use std::{
-    io::Read,
+    io::{Read, Write},
     os::unix::net::UnixStream,
     process::{Child, Command},
     thread,
@@ -17,7 +17,7 @@ use crate::{
         ledger::state::{SavedNumber, SavedPlace, SavedSlots, State, at_millis},
         tests::{HOUR, claim, ending, holding, needs, overdue, place, saved, slots, take},
     },
-    judge::terms::{Amount, Claim, Demand, ExpireKill, Hold, Queue, Setting, Slots, Wait},
+    judge::terms::{Amount, Claim, Demand, ExpireKill, Hold, Pace, Queue, Setting, Slots, Wait},
     keeper::{
         Delivery,
         agent::message::{Refused, Table as Shown},
@@ -81,6 +81,14 @@ fn granted() -> Granted {
 /// How many places are saved.
 fn saved_places(service: &Service) -> usize {
     service.local.ledger.state().read().expect("it is whole").places.len()
+}
+
+/// Does what is due, until this is so, or nothing more is to be expected. Returns whether it is so.
+fn does_until(service: &mut Service, is_so: impl Fn(&Service) -> bool) -> bool {
+    (0..100).any(|_| {
+        service.do_what_is_due(Instant::now());
+        is_so(service)
+    })
 }
 
 /// Another process, until this is dropped.
@@ -483,6 +491,72 @@ fn the_place_of_a_launch_is_saved_while_it_waits() {
     assert_eq!(saved_places(&service), 0);
 }
 
+/// When the connection of a launch is closed, it has no place any more, and those behind it are checked.
+#[test]
+fn a_launch_that_hangs_up_has_no_place() {
+    let (mut service, _directories) = service();
+    stands(&mut service, own_pid());
+    service.local.sessions.get_mut(&1).expect("it waits").on(Event::Asks(take(), Vec::new()));
+    service.carry_out(1, Effect::WritePlace);
+    assert_eq!(saved_places(&service), 1);
+    service.hang_up(1);
+    assert_eq!((saved_places(&service), service.local.sessions.get(&1).is_none()), (0, true));
+    assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
+}
+
+/// A client that sends something else than messages is told so, and its connection is closed.
+#[test]
+fn a_client_that_sends_no_messages_is_closed() {
+    let (mut service, [_state, run]) = service();
+    let mut client = UnixStream::connect(run.path().join("socket")).expect("it listens");
+    service.on_accept();
+    client.write_all(&[9, 0, 0, 0, 99]).expect("it is open");
+    service.on_readable(1);
+    assert!(matches!(service.local.work.next(), Some(Next::HangUp(1))));
+    service.hang_up(1);
+    let mut bytes = Vec::new();
+    client.read_to_end(&mut bytes).expect("an answer");
+    let why = b"it does not support version 99";
+    assert!(bytes.windows(why.len()).any(|part| part == why));
+}
+
+/// When the time of a slot is over that lingers, it is for launches that wait.
+#[test]
+fn a_slot_is_for_others_when_its_time_is_over() {
+    for linger in [Duration::ZERO, HOUR] {
+        let holder = SavedHolding { tables: ended(linger).tables, ..holds(Hold::Process) };
+        let (mut service, _directories) = service_after(|state| leave(state, &holder));
+        service.release(7, true);
+        while service.local.work.next().is_some() {}
+        assert_eq!(service.local.ledger.lingering().len(), 1);
+        let (is_over, is_free) = (linger.is_zero(), |of: &Service| of.local.ledger.lingering().is_empty());
+        assert_eq!(does_until(&mut service, is_free), is_over);
+        let is_served = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
+        assert_eq!(is_served, is_over);
+    }
+}
+
+/// Overdue holders are ended for a launch that needs their slots. It does not wait in a queue meanwhile, and
+/// is not refused.
+#[test]
+fn an_overdue_holder_is_ended_for_a_launch() {
+    for after in [Duration::ZERO, Duration::MAX] {
+        let idle = Idle::begin();
+        let (mut service, _directories) = service_after(|state| {
+            state.write(7, &idle.holds(slots("seats", vec![1]))).expect("there is room");
+        });
+        calls(&mut service, 1000);
+        let pace = Pace { pause: None, expiry: Some(Expiry { after, ..Expiry::AT_REQUEST }) };
+        let claim = Claim { amount: Amount::plain(Slots::Number(1), 1), pace, ..claim("seats") };
+        service.decide(1, needs(vec![Demand::One(claim)]), true);
+        let session = service.local.sessions.get(&1).expect("it is connected");
+        let is_ended = after.is_zero();
+        assert_eq!((session.evictions.len(), session.is_ending()), (usize::from(is_ended), is_ended));
+        let is_refused = |answer: &Answer| matches!(answer, Answer::Refused(_));
+        assert_eq!(service.local.answers().iter().any(is_refused), !is_ended);
+    }
+}
+
 /// Every user may look at tables, and at the agent. Only root may let tables forget their last use, and ask
 /// for the programs that have ended.
 #[test]
@@ -591,9 +665,9 @@ fn a_launch_that_falls_silent_is_passed_over() {
         let now = Instant::now();
         session.place.beaten = if is_silent { now.checked_sub(AWAY * 3 / 2) } else { Some(now + HOUR) };
         service.run_effects();
-        service.do_what_is_due(Instant::now());
-        let session = service.local.sessions.get(&1).expect("it waits");
-        assert_eq!(session.place.was_away, is_silent);
+        let was_away =
+            |service: &Service| service.local.sessions.get(&1).is_some_and(|session| session.place.was_away);
+        assert_eq!(does_until(&mut service, was_away), is_silent);
         let table = service.local.ledger.store().table("seats");
         assert_eq!(table.next_to_look(None, &[]).is_none(), is_silent);
         let is_served = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
@@ -621,6 +695,15 @@ fn a_request_is_checked_when_its_last_holder_has_gone() {
         let is_told = |answer: &Answer| matches!(answer, Answer::Expired(one) if one.holder.pid == 2);
         assert!(service.local.answers().iter().any(is_told));
         service.local.on_timer(1);
+        assert_eq!(matches!(service.local.work.next(), Some(Next::Look(1))), is_last);
+        // The same as it happens in the loop.
+        let session = service.local.sessions.get_mut(&1).expect("it is connected");
+        session.evictions.push(ending(5, overdue(2, None)));
+        service.run_effects();
+        let is_told = |service: &Service| {
+            service.local.sessions.get(&1).is_some_and(|session| session.evictions.len() < count)
+        };
+        assert!(does_until(&mut service, is_told));
         assert_eq!(matches!(service.local.work.next(), Some(Next::Look(1))), is_last);
     }
 }

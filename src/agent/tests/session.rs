@@ -244,6 +244,12 @@ fn a_launch_that_begins_to_wait_is_told_so_when_all_hosts_see_it() {
     assert!(stage.session().stop_waiting().is_some() && stage.session().is_proving());
     stage.session().begins_to_wait();
     assert!(!is_told(&stage.effects()));
+    // It leaves before all hosts see it.
+    stage.on(Event::Blocked(needs(Vec::new()), blocked(None), true, false));
+    stage.on(Event::Leaves);
+    assert!(stage.session().place.resting.is_none());
+    stage.session().begins_to_wait();
+    assert!(!is_told(&stage.effects()));
 }
 
 /// After a standstill of the agent, a launch that responded before has its full time again. One that did not

@@ -429,6 +429,7 @@ mod tests {
             });
             assert_eq!(gone, Ok(are_all_gone));
             assert_eq!(told, [(7, EvictionOutcome::HadLeft), (8, EvictionOutcome::Freed)]);
+            assert!(matches!(requests(&agent)[..], [Request::Evict(_)]));
         }
     }
 }

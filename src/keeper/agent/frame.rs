@@ -174,6 +174,17 @@ mod tests {
         }
     }
 
+    /// A field that an older version does not send is absent.
+    #[test]
+    fn a_field_that_is_missing_at_the_end_is_absent() {
+        for (bytes, expected) in
+            [(&[][..], Some(None)), (&[0], Some(None)), (&[1, 7], Some(Some(7))), (&[1], None)]
+        {
+            let mut left = bytes;
+            assert_eq!(<Option<u8> as Wire>::take(&mut left), expected, "{bytes:?}");
+        }
+    }
+
     #[test]
     fn what_is_no_message_ends_the_conversation() {
         let mut inbox = Inbox::default();

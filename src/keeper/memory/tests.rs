@@ -118,6 +118,8 @@ fn a_table_counts_for_its_first_user_until_it_is_forgotten() {
     // A table that may not be forgotten counts for the next user who needs it.
     assert_eq!(store.forget_idle(7, now, |name| name != "of-other-hosts"), ["idle"]);
     assert_eq!(counted(), (2, 0));
+    store.forget_if_unused("paused");
+    assert_eq!(counted(), (2, 0), "its last use is known");
     by(8).table("of-other-hosts");
     assert_eq!(counted(), (2, 1));
     assert_eq!(store.forget_idle(7, now + hour, |_| true), ["paused"]);
@@ -285,6 +287,7 @@ fn slots_that_ancestors_alone_hold_are_known() {
     let slots = [1, 2].map(|slot| (table.number() + 1, slot)).to_vec();
     let elsewhere = VerifiedAncestry { slots, ..VerifiedAncestry::default() };
     assert!(!table.is_held_by_ancestor(&table.occupancy(), &elsewhere));
+    assert!(!own.is_nobody() && !elsewhere.is_nobody() && VerifiedAncestry::of_user(Some(7)).is_nobody());
 }
 
 /// Slots count for the user of their holder where the user, and since when they are held, is known.
