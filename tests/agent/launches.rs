@@ -73,17 +73,20 @@ fn an_agent_that_cannot_be_reached_refuses() {
         .status(74);
 }
 
-/// With socket activation connects succeed while a service hangs.
+/// With socket activation connects succeed while a service hangs. All who ask it are as patient.
 #[test]
 fn an_agent_that_does_not_answer_refuses() {
     needs_root!();
     let (site, agent) = seats(1, "");
     agent.signal(Signal::SIGSTOP);
+    let mut reset = site.test().args(["reset", "seats"]).background();
     site.test()
         .user("games")
         .args(["run", "--", "matlab"])
         .stderr("rungate: matlab: not started: the agent at /run/rungate-agent/socket has not answered for 5 s\n...\n")
         .status(74);
+    let said = reset.end().stderr;
+    assert!(said.contains("the agent at /run/rungate-agent/socket has not answered for 5 s"), "{said}");
 }
 
 /// A launch that may wait waits for the agent's answer too: one that waits in the queue, and one that could
