@@ -426,6 +426,21 @@ mod tests {
         assert_eq!(carry_out(&look), Sent::Nobody);
     }
 
+    /// What has the FIFO of a holder is found although its process has ended.
+    #[test]
+    fn a_look_finds_what_has_the_fifo() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("own.fifo");
+        let fifo = Fifo::create(&path).expect("a FIFO");
+        let writer = Fifo::writer(&path).expect("a FIFO");
+        let mut heir = Command::new("sleep").arg("600").stdout(writer).spawn().expect("sleep(1)");
+        let mut look = job(&heir, Vec::new());
+        (look.target.process, look.target.fifo) = (None, Some(fifo.id()));
+        assert_eq!(carry_out(&look), Sent::Denied);
+        heir.kill().expect("it is ours");
+        heir.wait().expect("it has ended");
+    }
+
     /// What the thread of the evictor would get next.
     #[track_caller]
     fn next(to_do: &Receiver<Job>) -> Job {

@@ -502,9 +502,17 @@ mod tests {
 
     impl Shell {
         fn begin() -> Self {
+            Self::begin_as(own_uid())
+        }
+
+        fn begin_as(uid: u32) -> Self {
             let text = r#"sleep 600 >/dev/null & while read -r line; do echo "$line"; done"#;
             let mut command = Command::new("sh");
-            command.args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
+            command.args(["-c", text]).stdin(Stdio::piped()).stdout(Stdio::piped());
+            command.process_group(0);
+            if uid != own_uid() {
+                command.uid(uid);
+            }
             let mut process = command.spawn().expect("a shell");
             let input = process.stdin.take().expect("a pipe");
             let output = BufReader::new(process.stdout.take().expect("a pipe"));
@@ -566,6 +574,12 @@ mod tests {
             assert_eq!(shell.holding(hold, own_uid()).kill_children(), usize::from(is_killed), "{hold}");
             assert!(shell.lives());
         }
+        // They have been there before it had its slots.
+        let shell = Shell::begin();
+        let mut holding = shell.holding(Hold::Tree, own_uid());
+        holding.saved.taken = Some(u64::from(u32::MAX) * 1000);
+        assert_eq!(holding.kill_children(), 0);
+        assert_eq!(holding.kill(&Alive::look()), 0);
     }
 
     /// A process that runs as another user gets no signal. That is said once.
@@ -582,6 +596,36 @@ mod tests {
         }
         shell.holding(Hold::Process, own_uid()).terminate(&Alive::look());
         assert!(!shell.lives());
+    }
+
+    /// What a launch of root has started gets its signals, whoever it runs as.
+    #[test]
+    fn what_root_has_started_gets_its_signals() {
+        let other = if own_uid() == 0 { 65534 } else { own_uid() };
+        let mut shell = Shell::begin_as(other);
+        shell.holding(Hold::Process, 0).terminate(&Alive::look());
+        assert!(!shell.lives());
+    }
+
+    /// The processes that have the FIFO of a holder open are found by it.
+    #[test]
+    fn what_has_a_fifo_is_found() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let paths = ["own.fifo", "other.fifo"].map(|name| directory.path().join(name));
+        let [own, other] = [0, 1].map(|index| Fifo::create(&paths[index]).expect("a FIFO"));
+        let writer = Fifo::writer(&paths[0]).expect("a FIFO");
+        let mut heir = Command::new("sleep").arg("600").stdout(writer).spawn().expect("sleep(1)");
+        let pid = heir.id().try_into().expect("a PID");
+        let (alive, none) = (Alive::look(), BTreeSet::new());
+        // Other tests may start processes at this moment, which have it for a moment too.
+        let is_among = |found: Vec<PidFd>| found.iter().any(|process| process.pid() == pid);
+        let found = [alive.heirs(own.id()), alive.among(&none, Some(own.id()))].map(is_among);
+        assert_eq!(found, [true, true]);
+        let found = [alive.heirs(other.id()), alive.among(&none, None)].map(is_among);
+        assert_eq!(found, [false, false]);
+        assert!(is_among(alive.among(&BTreeSet::from([pid]), None)));
+        heir.kill().expect("it is ours");
+        heir.wait().expect("it has ended");
     }
 
     /// A process is a user's if it can only be that user: not while it could be another one again.

@@ -188,9 +188,17 @@ fn a_fifo_of_a_script_keeps_slots_once() {
     ledger.holdings.insert(1, of(1000, 5));
     let taken = [(1000, 5), (1001, 5), (1000, 6)].map(|(uid, opened)| ledger.is_taken(uid, opened));
     assert_eq!(taken, [true, false, false]);
-    let refused = ledger.grant(2, of(1000, 5)).map_err(|(_, why)| why).expect_err("it is taken");
+    let kept = [(1000, 5), (1001, 5), (1000, 6)].map(|(uid, opened)| ledger.kept_by(uid, opened));
+    assert_eq!(kept.map(|found| found.map(|(number, _)| number)), [Some(1), None, None]);
+    let (table, mut second) = (ledger.store().table("seats"), of(1000, 5));
+    second.held = table.take(&[1]).into_iter().collect();
+    (second.saved.started, second.saved.tables) = (Some(HOUR), vec![slots("seats", vec![1])]);
+    table.set_stamps(at(HOUR), None, None);
+    let (left, refused) = ledger.grant(2, second).expect_err("it is taken");
     assert_eq!(refused, "the descriptor keeps slots already");
-    assert_eq!(ledger.holdings().len(), 1);
+    assert_eq!((ledger.holdings().len(), table.stamps().0), (1, None));
+    drop(left);
+    assert_eq!(table.used(), 0);
 }
 
 /// The last use of a table is saved on this host, unless other hosts keep the table, too.
@@ -382,6 +390,7 @@ fn the_last_use_of_a_table_is_known_after_a_restart() {
     launch.held = table.take(&[1]).into_iter().collect();
     table.started(&[1], SystemTime::now());
     assert!(ledger.grant(9, launch).is_ok());
+    assert!(state.read().expect("it is whole").holdings.contains_key(&9));
     let stamps = || state.read().expect("it is whole").stamps;
     assert_eq!(stamps(), [("seats".to_owned(), SavedStamps::of(&table, 1000))]);
     assert_eq!(table.stamps().1, None);
@@ -618,8 +627,8 @@ fn a_script_is_the_holder_while_it_runs() {
     let (ledger, _) = ledger(directory.path());
     let (mut script, request) = (Idle::begin(), needs(vec![Demand::One(claim("seats"))]));
     let mut session = Session::new(Caller { pid: own_pid(), started: 3, ..Caller::default() });
-    let mut holder = || {
-        let open = || PidFd::open(script.pid()).map_err(Failure::of("pidfd_open"));
+    let mut holder = |pid: i32| {
+        let open = || PidFd::open(pid).map_err(Failure::of("pidfd_open"));
         match ledger.look(7, &mut session, &request, false, open) {
             CheckOutcome::Granted(holding) => {
                 let table = holding.held[0].table();
@@ -631,14 +640,15 @@ fn a_script_is_the_holder_while_it_runs() {
         }
     };
     let start = Process::find(script.pid()).expect("it runs").started;
-    assert_eq!(holder(), (script.pid(), start));
+    assert_eq!(holder(script.pid()), (script.pid(), start));
+    assert_eq!(holder(own_pid()), (own_pid(), 3), "it is no script");
     let process = PidFd::open(script.pid()).expect("it runs");
     process.signal(Signal::SIGKILL).expect("it is ours");
     while !process.has_ended() {
         thread::yield_now();
     }
     // It was not waited for, so it has its number still.
-    assert_eq!(holder(), (own_pid(), 3));
+    assert_eq!(holder(script.pid()), (own_pid(), 3));
     script.0.wait().expect("it has ended");
 }
 
@@ -729,6 +739,10 @@ fn a_nested_launch_uses_the_slot_of_its_holder() {
         };
         assert_eq!((below.held[0].is_shared(), below.saved.tables[0].is_shared), (is_shared, is_shared));
         assert_eq!(below.held[0].slots() == [1], is_shared);
+        let CheckOutcome::Granted(second) = ledger.look(7, &mut session, &request, false, process) else {
+            panic!("there is room")
+        };
+        assert!(!second.held[0].is_shared() || !is_shared, "one nested launch at a time uses it");
     }
 }
 
@@ -744,4 +758,23 @@ fn what_has_happened_without_an_agent_is_told_to_the_site() {
     let (mut ledger, _) = ledger(directory.path());
     assert_eq!((ledger.take_ended_unseen().len(), ledger.take_unproved().len()), (1, 1));
     assert_eq!((ledger.take_ended_unseen().len(), ledger.take_unproved().len()), (0, 0));
+}
+
+/// Of the slots that linger, those are next that are free first.
+#[test]
+fn the_slots_that_are_free_first_are_next() {
+    for (first, second, next) in [(HOUR, HOUR * 2, 1), (HOUR * 2, HOUR, 2)] {
+        let (directory, _state) = state();
+        let (mut ledger, _) = ledger(directory.path());
+        let group = Group::of_heirs("games");
+        for (number, table, linger) in [(1, "one", first), (2, "other", second)] {
+            let (text, linger) = (Some(group.text().to_owned()), Some(linger));
+            let of = SavedSlots { group: text, is_of_heirs: true, linger, ..slots(table, vec![1]) };
+            let mut launch = holding(SavedHolding { tables: vec![of], ..saved(1, Hold::Process) }, None);
+            launch.held = ledger.store().table(table).restore(&[1], Some(&group)).into_iter().collect();
+            ledger.holdings.insert(number, launch);
+            drop(ledger.release(number, true));
+        }
+        assert_eq!(ledger.next_lingering().map(|(_, number)| number), Some(next));
+    }
 }

@@ -8,7 +8,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::*;
-use crate::policy::AgentLimits;
+use crate::{policy::AgentLimits, sys::own_pid};
 
 /// A client with the number 1, which does not wait for answers, and the directory of the socket.
 fn connected() -> (Connections, UnixStream, TempDir) {
@@ -184,7 +184,11 @@ fn clients_wait_while_no_descriptor_is_free() {
         let now = Instant::now();
         connections.full =
             if has_passed { now.checked_sub(2 * LONGEST_WAIT) } else { Some(now + 3600 * LONGEST_WAIT) };
-        connections.accept_again(has_gone);
+        if has_gone {
+            connections.disconnect(1);
+        } else {
+            connections.accept_again(false);
+        }
         assert_eq!((hears(&connections), connections.somebody_waits()), (is_accepted, !is_accepted));
         assert_eq!(connections.spare.len(), if is_accepted { TO_IDENTIFY } else { 0 });
         assert_eq!(matches!(connections.on_accept(2), Accepted::Caller(_)), is_accepted);
@@ -246,4 +250,36 @@ fn answers_go_on_when_the_client_has_read() {
     }
     assert!(connections.on_readable(1).is_ok() && connections.flush().is_empty());
     assert_eq!(connections.poller.wait(Some(Duration::ZERO)), Ok(Vec::new()), "nothing is left to do");
+}
+
+/// Before it is certain who calls, one request waits. It is answered when the process at the other end has
+/// said the number of the challenge itself, and lives.
+#[test]
+fn a_request_waits_until_it_is_certain_who_calls() {
+    let (mut connections, _client, _directory) = connected();
+    let own = || PidFd::open(own_pid()).ok();
+    for (said, sender, process, is_certain) in [
+        (7, own_pid(), own(), true),
+        (8, own_pid(), own(), false),
+        (7, own_pid() + 1, own(), false),
+        (7, own_pid(), None, false),
+    ] {
+        let connection = is_of(&mut connections, 1000);
+        let user = connection.peer.own_uid;
+        (connection.peer.challenge, connection.peer.process) = (Some(7), process);
+        (connection.sender, connection.early) = (Some((sender, user)), None);
+        connection.peer.pid = own_pid();
+        assert!(matches!(connection.identified(Request::Beat, 9), Ok(None)), "it waits");
+        assert_eq!(connection.count().bytes, 9);
+        match connection.identified(Request::Response(said), 9) {
+            Ok(Some(Request::Beat)) => assert!(is_certain),
+            Err(Over::Stranger) => assert!(!is_certain),
+            other => panic!("{other:?}"),
+        }
+    }
+    let connection = is_of(&mut connections, 1000);
+    (connection.peer.challenge, connection.early) = (Some(7), None);
+    assert!(connection.identified(Request::Beat, 9).is_ok());
+    let second = connection.identified(Request::Beat, 9);
+    assert!(matches!(second, Err(Over::Garbage(Garbage::Senseless))), "it waits for no answer");
 }

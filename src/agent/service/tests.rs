@@ -310,6 +310,14 @@ fn only_chosen_holders_are_ended() {
         let (table, which) = ("seats".to_owned(), Which::These(vec![Chosen { slot, pid, since }]));
         service.evict_for(1, &Evict { table, which, grace: HOUR, kill: ExpireKill::Process });
         assert_eq!(service.local.ledger.lingering().len(), left, "{slot} {pid}");
+        let answers = service.local.answers().into_iter();
+        let fates: Vec<_> = answers
+            .filter_map(|answer| match answer {
+                Answer::Expired(expired) => expired.told().map(|(_, fate)| fate),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(fates, if left == 1 { vec![EvictionOutcome::Freed] } else { Vec::new() });
     }
 }
 
