@@ -531,6 +531,19 @@ mod tests {
         }
     }
 
+    /// A judge that must not wait learns from the rules that a user would have to be looked up.
+    #[test]
+    fn a_look_up_that_is_needed_is_noticed() {
+        for (selector, is_asked) in [("users = [\"ann\"]", true), ("commands = [\"matlab\"]", false)] {
+            let rule = format!("[[rule]]\n{selector}\nacquire = []\n");
+            let policy = Policy::of_text("/etc/rungate/policy.toml", rule).expect("a policy");
+            let names = NoLookups::default();
+            let outcome = judge_by(&policy, &names, &take(), (1000, &[1000]), MOST_EFFORT);
+            let has_failed = outcome.expect("it is quick").is_err();
+            assert_eq!((has_failed, names.was_asked()), (is_asked, is_asked));
+        }
+    }
+
     /// What the environment says of ancestors is read, but no list that would take much memory.
     #[test]
     fn long_lists_of_slots_of_ancestors_are_not_read() {

@@ -693,7 +693,9 @@ mod tests {
         holding.describe(|held| held.table().is_called("seats"));
         assert_eq!(seen("seats"), (Some(own_pid()), Some("of-seats".to_owned())));
         assert_eq!(seen("other"), (None, None));
-        holding.process = None;
+        let shell = Shell::begin();
+        holding.process = PidFd::open(shell.pid()).ok();
+        drop(shell);
         holding.describe(|_| true);
         assert_eq!(seen("seats"), (None, Some("of-seats".to_owned())));
         assert_eq!(seen("other"), (None, Some("of-other".to_owned())));

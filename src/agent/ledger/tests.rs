@@ -14,7 +14,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    AWAY, CheckOutcome, KINDS, LONGEST_ABSENCE, Ledger, MOST_ENDS, PROCESS, RECOVERED,
+    AWAY, CheckOutcome, FIFO, KINDS, LONGEST_ABSENCE, Ledger, MOST_ENDS, PROCESS, RECOVERED,
     state::{SavedHolding, SavedPlace, SavedSlots, SavedStamps, State, at},
 };
 use crate::{
@@ -389,6 +389,7 @@ fn the_last_use_of_a_table_is_known_after_a_restart() {
     let mut launch = holding(saved, PidFd::open(own_pid()).ok());
     launch.held = table.take(&[1]).into_iter().collect();
     table.started(&[1], SystemTime::now());
+    table.pauses_for(HOUR);
     assert!(ledger.grant(9, launch).is_ok());
     assert!(state.read().expect("it is whole").holdings.contains_key(&9));
     let stamps = || state.read().expect("it is whole").stamps;
@@ -398,7 +399,8 @@ fn the_last_use_of_a_table_is_known_after_a_restart() {
     assert!(table.stamps().1.is_some());
     assert_eq!(stamps(), [("seats".to_owned(), SavedStamps::of(&table, 1000))]);
     let (ledger, _) = self::ledger(directory.path());
-    assert_eq!(ledger.store().known("seats").map(|table| table.stamps()), Some(table.stamps()));
+    let restored = ledger.store().known("seats").expect("it was used");
+    assert_eq!((restored.stamps(), restored.longest_pause()), (table.stamps(), HOUR));
     assert_eq!(ledger.store().count_of(1000), 1, "it counts for the user");
 }
 
@@ -444,6 +446,11 @@ fn a_fifo_keeps_slots_over_a_restart() {
         assert_eq!((ledger.holdings().len(), state.fifo(7).exists()), (usize::from(is_held), is_held));
         assert!(!ledger.on_end(7, false), "the FIFO is open, or there is no holder");
         drop(writer);
+        if is_held {
+            // A process that another test starts may have a copy of its end for a moment.
+            let happened = ledger.poller.wait(Some(Duration::from_secs(30)));
+            assert_eq!(happened, Ok(vec![7 * KINDS + FIFO]));
+        }
         assert_eq!(ledger.on_end(7, true), is_held);
     }
 }
@@ -511,9 +518,9 @@ fn slots_of_several_repositories_linger_for_their_own_times() {
 fn a_holder_without_anything_that_keeps_it_is_left_over() {
     let (directory, _state) = state();
     let (mut ledger, _) = ledger(directory.path());
-    let [table, other] = ["seats", "other"].map(|name| ledger.store().table(name));
+    let [table, other, third] = ["seats", "other", "third"].map(|name| ledger.store().table(name));
     let mut launch = holding(saved(own_pid(), Hold::Process), None);
-    launch.held = table.take(&[1]).into_iter().collect();
+    launch.held = [table.take(&[1]), third.take(&[1])].into_iter().flatten().collect();
     ledger.holdings.insert(9, launch);
     assert_eq!(ledger.left_over(&[other.clone(), table.clone()]), Some(9));
     assert_eq!((ledger.left_over(&[]), ledger.left_over(&[other])), (None, None));
@@ -776,5 +783,59 @@ fn the_slots_that_are_free_first_are_next() {
             drop(ledger.release(number, true));
         }
         assert_eq!(ledger.next_lingering().map(|(_, number)| number), Some(next));
+    }
+}
+
+/// While something else keeps its slots, a process that has ended is not shown as the one that keeps them. Of
+/// what has ended nothing more is heard.
+#[test]
+fn what_has_ended_is_not_heard_again() {
+    for is_fifo in [false, true] {
+        let (directory, state) = state();
+        let (mut ledger, _) = ledger(directory.path());
+        let mut idle = Idle::begin();
+        let tables = vec![slots("seats", vec![1])];
+        let process = PidFd::open(idle.pid()).expect("it runs");
+        let mut launch = holding(SavedHolding { tables, ..saved(idle.pid(), Hold::Tree) }, Some(process));
+        let table = ledger.store().table("seats");
+        launch.held = table.take(&[1]).into_iter().collect();
+        launch.describe(|_| true);
+        let keeper = || table.holders(&table.occupancy())[0].keeper;
+        assert_eq!(keeper(), Some(idle.pid()));
+        let Ok(Some(writer)) = ledger.grant(9, launch) else { panic!("there is a FIFO") };
+        assert!(state.fifo(9).exists());
+        let mut writer = Some(writer);
+        if is_fifo {
+            writer = None;
+        } else {
+            idle.0.kill().expect("it is ours");
+            idle.0.wait().expect("it has ended");
+        }
+        let what = if is_fifo { FIFO } else { PROCESS };
+        // A process that another test starts may have a copy of its end for a moment.
+        assert_eq!(ledger.poller.wait(Some(Duration::from_secs(30))), Ok(vec![9 * KINDS + what]));
+        assert!(!ledger.on_end(9, is_fifo), "the other one keeps the slots");
+        assert_eq!(ledger.poller.wait(Some(Duration::ZERO)), Ok(Vec::new()));
+        assert_eq!(keeper(), is_fifo.then_some(idle.pid()));
+        drop(writer);
+    }
+}
+
+/// A launch that is refused is told whether it has waited.
+#[test]
+fn a_refused_launch_is_told_whether_it_has_waited() {
+    let (directory, _state) = state();
+    let (ledger, _) = ledger(directory.path());
+    let _held = ledger.store().table("seats").take(&[1]).expect("it is free");
+    let seats = Claim { amount: Amount::plain(Slots::Number(1), 1), ..claim("seats") };
+    let request = needs(vec![Demand::One(seats)]);
+    for has_waited in [true, false] {
+        let mut session = Session::default();
+        session.place.has_waited = has_waited;
+        let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
+        let CheckOutcome::Blocked(blocked) = ledger.look(7, &mut session, &request, false, process) else {
+            panic!("there is no room")
+        };
+        assert_eq!((blocked.waits, blocked.refused.has_waited), (false, has_waited));
     }
 }

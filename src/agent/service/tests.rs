@@ -19,7 +19,7 @@ use crate::{
     },
     judge::terms::{Amount, Claim, Demand, ExpireKill, Hold, Pace, Queue, Setting, Slots, Wait},
     keeper::{
-        Delivery,
+        Delivery, Waiter,
         agent::message::{Refused, Table as Shown},
     },
     launch::SystemNames,
@@ -231,6 +231,10 @@ fn a_full_queue_has_room_beside_a_launch_that_does_not_respond() {
         service.local.sessions.insert(2, newcomer);
         service.decide(2, needs(vec![Demand::One(claim)]), true);
         assert_eq!(service.local.sessions.get(&2).map(Session::is_queued), Some(waits), "{pid}");
+        let table = service.local.ledger.store().table("seats");
+        assert_eq!(table.sessions().contains(&2), waits, "{pid}");
+        let is_known = |waiter: &Waiter| waiter.process.command.as_deref() == Some("matlab");
+        assert_eq!(table.waiters().iter().any(is_known), waits, "{pid}");
     }
 }
 
@@ -407,6 +411,8 @@ fn only_the_same_launch_has_its_number_again() {
         assert_eq!(service.local.ledger.recovered().len(), left, "{typed} {uid}");
         let has_saved = left + usize::from(number.is_some());
         assert_eq!(saved_places(&service), has_saved, "{typed} {uid}");
+        let is_left = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
+        assert_eq!(is_left, typed == "octave", "those behind it are checked");
         // It has a number, so it takes no other one.
         service.come_back(1);
         assert_eq!(service.local.ledger.recovered().len(), if typed == "octave" { 0 } else { left });
@@ -831,4 +837,46 @@ fn the_time_to_the_first_answer_is_measured() {
     assert!(service.local.sessions.get(&1).is_none());
     assert_eq!(service.local.connections.work().connections, 0);
     assert!(client.read_to_end(&mut Vec::new()).is_ok());
+}
+
+/// An agent that keeps no tables with other hosts is not confirmed by them.
+#[test]
+fn an_agent_without_a_site_has_no_confirmation() {
+    let (service, _directories) =
+        service_after(|state| state.write_confirmation(HOUR).expect("there is room"));
+    assert_eq!(service.local.ledger.state().confirmation(), None);
+}
+
+/// A session that is checked answers at once. A client that has gone is not answered: its connection is
+/// closed.
+#[test]
+fn a_session_that_is_checked_answers_at_once() {
+    let (mut service, [_state, run]) = service();
+    let mut client = UnixStream::connect(run.path().join("socket")).expect("it listens");
+    client.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+    service.on_accept();
+    service.local.on(1, Event::Evicts);
+    service.run_effects();
+    service.local.work.look_again([1]);
+    while !service.local.work.is_empty() {
+        service.work_off(Instant::now());
+    }
+    // On an older kernel it is asked who it is.
+    let expected = Answer::Done(true).frame();
+    let mut bytes = Vec::new();
+    while !bytes.ends_with(&expected) {
+        let mut more = [0; 256];
+        let count = client.read(&mut more).expect("an answer");
+        assert!(count > 0, "it is closed");
+        bytes.extend_from_slice(&more[..count]);
+    }
+    drop(client);
+    let until = Instant::now() + Duration::from_secs(30);
+    // A process that another test starts may have a copy of its end for a moment.
+    while service.local.work.is_empty() {
+        assert!(Instant::now() < until, "it can still be answered");
+        service.local.connections.answer(1, &Answer::Done(true), None);
+        service.run_effects();
+    }
+    assert!(matches!(service.local.work.next(), Some(Next::HangUp(1))));
 }

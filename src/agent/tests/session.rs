@@ -11,6 +11,7 @@ use crate::{
     agent::{
         AWAY, AcquireRequest, Blocked, Caller, Change, Effect, Event, Eviction, Session, Sessions,
         ledger::state::{SavedNumber, SavedPlace},
+        site::notices::GivenNotice,
     },
     judge::terms::{Expiry, Hold},
     keeper::{
@@ -450,11 +451,41 @@ fn a_launch_that_waits_no_more_ends_no_holder() {
         let mut stage = Stage::new();
         stage.waits(needs(Vec::new()), None);
         stage.session().evictions.push(ending(1, overdue(2, Some(Duration::ZERO))));
+        let store = Store::default();
+        stage.session().place.line = place(&store);
         stage.effects();
         assert_eq!(stage.0.evicting(), [LAUNCH]);
         stage.on(end());
         assert_eq!(stage.0.evicting(), [0; 0]);
+        assert_eq!(stage.places(), 0);
     }
+}
+
+/// A notice of a holder on another host is for a launch that needs the slot: no more if it has its slots, is
+/// refused, asks again, requests the end of holders, or has gone.
+#[test]
+fn a_launch_gives_notice_as_long_as_it_needs_the_slot() {
+    let ends: [fn() -> Event; 5] = [
+        || Event::Granted(None, granted(), None),
+        || Event::Refused(Answer::Failed("it is only a test".to_owned())),
+        || Event::Asks(take(), Vec::new()),
+        || Event::Evicts,
+        || Event::Gone,
+    ];
+    for end in ends {
+        let mut stage = Stage::new();
+        stage.waits(needs(Vec::new()), None);
+        stage.session().notices.push(GivenNotice::of(overdue(2, Some(Duration::ZERO))));
+        stage.effects();
+        assert_eq!(stage.0.evicting(), [LAUNCH]);
+        stage.on(end());
+        assert!(stage.session().notices.is_empty());
+    }
+    let mut stage = Stage::new();
+    stage.waits(needs(Vec::new()), None);
+    stage.session().evictions.push(ending(1, overdue(2, Some(Duration::ZERO))));
+    stage.on(Event::Gone);
+    assert!(stage.session().evictions.is_empty(), "no holder is ended for it either");
 }
 
 /// A holder that is not overdue by the last judgement is spared, and is ended if it becomes overdue again.
@@ -464,6 +495,7 @@ fn a_judgement_spares_a_holder_that_is_not_overdue_any_more() {
     let mut stage = Stage::new();
     let question = stage.asks();
     let session = stage.session();
+    assert!(session.stop_waiting().is_none() && !session.is_proving(), "it does not wait yet");
     session.evictions = vec![ending(1, overdue(2, Some(Duration::ZERO))), ending(3, overdue(4, None))];
     session.tried = vec![2, 4, 6];
     stage.on(Event::Judged(question, Ok(needs(Vec::new()))));

@@ -747,6 +747,32 @@ mod tests {
         assert_eq!(with_variable(Some("x")), with_variable(None) + 32);
     }
 
+    /// A holder of this host is shown with the process that keeps its slots, as long as it has not ended. A
+    /// process of another host has its number there.
+    #[test]
+    fn a_holder_of_this_host_is_shown_with_its_process() {
+        let own = accounts::name().expect("a name").to_string_lossy().into_owned();
+        let ended = Some(SystemTime::UNIX_EPOCH);
+        for (host, lingers_until, keeper) in
+            [(own.as_str(), None, Some(7)), (own.as_str(), ended, None), ("no.such.host.", None, None)]
+        {
+            let holder = Holder {
+                slots: (1, 1),
+                pid: 7,
+                uid: 1000,
+                host: host.to_owned(),
+                since: SystemTime::UNIX_EPOCH,
+                taken: None,
+                hold: Hold::Process,
+                command: "matlab".to_owned(),
+                rule: "seats".to_owned(),
+                lingers_until,
+            };
+            assert_eq!((shown(&holder).keeper, shown(&holder).pid), (keeper, Some(7)), "{host}");
+            assert_eq!(described(shown(&holder)), Some(holder));
+        }
+    }
+
     /// What took exactly as long as a bound is counted there, and what took longer than all bounds by itself.
     #[test]
     fn each_duration_is_counted_once() {

@@ -127,6 +127,9 @@ mod tests {
         assert_eq!((seen.waiters(), seen.stamps()), (table.waiters(), table.stamps()));
         let terms = Terms { limit: 5, slots: 1, group: Some(group), ..Terms::default() };
         assert_eq!((seen.shared(&terms), table.shared(&terms)), (vec![2], vec![2]));
+        // A refusal names the first of those who share a slot, and a listing all of them.
+        let others = [16, usize::MAX].map(|most| Table::of("seats", &table, most, 16, 1000).others);
+        assert_eq!(others.map(|others| others.map_or(0, |others| others.len())), [0, 1]);
         // Waiters that are not described are counted: all, and those of the caller.
         let counted = |user| Table::of("seats", &table, 0, 0, user).to_memory(&Store::default()).unlisted();
         assert_eq!((counted(1000), counted(1001), seen.unlisted()), ((1, 1), (1, 0), (0, 0)));

@@ -66,6 +66,7 @@ fn the_last_member_of_a_group_releases_its_slot() {
     assert_eq!((held.holds(1), held.holds(2), second.shared_with_others()), (true, false, Vec::new()));
     drop(second);
     assert_eq!(store.table("seats").used(), 0);
+    assert!(store.table("seats").groups().is_empty());
 }
 
 /// A member that leaves its group keeps the slots that it has alone, and no launch of the group joins them.

@@ -51,3 +51,26 @@ impl GivenNotice {
         self.since.elapsed() > longest
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl GivenNotice {
+        /// Of a holder on another host, just now.
+        pub(in crate::agent) fn of(overdue: Overdue) -> Self {
+            let text = r#"{"host":"lab9","agent":"","pid":1,"start":1,"uid":1000,"hold":"process","command":"matlab","rule":"seats","launch":1,"since":1}"#;
+            Self {
+                table: "seats".to_owned(),
+                id: TableId::Memory(0),
+                slot: 1,
+                holder: serde_json::from_str(text).expect("a holder"),
+                overdue,
+                by: None,
+                grace: Duration::ZERO,
+                since: Instant::now(),
+                reply: None,
+            }
+        }
+    }
+}
