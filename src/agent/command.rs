@@ -45,3 +45,25 @@ fn error(fatal: &Fatal) -> Error {
         _ => Error::new(ExitStatus::System, format!("the agent does not run: {fatal}")),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::Policy;
+
+    /// A command line that cannot be read is an error, and so is what keeps the agent from its work: each with
+    /// its status.
+    #[test]
+    fn what_keeps_the_agent_from_its_work_has_a_status() {
+        let wrong = main(&["rungate-agent", "--nonsense"].map(OsString::from));
+        assert_eq!(wrong.map_err(|error| error.status()), Err(ExitStatus::Usage));
+        let faults = || Policy::of_text("policy.toml", "[nonsense]\n").expect_err("it has a fault");
+        for (fatal, status) in [
+            (Fatal::Settings(faults()), ExitStatus::Policy),
+            (Fatal::Policy(faults()), ExitStatus::Policy),
+            (Fatal::NotRoot, ExitStatus::System),
+        ] {
+            assert_eq!(error(&fatal).status(), status);
+        }
+    }
+}

@@ -426,6 +426,17 @@ mod tests {
         assert_eq!(carry_out(&look), Sent::Nobody);
     }
 
+    /// Nothing has to be proved of a process that has ended meanwhile.
+    #[test]
+    fn a_process_that_has_ended_is_not_doubted() {
+        let mut holder = program();
+        let process = PidFd::open(holder.id().try_into().expect("a PID")).expect("it runs");
+        assert_eq!(doubt(&process), None);
+        holder.kill().expect("it is ours");
+        holder.wait().expect("it has ended");
+        assert_eq!(doubt(&process), None);
+    }
+
     /// What has the FIFO of a holder is found although its process has ended.
     #[test]
     fn a_look_finds_what_has_the_fifo() {

@@ -666,6 +666,7 @@ mod tests {
             (Hold::Tree, shell.pid(), true),
             (Hold::Process, shell.pid(), false),
             (Hold::Supervisor, own_pid(), false),
+            (Hold::Supervisor, -1, false),
         ] {
             let mut holding = holding(saved(own_pid(), hold), None);
             assert_eq!(holding.runs_as(program), is_program);

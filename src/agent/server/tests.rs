@@ -256,7 +256,7 @@ fn answers_go_on_when_the_client_has_read() {
 /// said the number of the challenge itself, and lives.
 #[test]
 fn a_request_waits_until_it_is_certain_who_calls() {
-    let (mut connections, _client, _directory) = connected();
+    let (mut connections, mut client, _directory) = connected();
     let own = || PidFd::open(own_pid()).ok();
     for (said, sender, process, is_certain) in [
         (7, own_pid(), own(), true),
@@ -269,12 +269,20 @@ fn a_request_waits_until_it_is_certain_who_calls() {
         (connection.peer.challenge, connection.peer.process) = (Some(7), process);
         (connection.sender, connection.early) = (Some((sender, user)), None);
         connection.peer.pid = own_pid();
+        connection.socket.ask_for_senders(true).expect("a socket");
         assert!(matches!(connection.identified(Request::Beat, 9), Ok(None)), "it waits");
         assert_eq!(connection.count().bytes, 9);
         match connection.identified(Request::Response(said), 9) {
             Ok(Some(Request::Beat)) => assert!(is_certain),
             Err(Over::Stranger) => assert!(!is_certain),
             other => panic!("{other:?}"),
+        }
+        assert_eq!(connection.peer.challenge.is_none(), is_certain);
+        if is_certain {
+            // What it says from now on has no sender beside it.
+            send(&mut client, &Request::Leave);
+            assert!(connections.on_readable(1).is_ok());
+            assert!(matches!(connections.request(1), Ok(Some(Request::Leave))));
         }
     }
     let connection = is_of(&mut connections, 1000);

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{HOUR, ending, needs, overdue, saved, take};
+use super::{HOUR, claim, ending, needs, overdue, saved, take};
 use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
@@ -13,9 +13,9 @@ use crate::{
         ledger::state::{SavedNumber, SavedPlace},
         site::notices::GivenNotice,
     },
-    judge::terms::{Expiry, Hold},
+    judge::terms::{Claim, Demand, Expiry, Hold, Pace},
     keeper::{
-        Class, EvictionOutcome, Number, Overdue, Store, TableId,
+        Class, EvictionOutcome, Holder, Number, Overdue, Store, TableId,
         agent::message::{Answer, Granted, Refused, Take, WaitState},
     },
     sys::own_pid,
@@ -486,6 +486,24 @@ fn a_launch_gives_notice_as_long_as_it_needs_the_slot() {
     stage.session().evictions.push(ending(1, overdue(2, Some(Duration::ZERO))));
     stage.on(Event::Gone);
     assert!(stage.session().evictions.is_empty(), "no holder is ended for it either");
+    // A launch that does not wait is not refused while another host has its notice.
+    let mut stage = Stage::new();
+    stage.asks();
+    stage.session().notices.push(GivenNotice::of(overdue(2, Some(Duration::ZERO))));
+    let refused = Blocked { waits: false, ..blocked(None) };
+    stage.on(Event::Blocked(needs(Vec::new()), refused, true, true));
+    assert!(stage.session().is_ending());
+}
+
+/// The user is known at whose request a holder is ended, however old it is.
+#[test]
+fn the_user_who_requests_the_end_of_a_holder_is_known() {
+    let mut stage = Stage::new();
+    let mut asks = |by| stage.session().asks_for_end_of(&overdue(2, by));
+    assert_eq!(asks(None), None, "it has requested nothing");
+    stage.on(Event::Evicts);
+    let mut asks = |by| stage.session().asks_for_end_of(&overdue(2, by));
+    assert_eq!((asks(None), asks(Some(Duration::ZERO))), (Some(1000), None));
 }
 
 /// A holder that is not overdue by the last judgement is spared, and is ended if it becomes overdue again.
@@ -496,12 +514,20 @@ fn a_judgement_spares_a_holder_that_is_not_overdue_any_more() {
     let question = stage.asks();
     let session = stage.session();
     assert!(session.stop_waiting().is_none() && !session.is_proving(), "it does not wait yet");
-    session.evictions = vec![ending(1, overdue(2, Some(Duration::ZERO))), ending(3, overdue(4, None))];
-    session.tried = vec![2, 4, 6];
-    stage.on(Event::Judged(question, Ok(needs(Vec::new()))));
+    let holder = Holder { taken: Some(Duration::ZERO), ..overdue(8, None).holder };
+    let overdue_still = Overdue { holder, ..overdue(8, Some(Duration::ZERO)) };
+    session.evictions = vec![
+        ending(1, overdue(2, Some(Duration::ZERO))),
+        ending(3, overdue(4, None)),
+        ending(5, overdue_still),
+    ];
+    session.tried = vec![2, 4, 6, 8];
+    let pace = Pace { pause: None, expiry: Some(Expiry::AT_REQUEST) };
+    let request = needs(vec![Demand::One(Claim { pace, ..claim("seats") })]);
+    stage.on(Event::Judged(question, Ok(request)));
     let session = stage.session();
-    assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), [3]);
-    assert_eq!(session.tried, [4, 6], "the first may be tried again");
+    assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), [3, 5]);
+    assert_eq!(session.tried, [4, 6, 8], "the first may be tried again");
 }
 
 /// A launch that asks again may end any holder once more, except those that are being ended.
@@ -557,7 +583,8 @@ fn a_fault_of_the_policy_takes_no_place() {
             stage.session().place.line = place(&store);
         }
         let faulty = Answer::Faulty(("a fault".to_owned(), is_of_policy));
-        stage.on(Event::Judged(question, Err(Box::new(faulty))));
+        let effects = stage.on(Event::Judged(question, Err(Box::new(faulty))));
+        assert!(is_told(&effects, |answer| matches!(answer, Answer::Faulty(_))));
         assert_eq!((stage.places(), stage.session().is_queued()), (usize::from(is_kept), is_kept));
         assert_eq!(judges(&stage.on(Event::Turn)), is_kept);
     }

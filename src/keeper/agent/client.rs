@@ -412,23 +412,23 @@ mod tests {
             rule: "seats".to_owned(),
             lingers_until: None,
         };
-        let expired = |pid, fate| {
+        let expired = |pid, is_elsewhere, fate| {
             let (table, holder) = ("seats".to_owned(), holder(pid));
-            Answer::Expired(Expired { table, holder, slots: 1, by: None, is_elsewhere: false, fate })
+            Answer::Expired(Expired { table, holder, slots: 1, by: None, is_elsewhere, fate })
         };
         for are_all_gone in [true, false] {
             let (mut client, agent) = connected();
-            let first = expired(7, message::EvictionOutcome::HadLeft);
-            let second = expired(8, message::EvictionOutcome::Freed);
+            let first = expired(7, false, message::EvictionOutcome::HadLeft);
+            let second = expired(8, true, message::EvictionOutcome::Freed);
             says(&agent, &[first, second, Answer::Done(are_all_gone)]);
             let which = Which::These(vec![Chosen { slot: 1, pid: 7, since }]);
             let (table, grace, kill) = ("seats".to_owned(), Duration::ZERO, ExpireKill::Process);
             let mut told = Vec::new();
             let gone = client.evict(Evict { table, which, grace, kill }, &mut |overdue, fate| {
-                told.push((overdue.pid, fate));
+                told.push((overdue.pid, overdue.elsewhere.is_some(), fate));
             });
             assert_eq!(gone, Ok(are_all_gone));
-            assert_eq!(told, [(7, EvictionOutcome::HadLeft), (8, EvictionOutcome::Freed)]);
+            assert_eq!(told, [(7, false, EvictionOutcome::HadLeft), (8, true, EvictionOutcome::Freed)]);
             assert!(matches!(requests(&agent)[..], [Request::Evict(_)]));
         }
     }

@@ -174,6 +174,13 @@ mod tests {
         }
     }
 
+    /// A message begins with its length and the version.
+    #[test]
+    fn a_message_begins_with_its_length_and_the_version() {
+        assert_eq!(Request::Beat.frame(), Some(vec![2, 0, 0, 0, 1, 4]));
+        assert_eq!(Answer::Done(true).frame(), [3, 0, 0, 0, 1, 5, 1]);
+    }
+
     /// A field that an older version does not send is absent.
     #[test]
     fn a_field_that_is_missing_at_the_end_is_absent() {

@@ -1,10 +1,10 @@
-//! When the agent sleeps, for how long, and which launches have their turn.
+//! The loop of the agent: when it sleeps, what it answers, and which launches have their turn.
+
+mod endings;
 
 use std::{
     io::{Read, Write},
     os::unix::net::UnixStream,
-    process::{Child, Command},
-    thread,
 };
 
 use tempfile::TempDir;
@@ -13,18 +13,18 @@ use super::*;
 use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
-        Blocked, Caller, Load, PROCESS,
+        Blocked, Caller, Load,
         ledger::state::{SavedNumber, SavedPlace, SavedSlots, State, at_millis},
-        tests::{HOUR, claim, ending, holding, needs, overdue, place, saved, slots, take},
+        tests::{HOUR, claim, holding, needs, place, saved, slots, take},
     },
-    judge::terms::{Amount, Claim, Demand, ExpireKill, Hold, Pace, Queue, Setting, Slots, Wait},
+    judge::terms::{Amount, Claim, Demand, Hold, Queue, Setting, Slots, Wait},
     keeper::{
-        Delivery, Waiter,
+        Waiter,
         agent::message::{Refused, Table as Shown},
     },
     launch::SystemNames,
     policy::AgentLimits,
-    sys::{PidFd, Process, Signal, own_pid, own_uid},
+    sys::{PidFd, Process, own_pid},
 };
 
 /// An agent, and its directories: of its state, and of its socket.
@@ -89,38 +89,6 @@ fn does_until(service: &mut Service, is_so: impl Fn(&Service) -> bool) -> bool {
         service.do_what_is_due(Instant::now());
         is_so(service)
     })
-}
-
-/// Another process, until this is dropped.
-struct Idle(Child);
-
-impl Idle {
-    fn begin() -> Self {
-        let idle = Self(Command::new("sleep").arg("600").spawn().expect("sleep(1)"));
-        // The parent continues before Linux shows anything of the new program.
-        while process::is_privileged_by_exec(idle.pid()).is_none() {
-            thread::yield_now();
-        }
-        idle
-    }
-
-    fn pid(&self) -> i32 {
-        self.0.id().try_into().expect("a PID")
-    }
-
-    /// It holds these slots of a table, as holders are saved.
-    fn holds(&self, of: SavedSlots) -> SavedHolding {
-        let start = Process::find(self.pid()).expect("it runs").started;
-        let (uid, taken, tables) = (own_uid(), Some(0), vec![of]);
-        SavedHolding { start, uid, taken, tables, ..saved(self.pid(), Hold::Process) }
-    }
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A holder of slot 1 whose program has ended now, and whose slot lingers for this long.
@@ -276,88 +244,6 @@ fn a_free_slot_is_for_those_that_wait() {
     assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
 }
 
-/// Root frees a slot that lingers. Its user cannot, whatever program asks for that user.
-#[test]
-fn only_root_frees_a_slot_that_lingers() {
-    for (uid, is_freed) in [(0, true), (1000, false)] {
-        let holder = ended(HOUR);
-        let (mut service, _directories) =
-            service_after(|state| state.write(7, &holder).expect("there is room"));
-        service.local.sessions.insert(1, Session::new(Caller { uid, ..Caller::default() }));
-        let since = at_millis(holder.since).expect("a moment");
-        let which = Which::These(vec![Chosen { slot: 1, pid: holder.pid, since }]);
-        let (table, grace, kill) = ("seats".to_owned(), HOUR, ExpireKill::Process);
-        service.evict_for(1, &Evict { table, which, grace, kill });
-        assert_eq!(service.local.ledger.lingering().is_empty(), is_freed, "{uid}");
-        let is_for_others = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
-        assert_eq!(is_for_others, is_freed, "{uid}");
-    }
-}
-
-/// Only the holders are ended that are chosen: by slot, process and time.
-#[test]
-fn only_chosen_holders_are_ended() {
-    let holder = ended(HOUR);
-    let since = at_millis(holder.since).expect("a moment");
-    for (slot, pid, since, left) in [
-        (1, holder.pid, since, 1),
-        (3, holder.pid, since, 2),
-        (1, holder.pid + 1, since, 2),
-        (1, holder.pid, since + Duration::from_millis(1), 2),
-    ] {
-        let (mut service, _directories) = service_after(|state| {
-            state.write(7, &holder).expect("there is room");
-            let tables = vec![SavedSlots { slots: vec![2], ..holder.tables[0].clone() }];
-            state.write(8, &SavedHolding { tables, ..holder.clone() }).expect("there is room");
-        });
-        calls(&mut service, 0);
-        let (table, which) = ("seats".to_owned(), Which::These(vec![Chosen { slot, pid, since }]));
-        service.evict_for(1, &Evict { table, which, grace: HOUR, kill: ExpireKill::Process });
-        assert_eq!(service.local.ledger.lingering().len(), left, "{slot} {pid}");
-        let answers = service.local.answers().into_iter();
-        let fates: Vec<_> = answers
-            .filter_map(|answer| match answer {
-                Answer::Expired(expired) => expired.told().map(|(_, fate)| fate),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(fates, if left == 1 { vec![EvictionOutcome::Freed] } else { Vec::new() });
-    }
-}
-
-/// A request to end holders is answered also if there are none, and refused if it names too many.
-#[test]
-fn a_request_to_end_nobody_is_answered() {
-    let (mut service, _directories) = service();
-    calls(&mut service, 0);
-    let one = Chosen { slot: 1, pid: 1, since: at_millis(0).expect("a moment") };
-    for (count, is_declined) in [(MOST_CHOSEN, false), (MOST_CHOSEN + 1, true)] {
-        let (table, which) = ("seats".to_owned(), Which::These(vec![one.clone(); count]));
-        service.evict_for(1, &Evict { table, which, grace: HOUR, kill: ExpireKill::Process });
-        let is_checked = matches!(service.local.work.next(), Some(Next::Look(1)));
-        service.local.on(1, Event::Freed);
-        let is_failure = |answer: &Answer| matches!(answer, Answer::Failed(_));
-        assert_eq!((service.local.answers().iter().any(is_failure), is_checked), (is_declined, !is_declined));
-    }
-}
-
-/// A holder that has ended is one of those that are ended for a launch: the others are ended further.
-#[test]
-fn the_end_of_a_holder_is_not_that_of_another() {
-    let (mut service, _directories) = service();
-    let mut session = Session::new(Caller::default());
-    session.on(Event::Evicts);
-    session.evictions = vec![ending(1, overdue(2, None)), ending(3, overdue(4, None))];
-    service.local.sessions.insert(1, session);
-    assert!(service.local.sessions.get_mut(&1).is_some());
-    service.run_effects();
-    for (holding, left) in [(5, &[1, 3][..]), (1, &[3]), (3, &[])] {
-        service.local.on_released(holding);
-        let session = service.local.sessions.get(&1).expect("it is connected");
-        assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), left);
-    }
-}
-
 /// An agent that did not run for much longer than it wanted to wait has stood still. It says so once.
 /// An agent with nothing to wait for may sleep for any time.
 #[test]
@@ -404,8 +290,8 @@ fn only_the_same_launch_has_its_number_again() {
                 state.write_place(file, &place).expect("there is room");
             }
         });
-        calls(&mut service, uid).on(Event::Asks(Take { typed: typed.into(), ..take() }, Vec::new()));
-        service.come_back(1);
+        calls(&mut service, uid);
+        service.on_take(1, Take { typed: typed.into(), ..take() });
         let session = service.local.sessions.get(&1).expect("it is connected");
         assert_eq!(session.place.line.number(), number, "{typed} {uid}");
         assert_eq!(service.local.ledger.recovered().len(), left, "{typed} {uid}");
@@ -550,27 +436,6 @@ fn a_slot_is_for_others_when_its_time_is_over() {
     }
 }
 
-/// Overdue holders are ended for a launch that needs their slots. It does not wait in a queue meanwhile, and
-/// is not refused.
-#[test]
-fn an_overdue_holder_is_ended_for_a_launch() {
-    for after in [Duration::ZERO, Duration::MAX] {
-        let idle = Idle::begin();
-        let (mut service, _directories) = service_after(|state| {
-            state.write(7, &idle.holds(slots("seats", vec![1]))).expect("there is room");
-        });
-        calls(&mut service, 1000);
-        let pace = Pace { pause: None, expiry: Some(Expiry { after, ..Expiry::AT_REQUEST }) };
-        let claim = Claim { amount: Amount::plain(Slots::Number(1), 1), pace, ..claim("seats") };
-        service.decide(1, needs(vec![Demand::One(claim)]), true);
-        let session = service.local.sessions.get(&1).expect("it is connected");
-        let is_ended = after.is_zero();
-        assert_eq!((session.evictions.len(), session.is_ending()), (usize::from(is_ended), is_ended));
-        let is_refused = |answer: &Answer| matches!(answer, Answer::Refused(_));
-        assert_eq!(service.local.answers().iter().any(is_refused), !is_ended);
-    }
-}
-
 /// Every user may look at tables, and at the agent. Only root may let tables forget their last use, and ask
 /// for the programs that have ended.
 #[test]
@@ -686,132 +551,6 @@ fn a_launch_that_falls_silent_is_passed_over() {
         assert_eq!(table.next_to_look(None, &[]).is_none(), is_silent);
         let is_served = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
         assert_eq!(is_served, is_silent);
-    }
-}
-
-/// The request is answered when the holding is gone that was to be ended for it. A launch for which another
-/// holder is still being ended is not checked yet.
-#[test]
-fn a_request_is_checked_when_its_last_holder_has_gone() {
-    for (is_last, count) in [(true, 1), (false, 2)] {
-        let idle = Idle::begin();
-        let (mut service, _directories) = service_after(|state| {
-            state.write(7, &idle.holds(slots("seats", vec![1]))).expect("there is room");
-        });
-        let known = Overdue { holder: saved(2, Hold::Process).holder("seats"), ..overdue(2, None) };
-        let mut later = ending(7, overdue(idle.pid(), None));
-        later.due = Instant::now() + HOUR;
-        let session = calls(&mut service, 0);
-        session.on(Event::Evicts);
-        session.evictions = vec![ending(5, known), later];
-        session.evictions.truncate(count);
-        service.local.continue_evictions(1);
-        let is_told = |answer: &Answer| matches!(answer, Answer::Expired(one) if one.holder.pid == 2);
-        assert!(service.local.answers().iter().any(is_told));
-        service.local.on_timer(1);
-        assert_eq!(matches!(service.local.work.next(), Some(Next::Look(1))), is_last);
-        // The same as it happens in the loop.
-        let session = service.local.sessions.get_mut(&1).expect("it is connected");
-        session.evictions.push(ending(5, overdue(2, None)));
-        service.run_effects();
-        let is_told = |service: &Service| {
-            service.local.sessions.get(&1).is_some_and(|session| session.evictions.len() < count)
-        };
-        assert!(does_until(&mut service, is_told));
-        assert_eq!(matches!(service.local.work.next(), Some(Next::Look(1))), is_last);
-    }
-}
-
-/// Of a group that shares a slot, the member is ended that was chosen.
-#[test]
-fn the_chosen_member_of_a_group_is_ended() {
-    let [first, second] = [(); 2].map(|()| Idle::begin());
-    let (mut service, _directories) = service_after(|state| {
-        for (number, idle) in [(7, &first), (8, &second)] {
-            let of = SavedSlots { group: Some("ann".to_owned()), ..slots("seats", vec![1]) };
-            state.write(number, &idle.holds(of)).expect("there is room");
-        }
-    });
-    assert_eq!(service.holding(), 2);
-    let table = service.local.ledger.store().table("seats");
-    assert_eq!((table.used(), table.groups().len()), (1, 1));
-    let id = Table::Memory(table).id();
-    calls(&mut service, 0).on(Event::Evicts);
-    for (idle, holding) in [(&second, 8), (&first, 7)] {
-        let expiry = Expiry::AT_REQUEST;
-        let eviction = Eviction { table: "seats".to_owned(), id, expiry, overdue: Vec::new() };
-        service.local.evict(1, &eviction, &overdue(idle.pid(), None));
-        let session = service.local.sessions.get(&1).expect("it is connected");
-        assert_eq!(session.evictions.last().map(|eviction| eviction.holding), Some(holding));
-        assert!(session.tried.contains(&idle.pid()));
-    }
-}
-
-/// The agent hears this, sooner or later.
-fn hears(service: &Service, number: u64) {
-    let longest = Duration::from_secs(30);
-    let until = Instant::now() + longest;
-    while !service.poller.wait(Some(longest)).expect("a poller").contains(&number) {
-        assert!(Instant::now() < until, "it hears nothing");
-    }
-}
-
-/// A holder that is overdue gets a signal. The agent hears that it was sent, and of the end of the holder:
-/// then its slot is free, and the request is checked.
-#[test]
-fn an_overdue_holder_is_ended() {
-    let mut idle = Idle::begin();
-    let (mut service, _directories) = service_after(|state| {
-        state.write(7, &idle.holds(slots("seats", vec![1]))).expect("there is room");
-    });
-    calls(&mut service, own_uid());
-    let ends = |service: &mut Service, after| {
-        let (table, which) = ("seats".to_owned(), Which::Overdue(after));
-        service.evict_for(1, &Evict { table, which, grace: HOUR, kill: ExpireKill::Process });
-        service.local.sessions.get(&1).map(|session| session.evictions.len())
-    };
-    assert_eq!(ends(&mut service, Duration::MAX), Some(0), "it is not overdue");
-    assert_eq!(ends(&mut service, Duration::ZERO), Some(1));
-    let is_sending = |service: &Service| service.local.sessions.get(&1).is_some_and(Session::is_sending);
-    assert!(is_sending(&service));
-    service.run_effects();
-    hears(&service, BELL);
-    service.on_bell();
-    assert!(!is_sending(&service), "the signal is sent");
-    // It may ignore that one.
-    idle.0.kill().expect("it is ours");
-    hears(&service, 7 * KINDS + PROCESS);
-    assert!(service.local.ledger.on_end(7, false));
-    while service.local.work.next().is_some() {}
-    service.release(7, true);
-    let fate = service.local.answers().into_iter().find_map(|answer| match answer {
-        Answer::Expired(expired) => expired.told().map(|(_, fate)| fate),
-        _ => None,
-    });
-    assert_eq!(fate, Some(EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full)));
-    assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
-    assert!(matches!(service.local.work.next(), Some(Next::Look(1))));
-}
-
-/// A user may end holders of the same user alone, and none that the request itself runs below. The others
-/// are reported.
-#[test]
-fn a_user_ends_only_holders_of_the_same_user() {
-    let of = |pid, uid| {
-        let holder = SavedHolding { uid, ..saved(pid, Hold::Process) }.holder("seats");
-        Overdue { holder, ..overdue(pid, None) }
-    };
-    let all = || vec![of(own_pid(), 1000), of(-2, 1000), of(-3, 1001)];
-    for (uid, expected) in [(1000, &[-2][..]), (0, &[-2, -3])] {
-        let (mut service, _directories) = service();
-        let session = calls(&mut service, uid);
-        session.on(Event::Evicts);
-        let may_end = session.may_end("seats", all());
-        assert_eq!(may_end.iter().map(|overdue| overdue.pid).collect::<Vec<_>>(), expected);
-        service.local.on(1, Event::Freed);
-        let answers = service.local.answers();
-        let is_told = |answer: &Answer| matches!(answer, Answer::Expired(one) if one.holder.pid == -3);
-        assert_eq!((answers.iter().any(is_told), answers.last()), (uid != 0, Some(&Answer::Done(uid == 0))));
     }
 }
 
