@@ -565,6 +565,8 @@ mod tests {
         for session in 1..=20 {
             judges.wait(7, session);
         }
+        judges.wait(9, 30);
+        judges.give_up(9, 30);
         assert_eq!(judges.questions.turns.users(), 1);
         assert!(judges.work(|_| None).is_none());
         assert_eq!((judges.questions.turns.users(), judges.questions.judged.len()), (0, 0));

@@ -875,7 +875,7 @@ mod tests {
         assert_eq!(holding.table("b").map(memory::Table::name), Some("site/b"));
         assert!(holding.table("c").is_none());
         drop(holding.held.remove(0));
-        assert!(!holding.is_of_site(), "it uses those of an ancestor");
+        assert!(!holding.is_of_site() && !holding.has_own("site/b", 7), "it uses those of an ancestor");
         holding.held = vec![store.table("local").take(&[1]).expect("it is free")];
         assert!(!holding.is_of_site());
     }

@@ -14,7 +14,7 @@ use std::{
 use tempfile::TempDir;
 
 use super::{
-    AWAY, CheckOutcome, FIFO, KINDS, LONGEST_ABSENCE, Ledger, MOST_ENDS, PROCESS, RECOVERED,
+    AWAY, CheckOutcome, FIFO, Holding, KINDS, LONGEST_ABSENCE, Ledger, MOST_ENDS, PROCESS, RECOVERED,
     state::{SavedHolding, SavedPlace, SavedSlots, SavedStamps, State, at},
 };
 use crate::{
@@ -247,6 +247,9 @@ fn a_slot_that_is_used_below_stays_taken_over_a_restart() {
         let used = |name| ledger.store().known(name).map_or(0, |table| table.used());
         let (count, each) = if lives { (2, 1) } else { (0, 0) };
         assert_eq!((ledger.holdings().len(), used("other"), used("seats")), (count, each, each));
+        let shared = |of: &Holding| of.held.iter().filter(|held| held.is_shared()).count();
+        let shared: Vec<_> = ledger.holdings().values().map(shared).collect();
+        assert_eq!(shared, if lives { vec![0, 1] } else { Vec::new() });
     }
 }
 
@@ -415,6 +418,15 @@ fn a_last_use_is_forgotten_once() {
     state.write_stamps("seats", &SavedStamps::of(&table, 1000)).expect("there is room");
     assert!(ledger.reset("seats") && !ledger.reset("seats"));
     assert!(state.read().expect("it is whole").stamps.is_empty() && ledger.store().known("seats").is_none());
+    // So is that of a table which is not needed any more, when its user needs others.
+    for (is_of_site, left) in [(true, 1), (false, 0)] {
+        let table = ledger.store_of(Some(1000)).table("site/seats");
+        table.set_stamps(None, Some(UNIX_EPOCH), None);
+        state.write_stamps("site/seats", &SavedStamps::of(&table, 1000)).expect("there is room");
+        ledger.forget_idle(1000, |_| is_of_site);
+        assert_eq!(state.read().expect("it is whole").stamps.len(), left);
+        assert_eq!(ledger.store().known("site/seats").is_some(), is_of_site);
+    }
 }
 
 /// Each program that runs is counted after a restart, also if two of them have the same slot.
@@ -474,7 +486,7 @@ fn slots_linger_after_a_program_had_them() {
         ledger.holdings.insert(number, launch);
         drop(ledger.release(number, has_run));
         assert_eq!(ledger.lingering().keys().copied().collect::<Vec<_>>(), expected);
-        assert_eq!(table.used(), u64::from(has_run));
+        assert_eq!((table.used(), table.stamps().1.is_some()), (u64::from(has_run), has_run));
         assert_eq!(state.read().expect("it is whole").holdings.len(), usize::from(has_run));
     }
     let (_, next) = ledger.next_lingering().expect("it lingers");

@@ -298,6 +298,8 @@ impl Drop for Granted {
 
 #[cfg(test)]
 mod tests {
+    use std::{io::Read, os::unix::net::UnixStream};
+
     use super::*;
     use crate::{
         judge::terms::{ExpireKill, Hold},
@@ -376,6 +378,22 @@ mod tests {
         let refused = Granted::over(&Rc::new(RefCell::new(client)), true).expect_err("it is not the FIFO");
         assert!(matches!(refused, AgentError::Differs(_)));
         assert_eq!(requests(&agent), [Request::GiveBack(false)]);
+    }
+
+    /// What keeps the slots besides the process is closed when they are given back.
+    #[test]
+    fn a_descriptor_is_closed_with_the_slots() {
+        let (mut client, agent) = connected();
+        let (mut other, own) = UnixStream::pair().expect("a pair");
+        other.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        agent.send(&Answer::Done(true).frame(), Some(own.as_fd())).expect("it is open");
+        drop(own);
+        assert!(client.answer_until(Instant::now() + PATIENCE).is_ok());
+        says(&agent, &[Answer::Done(true)]);
+        let mut granted = Granted::over(&Rc::new(RefCell::new(client)), false).expect("slots");
+        assert!(granted.descriptor.is_some());
+        assert_eq!(granted.give_back(true), Ok(()));
+        assert_eq!(other.read(&mut [0]).ok(), Some(0));
     }
 
     /// The kernel could not say who calls: the launcher proves it with the number that it is asked for.
