@@ -572,6 +572,60 @@ mod tests {
         assert_eq!((judges.questions.turns.users(), judges.questions.judged.len()), (0, 0));
     }
 
+    /// A judge with this policy, whose files are unchanged.
+    fn judge_of(text: &str) -> Judge {
+        Judge { policies: Arc::new(PolicyReader::of(text, true)) }
+    }
+
+    /// This user asks, over this connection.
+    fn case(session: u64, uid: u32, groups: Option<Vec<u32>>) -> Case {
+        Case { session, question: 3, take: Arc::new(take()), uid, groups }
+    }
+
+    /// A request is judged at once if nothing has to be looked up for it: neither the groups of its user, nor
+    /// a user that the rules name.
+    #[test]
+    fn a_request_that_needs_no_look_up_is_judged_at_once() {
+        let plain = judge_of("[[rule]]\ncommands = [\"matlab\"]\nacquire = []\n");
+        let of_user = judge_of("[[rule]]\nusers = [\"ann\"]\nacquire = []\n");
+        assert!(plain.judge_at_once(&case(1, 7, Some(vec![7]))).is_some_and(|outcome| outcome.is_ok()));
+        assert!(plain.judge_at_once(&case(1, 7, None)).is_none());
+        assert!(of_user.judge_at_once(&case(1, 7, Some(vec![7]))).is_none());
+        let bell = Arc::new(Bell::new().expect("a bell"));
+        let mut judges = Judges::start(&SystemNames, &bell).expect("threads");
+        judges.judge = plain;
+        judges.wait(7, 1);
+        judges.wait(9, 2);
+        let case_of = |session| Some(case(session, if session == 1 { 7 } else { 9 }, Some(vec![7])));
+        let judgement = judges.work(case_of).expect("the judges are idle");
+        assert_eq!((judgement.uid, judgement.session, judgement.question), (7, 1, 3));
+        assert_eq!(judges.questions.judged, BTreeMap::from([(9, 1)]), "they have the other one");
+    }
+
+    /// Holders of a table of the site are overdue as its repository says. Other tables have no such time.
+    #[test]
+    fn the_repository_says_when_holders_are_overdue() {
+        let of = |name: &str, more: &str| format!("[repository.{name}]\nlimit = 2\n{more}\n");
+        let judge = judge_of(
+            &[
+                of("seats", "keeper = \"site\"\nexpire_after = \"1m\""),
+                of("gpus", "keeper = \"site\"\nexpire_after = \"2m\""),
+                of("endless", "keeper = \"site\""),
+                of("local", "keeper = \"agent\"\nexpire_after = \"1m\""),
+            ]
+            .concat(),
+        );
+        for (table, minutes) in [("seats", Some(1)), ("gpus", Some(2)), ("endless", None), ("local", None)] {
+            let question = Question::Expiry(5, table.to_owned());
+            let Answered::Expiry(holding, name, expiry) = judge.answer(&SystemNames, question) else {
+                panic!("it answers the question")
+            };
+            assert_eq!((holding, name.as_str()), (5, table));
+            assert_eq!(expiry.map(|expiry| expiry.after.as_secs()), minutes.map(|minutes| minutes * 60));
+        }
+        assert!(judge.expiry("other").is_none());
+    }
+
     /// A name is cut to the length of a file name, and never within a character.
     #[test]
     fn a_long_name_is_cut_between_two_characters() {

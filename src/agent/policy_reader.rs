@@ -192,6 +192,29 @@ mod tests {
 
     use super::*;
 
+    impl PolicyReader {
+        /// It has just read this, from files of this host or others.
+        pub(in crate::agent) fn of(text: &str, is_local: bool) -> Self {
+            let policy = Arc::new(Policy::of_text("/etc/rungate/policy.toml", text).expect("a policy"));
+            let last = Some(Read { policy, is_local, when: Instant::now() });
+            Self { last: Mutex::new(last), ..Self::default() }
+        }
+    }
+
+    /// A policy that was read counts as long as its files are unchanged. If they are on other hosts, that is
+    /// not known at once.
+    #[test]
+    fn a_policy_counts_while_its_files_are_unchanged() {
+        for is_local in [true, false] {
+            let reader = PolicyReader::of("[repository.seats]\nlimit = 1\n", is_local);
+            let last = lock(&reader.last).clone().expect("it was read").policy;
+            let is_last = |policy: Arc<Policy>| Arc::ptr_eq(&policy, &last);
+            assert_eq!(reader.at_once().is_some_and(is_last), is_local);
+            assert!(reader.current().is_ok_and(is_last));
+        }
+        assert!(PolicyReader::default().at_once().is_none(), "nothing was read");
+    }
+
     /// Puts a reading at a file, as it is now. The file is silent since long ago, or answers.
     fn put(reading: &Reading, file: &Path, is_silent: bool) {
         let now = Instant::now();
