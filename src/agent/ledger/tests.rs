@@ -442,6 +442,7 @@ fn each_program_that_runs_is_counted_after_a_restart() {
     let (ledger, _) = ledger(directory.path());
     assert_eq!(ledger.store().known("seats").map(|table| table.used()), Some(2));
     assert_eq!(ledger.holdings()[&2].saved.tables[0].slots, [2]);
+    assert!(ledger.holdings().values().all(|of| of.launch == 0), "no admission of this agent");
 }
 
 /// What has the FIFO of a holder keeps its slots over a restart, although the process that asked has ended.
@@ -848,6 +849,6 @@ fn a_refused_launch_is_told_whether_it_has_waited() {
         let CheckOutcome::Blocked(blocked) = ledger.look(7, &mut session, &request, false, process) else {
             panic!("there is no room")
         };
-        assert_eq!((blocked.waits, blocked.refused.has_waited), (false, has_waited));
+        assert_eq!((blocked.waits, blocked.refused.has_waited, blocked.ahead), (false, has_waited, 0));
     }
 }

@@ -442,7 +442,7 @@ fn a_slot_is_for_others_when_its_time_is_over() {
 fn some_questions_are_for_root_alone() {
     for (uid, is_root) in [(0, true), (1000, false)] {
         let (mut service, _directories) = service();
-        let table = service.local.ledger.store().table("seats");
+        let [table, _other] = ["seats", "other"].map(|name| service.local.ledger.store().table(name));
         table.set_stamps(at_millis(5), None, None);
         calls(&mut service, uid);
         let mut answer = |request| {
@@ -454,6 +454,7 @@ fn some_questions_are_for_root_alone() {
             panic!("it shows tables")
         };
         assert_eq!(shown, [Shown::of("seats", &table, usize::MAX, usize::MAX, 0)]);
+        assert!(matches!(answer(Request::Look(Vec::new())), Answer::Tables(all) if all.len() == 2));
         assert!(matches!(answer(Request::About), Answer::About(about) if about.site.is_none()));
         assert_eq!(answer(Request::Keeps(5)), Answer::Done(false));
         let ends = answer(Request::Ends);
@@ -618,4 +619,15 @@ fn a_session_that_is_checked_answers_at_once() {
         service.run_effects();
     }
     assert!(matches!(service.local.work.next(), Some(Next::HangUp(1))));
+}
+
+/// A launch that needs nothing starts at once, and learns without which slots.
+#[test]
+fn a_launch_that_needs_nothing_starts_at_once() {
+    let (mut service, _directories) = service();
+    calls(&mut service, 1000);
+    let without = vec!["site/seats".to_owned()];
+    service.decide(1, AcquireRequest { without: without.clone(), ..needs(Vec::new()) }, true);
+    assert_eq!(service.local.answers(), [Answer::Granted(Granted { without, ..granted() })]);
+    assert_eq!(service.local.sessions.get(&1).and_then(Session::holding), None);
 }
