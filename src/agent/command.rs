@@ -51,8 +51,8 @@ mod tests {
     use super::*;
     use crate::policy::Policy;
 
-    /// A command line that cannot be read is an error, and so is what keeps the agent from its work: each with
-    /// its status.
+    /// A command line that cannot be read is an error, and so is what keeps the agent from its work: each
+    /// with its status.
     #[test]
     fn what_keeps_the_agent_from_its_work_has_a_status() {
         let wrong = main(&["rungate-agent", "--nonsense"].map(OsString::from));

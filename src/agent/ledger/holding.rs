@@ -598,7 +598,7 @@ mod tests {
         assert!(!shell.lives());
     }
 
-    /// What a launch of root has started gets its signals, whoever it runs as.
+    /// What a launch of root has started gets its signals, also if it runs as another user.
     #[test]
     fn what_root_has_started_gets_its_signals() {
         let other = if own_uid() == 0 { 65534 } else { own_uid() };

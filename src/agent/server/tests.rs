@@ -275,7 +275,7 @@ fn a_request_waits_until_it_is_certain_who_calls() {
         match connection.identified(Request::Response(said), 9) {
             Ok(Some(Request::Beat)) => assert!(is_certain),
             Err(Over::Stranger) => assert!(!is_certain),
-            other => panic!("{other:?}"),
+            _ => panic!("it is certain, or it is not"),
         }
         assert_eq!(connection.peer.challenge.is_none(), is_certain);
         if is_certain {
