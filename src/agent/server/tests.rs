@@ -101,7 +101,6 @@ fn a_user_who_sends_too_much_is_cut_off_at_once() {
 #[test]
 fn a_client_that_is_too_fast_has_to_pause() {
     const MANY: usize = 200;
-    const MANY: usize = 200;
     for (uid, is_paused) in [(1000, true), (0, false)] {
         let limits = AgentLimits { rate: 1, ..AgentLimits::default() };
         let (mut connections, mut client, _directory) = connected_within(limits);

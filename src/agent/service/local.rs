@@ -325,6 +325,16 @@ mod tests {
             });
             answers.collect()
         }
+
+        /// The tables whose waiters are to check again.
+        pub(in crate::agent) fn served(&mut self) -> Vec<String> {
+            let next = iter::from_fn(|| self.work.next());
+            let tables = next.filter_map(|next| match next {
+                Next::Serve(table) => Some(table),
+                _ => None,
+            });
+            tables.collect()
+        }
     }
 
     /// Work of every kind is pending until it is done, each piece once. Closed connections come first: the

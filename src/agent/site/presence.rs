@@ -360,3 +360,35 @@ impl Site {
         self.reconcile(local);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+
+    use super::*;
+
+    impl Presence {
+        /// Without the thread that keeps the key of the host. Returns what that is told from now on.
+        pub(in crate::agent::site) fn recorded(&mut self) -> Receiver<Command> {
+            let (commands, commanded) = channel();
+            self.commands = commands;
+            commanded
+        }
+    }
+
+    /// A host that never reached the site says so when it has failed for as long as a launch waits.
+    #[test]
+    fn a_host_that_never_reached_the_site_says_so() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        let now = Instant::now();
+        for (since, is_told) in
+            [(now.checked_add(PATIENCE * 1000), false), (now.checked_sub(PATIENCE * 3 / 2), true)]
+        {
+            let mut presence = Presence::new(Duration::from_secs(60), Duration::ZERO, channel().0, &state);
+            presence.trouble = Some((EtcdError::replaced(), since.expect("a moment")));
+            let said = "until then it grants no slots".to_owned();
+            assert_eq!(presence.warning(), is_told.then_some(said));
+        }
+    }
+}

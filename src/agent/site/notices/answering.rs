@@ -256,3 +256,16 @@ impl Site {
         Some(NoticeRecord { reply: Some(reply?), ..record.clone() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl Site {
+        /// The numbers of the holdings that are being ended because of notices, each once for each table.
+        pub(in crate::agent::site) fn ended_by_notices(&self) -> Vec<u64> {
+            let ending = self.received.iter().filter(|(_, of)| of.is_ending());
+            ending.map(|((number, _), _)| *number).collect()
+        }
+    }
+}

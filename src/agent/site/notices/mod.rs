@@ -55,6 +55,7 @@ impl GivenNotice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::tests::overdue;
 
     impl GivenNotice {
         /// Of a holder on another host, just now.
@@ -71,6 +72,37 @@ mod tests {
                 since: Instant::now(),
                 reply: None,
             }
+        }
+    }
+
+    /// A notice of the holder of one slot, which was given at this moment. The grace is 100 s.
+    fn given(since: Instant, reply: Option<Reply>) -> GivenNotice {
+        let grace = Duration::from_secs(100);
+        GivenNotice { grace, since, reply, ..GivenNotice::of(overdue(7, None)) }
+    }
+
+    const ENDING: Option<Reply> = Some(Reply::Ending(2));
+
+    /// A holder will free its slots, of its table alone, unless its host says that it is not overdue.
+    #[test]
+    fn a_holder_that_is_not_overdue_frees_nothing() {
+        for (reply, slots) in [(None, 1), (ENDING, 1), (Some(Reply::NotOverdue), 0)] {
+            let given = given(Instant::now(), reply);
+            assert_eq!([0, 1].map(|table| given.frees(TableId::Memory(table))), [slots, 0]);
+        }
+    }
+
+    /// A launch that does not wait has its answer after 4 s if no reply comes, and otherwise 4 s after the
+    /// grace of SIGINT, SIGTERM and SIGKILL is over.
+    #[test]
+    fn a_launch_waits_for_a_reply_and_then_for_all_signals() {
+        let now = Instant::now();
+        let later = now.checked_add(Duration::from_secs(3600));
+        let ago = |seconds| now.checked_sub(Duration::from_secs(seconds));
+        for (since, reply, is_late) in
+            [(later, None, false), (ago(6), None, true), (ago(250), ENDING, false), (ago(310), ENDING, true)]
+        {
+            assert_eq!(given(since.expect("a moment"), reply).is_late(), is_late);
         }
     }
 }

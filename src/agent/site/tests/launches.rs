@@ -11,9 +11,12 @@ use crate::{
     agent::{
         AcquireRequest, Blocked, Event, Session,
         ledger::state::State,
-        site::{Compare, Done, Key, Operation, PATIENCE, Presence, Report, TicketRecord, record::bytes},
+        site::{
+            Command, Compare, Done, Key, Operation, PATIENCE, Presence, Report, TicketRecord, Value,
+            etcd::EtcdError, record::bytes,
+        },
     },
-    judge::terms::{Demand, ElapsedFrom, Pause, TooSoon, table_of_site},
+    judge::terms::{Demand, ElapsedFrom, Group, Location, Pause, Seats, TooSoon, table_of_site},
     keeper::{
         Class, Number,
         agent::message::{Answer, Refused, WaitState},
@@ -39,13 +42,19 @@ fn session(stage: &Stage, launch: u64) -> &Session {
     stage.local.session(launch).expect("a launch")
 }
 
+/// A place in the queue under this number.
+fn place(stage: &Stage, number: u64) -> PlaceInLine {
+    let classes = vec![Class { generation: 0, capacity: 3 }];
+    let place = PlaceInTable { table: stage.table(), classes, longest: Duration::ZERO, wants: None };
+    PlaceInLine::again(Number(number), None, &[place])
+}
+
 /// The launch waits in the queue, which has a maximum length if `is_bounded`. It has looked at this revision,
 /// in the etcd of this generation.
 fn waits(stage: &mut Stage, launch: u64, is_bounded: bool, looked: (u64, i64)) {
-    let classes = vec![Class { generation: 0, capacity: 3 }];
-    let place = PlaceInTable { table: stage.table(), classes, longest: Duration::ZERO, wants: None };
+    let line = place(stage, NUMBER);
     let session = stage.local.session_mut(launch).expect("a launch");
-    session.place.line = PlaceInLine::again(Number(NUMBER), None, &[place]);
+    session.place.line = line;
     session.place.begins.lines = if is_bounded { vec!["seats".to_owned()] } else { Vec::new() };
     session.place.begins.looked = looked;
     let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: false };
@@ -169,7 +178,9 @@ fn a_launch_has_its_slots_only_when_they_are_proved() {
         let (mut stage, launch) = with_a_launch();
         let (number, ..) = proves(&mut stage, launch);
         assert_eq!(stage.local.ledger().holdings().len(), 0);
+        stage.site.presence.note(EtcdError::replaced());
         stage.hears(Report::Done(number, Ok(Done { holds, ..done(9) })));
+        assert_eq!(stage.site.presence.trouble().is_none(), holds, "etcd works again");
         assert_eq!(session(&stage, launch).holding().is_some(), holds);
         assert_eq!(stage.local.ledger().holdings().len(), usize::from(holds));
         assert_eq!(stage.table().used(), u64::from(holds));
@@ -236,7 +247,9 @@ fn a_launch_that_did_not_join_a_bounded_queue_looks_again() {
         if is_registered_again {
             stage.writes_its_key(12);
         }
+        let commands = stage.site.presence.recorded();
         stage.hears(Report::Done(number, Ok(Done { holds: false, ..done(9) })));
+        assert_eq!(commands.try_iter().next(), Some(Command::Look), "another host may have its name");
         let session = session(&stage, launch);
         assert_eq!(session.place.line.number().is_some(), is_registered_again);
         assert_eq!((session.is_queued(), session.is_proving()), (is_registered_again, !is_registered_again));
@@ -244,6 +257,107 @@ fn a_launch_that_did_not_join_a_bounded_queue_looks_again() {
         let own = stage.site.keys.name(&Key::Host(stage.site.host.clone()));
         assert_eq!(again, is_registered_again.then_some(Compare::ChangedAt(own, 12)));
     }
+}
+
+/// A launch that has another number when it is proved that it has joined its queue has not joined it under
+/// that one. The ticket with the former number is deleted.
+#[test]
+fn a_launch_that_has_another_number_by_now_joins_again() {
+    let (mut stage, launch) = with_a_launch();
+    waits(&mut stage, launch, true, (1, 7));
+    let (number, _) = stage.asks().expect("it joins");
+    let line = place(&stage, NUMBER + 1);
+    stage.local.session_mut(launch).expect("a launch").place.line = line;
+    stage.site.write_tickets(&mut stage.local, launch);
+    assert_eq!(stage.asks(), None, "it has no answer yet");
+    stage.hears(Report::Done(number, Ok(done(9))));
+    assert!(!session(&stage, launch).place.has_waited);
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(ticket(), 9)])));
+    let (number, asked) = stage.asks().expect("it joins again");
+    let again = stage.site.keys.name(&Key::Ticket("seats".to_owned(), NUMBER + 1));
+    assert!(asked.compares.contains(&Compare::Absent(again)));
+    stage.hears(Report::Done(number, Ok(done(10))));
+    assert!(session(&stage, launch).place.has_waited);
+}
+
+/// A launch that waits keeps its number in an etcd that was restored, which may be at a lower revision.
+#[test]
+fn a_launch_that_waits_keeps_its_number_in_a_restored_etcd() {
+    let (mut stage, launch) = with_a_launch();
+    waits(&mut stage, launch, false, (1, 8));
+    let (number, _) = stage.asks().expect("its ticket is written");
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let id = stage.id(2, "two");
+    stage.reads_of(2, "two", 3, vec![id]);
+    // Its key is written once more when all slots are there.
+    stage.registers(4);
+    stage.registers(5);
+    let (_, asked) = stage.asks().expect("its ticket is put back");
+    assert!(asked.compares.contains(&Compare::ChangedAt(stage.site.keys.name(&ticket()), 0)));
+    assert!(session(&stage, launch).is_queued());
+}
+
+/// A launch that shares the slot of its group proves that the slot is still this host's. It needs no room,
+/// and waits behind no other launch. The key of the slot does not change until the answer comes.
+#[test]
+fn a_launch_that_shares_a_slot_proves_that_it_is_still_there() {
+    let (mut stage, launch) = with_a_launch();
+    let (table, group) = (stage.table(), Group::of("root"));
+    let taken = |shared, free| table.take_with(&Seats { shared, free }, Some(&group)).expect("it is free");
+    let _first = taken(vec![], vec![2]);
+    let value = Value::Slot(stage.record(&saved(&[2]), 1));
+    stage.site.own.want(slot(2), value.clone());
+    let written = stage.pair(&slot(2), 9, value.bytes());
+    stage.sees(vec![(written, true)]);
+    assert_eq!(stage.asks(), None);
+    let second = holding(saved(&[2]), taken(vec![2], vec![]));
+    stage.site.prove(&mut stage.local, launch, request(), second);
+    let (_, asked) = stage.asks().expect("it is proved");
+    let keys = &stage.site.keys;
+    let conditions = [
+        Compare::ChangedAt(keys.name(&slot(2)), 9),
+        Compare::ChangedAt(keys.name(&Key::Host(stage.site.host.clone())), 8),
+        Compare::ChangedAt(keys.name(&Key::Cluster), 5),
+    ];
+    assert_eq!((asked.compares.as_slice(), asked.operations.len()), (conditions.as_slice(), 0));
+    assert!(stage.site.pending.keys_in_proof().contains(&slot(2)));
+}
+
+/// A launch is not refused while its own host takes slots, or gives them back: it is checked again soon.
+#[test]
+fn a_launch_is_not_refused_for_what_its_own_host_does() {
+    let (mut stage, launch) = with_a_launch();
+    let mut asked = request();
+    let mut others = request().demands;
+    for claim in others.iter_mut().flat_map(Demand::claims_mut) {
+        claim.location = Location::Memory(table_of_site("other"));
+    }
+    asked.demands.extend(others);
+    assert!(!stage.site.may_change_soon(&asked));
+    let (number, ..) = proves(&mut stage, launch);
+    assert!(stage.site.may_change_soon(&asked), "it takes one");
+    stage.local.on(launch, Event::Gone);
+    stage.hears(Report::Done(number, Ok(done(9))));
+    assert!(stage.site.may_change_soon(&asked), "it gives one back");
+    let (number, _) = stage.asks().expect("the slot is deleted");
+    stage.hears(Report::Done(number, Ok(done(10))));
+    assert!(!stage.site.may_change_soon(&asked));
+}
+
+/// The slots of a program that has ended are deleted at once, not only when the agent looks at all keys.
+#[test]
+fn the_slots_of_an_ended_program_are_deleted_at_once() {
+    let mut stage = Stage::open(|_| ());
+    let held = stage.table().take(&[2]).expect("it is free");
+    let value = Value::Slot(stage.record(&saved(&[2]), 1));
+    stage.site.own.want(slot(2), value.clone());
+    let written = stage.pair(&slot(2), 9, value.bytes());
+    stage.sees(vec![(written, true)]);
+    assert_eq!(stage.asks(), None);
+    stage.site.free(&mut stage.local, holding(saved(&[2]), held), true);
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(2), 9)])));
 }
 
 /// A launch that waits in several queues needs the proof if one of them has a maximum length.
@@ -320,5 +434,27 @@ fn a_launch_that_has_waited_keeps_its_place_while_no_slots_are_granted() {
         assert_eq!(stage.site.resting.contains_key(&launch), !waits_on);
         stage.site.forget(launch);
         assert!(stage.site.resting.is_empty());
+    }
+}
+
+/// A launch that waits for the site is checked again when something has changed, if slots are granted then.
+/// It is answered in time.
+#[test]
+fn a_launch_that_waits_for_the_site_has_an_answer_in_time() {
+    for (is_open, is_late, waits) in
+        [(false, false, true), (false, true, false), (true, false, false), (true, true, false)]
+    {
+        let mut stage = if is_open { Stage::open(|_| ()) } else { Stage::new(|_| ()) };
+        let launch = stage.local.add_session(Session::default());
+        let now = Instant::now();
+        stage.local.session_mut(launch).expect("a launch").place.resting =
+            if is_late { now.checked_sub(PATIENCE * 3 / 2) } else { now.checked_add(PATIENCE * 1000) };
+        stage.site.rest_without(&mut stage.local, launch, request());
+        assert!(stage.local.answers().is_empty());
+        let own = stage.own_key(8);
+        stage.sees(vec![(own, true)]);
+        assert_eq!(session(&stage, launch).is_proving(), waits);
+        assert_eq!(stage.site.resting.contains_key(&launch), waits);
+        assert_eq!(matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]), is_late);
     }
 }

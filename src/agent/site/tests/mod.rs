@@ -6,6 +6,7 @@ mod launches;
 mod model;
 mod own_keys;
 mod presence;
+mod received_notices;
 mod reports;
 mod stage;
 mod transactions;

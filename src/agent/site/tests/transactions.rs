@@ -12,10 +12,11 @@ use serde_json::json;
 use super::stage::{Stage, deleted, done, done_in, holding, of_host, request, saved, slot};
 use crate::{
     agent::{
+        Session,
         ledger::state::{SavedHolding, SavedPlace, SavedStamps, at},
         site::{
-            Admission, AgentId, Change, ClusterRecord, Compare, Done, HostRecord, Key, NoticeRecord,
-            Operation, Range, Report, Reporter, SlotRecord, TicketRecord, Transaction, Value, Work,
+            Admission, AgentId, Change, ClusterRecord, Command, Compare, Done, HostRecord, Key, Operation,
+            Range, Report, Reporter, SlotRecord, TicketRecord, Transaction, Value, Work,
             etcd::{
                 EtcdError,
                 tests::{committed, member},
@@ -27,7 +28,7 @@ use crate::{
     },
     judge::terms::table_of_site,
     keeper::{Class, Number},
-    sys::{Bell, Process, own_pid, process},
+    sys::{Bell, Process, own_pid},
 };
 
 /// One transaction at a time changes the keys of this host. After a failure the next one is sent when some
@@ -43,7 +44,9 @@ fn the_keys_of_a_host_are_changed_by_one_transaction_after_the_other() {
     let left = stage.pair(&slot(2), 9, Value::Slot(SlotRecord { pid: 1, ..record }).bytes());
     stage.sees(vec![(left, true)]);
     assert_eq!(stage.asks(), None, "the first one has no answer yet");
+    let commands = stage.site.presence.recorded();
     stage.hears(Report::Done(first, Ok(Done { holds: false, ..done(9) })));
+    assert_eq!(commands.try_iter().next(), Some(Command::Look), "the host's key may have changed");
     assert_eq!(stage.asks(), None, "it would fail again");
     stage.hears(Report::Tick);
     let (second, asked) = stage.asks().expect("it is tried again");
@@ -85,18 +88,29 @@ fn asks_for_a_slot(stage: &mut Stage, saved: SavedHolding) -> u64 {
 }
 
 /// A slot that was proved for a launch that is gone is deleted immediately, before the mirror shows it. It is
-/// free in memory when its key is deleted.
+/// free in memory when its key is deleted, also while the mirror still shows that key. Then launches that wait
+/// for it check again.
 #[test]
 fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
-    let mut stage = Stage::open(|_| ());
-    let number = asks_for_a_slot(&mut stage, saved(&[1]));
-    assert_eq!(stage.asks(), None);
-    stage.hears(Report::Done(number, Ok(done(9))));
-    let (number, asked) = stage.asks().expect("it is deleted");
-    assert_eq!(asked, stage.kept(8, &[deleted(slot(1), 9)]));
-    assert_eq!(stage.table().used(), 1);
-    stage.hears(Report::Done(number, Ok(done(10))));
-    assert_eq!((stage.table().used(), stage.asks()), (0, None));
+    for is_shown in [false, true] {
+        let mut stage = Stage::open(|_| ());
+        let _waits = stage.table().take_place(Number(number(7, 1))).expect("no launch has it");
+        let asked_for = asks_for_a_slot(&mut stage, saved(&[1]));
+        assert_eq!(stage.asks(), None);
+        stage.hears(Report::Done(asked_for, Ok(done(9))));
+        let (sent, asked) = stage.asks().expect("it is deleted");
+        assert_eq!(asked, stage.kept(8, &[deleted(slot(1), 9)]));
+        if is_shown {
+            let record = Value::Slot(stage.record(&saved(&[1]), LAUNCH)).bytes();
+            let taken = stage.pair(&slot(1), 9, record);
+            stage.sees(vec![(taken, true)]);
+        }
+        assert_eq!(stage.table().used(), 1);
+        drop(stage.local.served());
+        stage.hears(Report::Done(sent, Ok(done(10))));
+        assert_eq!((stage.table().used(), stage.asks()), (0, None));
+        assert_eq!(stage.local.served(), [table_of_site("seats")]);
+    }
 }
 
 /// A slot that is given back is free as soon as etcd does not have it, also if no answer told that.
@@ -152,11 +166,12 @@ fn the_key_of_a_host_is_written_again_only_if_it_is_unknown_what_was_done() {
 }
 
 /// An answer that comes after the key of the host was written again proves nothing, and neither does none:
-/// other hosts may have deleted the slot meanwhile. It is decided when the mirror has the new key.
+/// other hosts may have deleted the slot meanwhile. It is decided when the mirror has the new key. A slot that
+/// another host has is not this launch's, also if that host has given its launch the same number.
 #[test]
 fn what_was_proved_under_an_earlier_key_is_looked_up() {
     for is_answered in [true, false] {
-        for is_there in [true, false] {
+        for (is_there, is_own) in [(true, true), (true, false), (false, false)] {
             let mut stage = Stage::open(|_| ());
             let number = asks_for_a_slot(&mut stage, saved(&[1]));
             if is_answered {
@@ -169,12 +184,14 @@ fn what_was_proved_under_an_earlier_key_is_looked_up() {
             }
             assert!(stage.site.pending.is_in_proof(&slot(1)));
             assert_eq!((stage.table().used(), stage.asks()), (1, None));
-            let record = Value::Slot(stage.record(&saved(&[1]), LAUNCH)).bytes();
+            let own = stage.record(&saved(&[1]), LAUNCH);
+            let other = SlotRecord { host: "lab9".to_owned(), agent: AgentId::default(), ..own.clone() };
+            let record = Value::Slot(if is_own { own } else { other }).bytes();
             let (taken, own) = (stage.pair(&slot(1), 9, record), stage.own_key(12));
             stage.sees(if is_there { vec![(taken, true), (own, true)] } else { vec![(own, true)] });
             assert!(!stage.site.pending.is_in_proof(&slot(1)));
             let asked = stage.asks().map(|(_, asked)| asked);
-            assert_eq!(asked, is_there.then(|| stage.kept(12, &[deleted(slot(1), 9)])));
+            assert_eq!(asked, is_own.then(|| stage.kept(12, &[deleted(slot(1), 9)])));
             assert_eq!(stage.table().used(), u64::from(is_there));
         }
     }
@@ -405,8 +422,9 @@ fn the_longest_ttl_counts_after_a_restore() {
     let mut stage = Stage::open(|_| ());
     let (agent, version, repositories) = (AgentId::default(), "0".to_owned(), BTreeMap::new());
     let record = HostRecord { agent, version, ttl: 600_000, repositories, lease: 0 };
-    let written = stage.pair(&Key::Written("lab9".to_owned()), 9, bytes(&record));
-    stage.sees(vec![(written, true)]);
+    let long = stage.pair(&Key::Written("lab9".to_owned()), 9, bytes(&record));
+    let short = stage.pair(&Key::Written("lab8".to_owned()), 9, of_host(&AgentId::default()));
+    stage.sees(vec![(long, true), (short, true)]);
     let id = stage.id(5, "one");
     stage.reads_of(2, "two", 20, vec![id]);
     let (_, left) = stage.site.is_held_back().expect("the tables may be incomplete");
@@ -495,8 +513,11 @@ fn a_slot_that_no_host_can_read_is_left_alone() {
     let mut stage = Stage::open(|_| ());
     let unreadable = stage.pair(&slot(1), 9, b"a mistake".to_vec());
     stage.sees(vec![(unreadable, true)]);
+    // The keys were last looked at long ago.
+    stage.site.looked = None;
     stage.hears(Report::Tick);
     assert_eq!((stage.asks(), stage.table().used()), (None, 1));
+    assert_eq!(stage.site.about().unreadable.len(), 1);
     // A slot of this agent that no launch has is deleted.
     let record = stage.record(&saved(&[2]), 0);
     let left = stage.pair(&slot(2), 10, Value::Slot(record).bytes());
@@ -527,33 +548,89 @@ fn a_slot_of_another_etcd_is_shown_with_its_own_holder() {
     assert_eq!(shown(&stage), [Some(2)]);
 }
 
+/// The ticket of a launch on another host.
+fn ticket() -> TicketRecord {
+    let record = r#"{"host":"lab9","agent":"","pid":1,"uid":7,"command":"","classes":[],"is_away":false}"#;
+    serde_json::from_str(record).expect("a record")
+}
+
+/// A ticket of this host whose launch waits no longer is deleted. No launch here waits behind it until then.
+#[test]
+fn a_ticket_that_no_launch_needs_holds_up_no_other() {
+    let mut stage = Stage::open(|_| ());
+    let key = Key::Ticket("seats".to_owned(), number(8, 5));
+    let (host, agent) = (stage.site.host.clone(), stage.site.agent.clone());
+    let ticket = TicketRecord { host, agent, classes: vec![(0, 3)], ..ticket() };
+    let left = stage.pair(&key, 9, bytes(&ticket));
+    stage.sees(vec![(left, true)]);
+    assert!(stage.table().has_no_line());
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(key, 9)])));
+}
+
 /// A launch that waits on another host is shown as its last ticket says.
 #[test]
 fn a_ticket_that_changes_is_shown_as_it_is() {
     let mut stage = Stage::open(|_| ());
-    let record = r#"{"host":"lab9","agent":"","pid":1,"uid":1,"command":"","classes":[],"is_away":false}"#;
-    let record: TicketRecord = serde_json::from_str(record).expect("a record");
     let there = stage.pair(&Key::Host("lab9".to_owned()), 9, of_host(&AgentId::default()));
     stage.sees(vec![(there, true)]);
     for (revision, capacity) in [(10, 3), (11, 2)] {
-        let ticket = TicketRecord { classes: vec![(0, capacity)], ..record.clone() };
+        let ticket = TicketRecord { classes: vec![(0, capacity)], ..ticket() };
         let ticket = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), revision, bytes(&ticket));
         stage.sees(vec![(ticket, true)]);
         let shown = stage.table().classes_of(Number(number(8, 5)));
         assert_eq!(shown, [Class { generation: 0, capacity }]);
+        let process = &stage.table().first_waiters(1)[0].process;
+        assert_eq!((process.host.as_deref(), process.user), (Some("lab9"), Some(7)));
     }
-    // It is passed over while its host is away.
+    // It is passed over while its host is away, also if its ticket is written meanwhile.
     let next = |stage: &Stage| stage.table().next_to_look(None, &[]).is_some();
     assert!(next(&stage));
     let host = Key::Host("lab9".to_owned());
-    for (revision, is_there) in [(12, false), (13, true)] {
+    for (revision, is_there) in [(12, false), (14, true)] {
         let key = stage.pair(&host, revision, of_host(&AgentId::default()));
         stage.sees(vec![(key, is_there)]);
         assert_eq!(next(&stage), is_there);
+        let ticket = TicketRecord { classes: vec![(0, 2)], ..ticket() };
+        let key = Key::Ticket("seats".to_owned(), number(8, 5));
+        let again = stage.pair(&key, revision + 1, bytes(&ticket));
+        stage.sees(vec![(again, true)]);
+        assert_eq!(next(&stage), is_there);
     }
-    let gone = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 14, Vec::new());
+    let gone = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 16, Vec::new());
     stage.sees(vec![(gone, false)]);
     assert!(!stage.site.shows("seats"), "nothing is left of it");
+}
+
+/// These changes, if the host of the other name is absent since this revision.
+fn cleared(stage: &Stage, since: i64, changes: &[Change]) -> Transaction {
+    let name = |key: Key| stage.site.keys.name(&key);
+    let absent = Compare::Absent(name(Key::Host("lab9".to_owned())));
+    let since = Compare::ChangedAt(name(Key::Written("lab9".to_owned())), since);
+    transaction(&stage.site.keys, vec![absent, since], changes)
+}
+
+/// What the host asks for within some time.
+fn asks_in_time(stage: &mut Stage) -> Option<(u64, Transaction)> {
+    let next = || {
+        stage.hears(Report::Tick);
+        stage.asks()
+    };
+    iter::repeat_with(next).take(100).flatten().next()
+}
+
+/// The slots of a host that has no key at all, for example because a person has deleted it, go too.
+#[test]
+fn what_a_host_without_a_key_has_left_goes_in_its_time() {
+    let mut stage = Stage::new(|_| ());
+    // A ttl is over when some time has passed.
+    stage.site.ttl = Duration::ZERO;
+    let (host, agent) = ("lab9".to_owned(), AgentId::default());
+    let record = SlotRecord { host, agent, ..stage.record(&saved(&[]), 1) };
+    let left = stage.pair(&slot(1), 4, Value::Slot(record).bytes());
+    stage.reads(7, vec![left]);
+    let (_, asked) = asks_in_time(&mut stage).expect("the slot goes");
+    assert_eq!(asked, cleared(&stage, 0, &[deleted(slot(1), 4)]));
 }
 
 /// What an absent host has left goes in this order: its slots after its ttl, slots that linger after that
@@ -577,21 +654,8 @@ fn what_an_absent_host_has_left_goes_in_its_time() {
         stage.pair(&slot(2), 6, Value::Slot(stays).bytes()),
     ];
     stage.reads(7, pairs);
-    let cleared = |stage: &Stage, changes: &[Change]| {
-        let name = |key: Key| stage.site.keys.name(&key);
-        let absent = Compare::Absent(name(Key::Host("lab9".to_owned())));
-        let since = Compare::ChangedAt(name(Key::Written("lab9".to_owned())), 3);
-        transaction(&stage.site.keys, vec![absent, since], changes)
-    };
-    let asks_in_time = |stage: &mut Stage| {
-        let next = || {
-            stage.hears(Report::Tick);
-            stage.asks()
-        };
-        iter::repeat_with(next).take(100).flatten().next()
-    };
     let (number, asked) = asks_in_time(&mut stage).expect("the first slot goes");
-    assert_eq!(asked, cleared(&stage, &[deleted(slot(1), 4)]));
+    assert_eq!(asked, cleared(&stage, 3, &[deleted(slot(1), 4)]));
     assert_eq!(asks_in_time(&mut stage), None, "that has no answer yet");
     stage.hears(Report::Done(number, Ok(done(8))));
     let gone = stage.pair(&slot(1), 8, Vec::new());
@@ -600,93 +664,9 @@ fn what_an_absent_host_has_left_goes_in_its_time() {
     let gone = stage.pair(&slot(2), 9, Vec::new());
     stage.sees(vec![(gone, false)]);
     let (_, asked) = asks_in_time(&mut stage).expect("the key of the host goes");
-    assert_eq!(asked, cleared(&stage, &[deleted(Key::Written("lab9".to_owned()), 3)]));
+    assert_eq!(asked, cleared(&stage, 3, &[deleted(Key::Written("lab9".to_owned()), 3)]));
     assert!(stage.site.absences.since("lab9").is_some());
     assert!(stage.site.absences.since(&stage.site.host).is_none());
-}
-
-/// A notice of the holder of slot 1.
-fn notice(host: &str, by: Option<u32>, holder: SlotRecord) -> NoticeRecord {
-    NoticeRecord { host: host.to_owned(), agent: AgentId::default(), by, holder, reply: None }
-}
-
-/// The host hears of it.
-fn sees_notice(stage: &mut Stage, revision: i64, notice: &NoticeRecord) {
-    let pair = stage.pair(&Key::Notice("seats".to_owned(), 1), revision, bytes(notice));
-    stage.sees(vec![(pair, true)]);
-}
-
-/// Slot 1 is that of this record, and one other host is there.
-fn meets_another_host(stage: &mut Stage, record: &SlotRecord) {
-    let held = stage.pair(&slot(1), 6, Value::Slot(record.clone()).bytes());
-    let other = stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default()));
-    stage.reads(7, vec![other, held]);
-}
-
-/// A notice is about one process. It ends no later holder of the same slot, and it is over with the host that
-/// has left it.
-#[test]
-fn a_notice_of_an_earlier_holder_is_about_no_later_one() {
-    let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
-    let record = stage.record(&saved(&[1]), 0);
-    meets_another_host(&mut stage, &record);
-    let earlier = SlotRecord { start: record.start - 1, ..record.clone() };
-    for (revision, host, holder, counts) in
-        [(8, "lab9", earlier, false), (9, "lab8", record.clone(), false), (10, "lab9", record, true)]
-    {
-        sees_notice(&mut stage, revision, &notice(host, None, holder));
-        assert_eq!(!stage.site.received.is_empty(), counts, "{revision}");
-    }
-}
-
-/// A holder of slot 1 whose program has ended, and whose slot lingers.
-fn lingers() -> SavedHolding {
-    let hour = Duration::from_secs(3600);
-    let mut ended = saved(&[1]);
-    ended.lingers_until = process::since_boot().map(|now| now + hour);
-    let of = &mut ended.tables[0];
-    (of.group, of.is_of_heirs, of.linger) = (Some("root".to_owned()), true, Some(hour));
-    ended
-}
-
-/// A slot that lingers is not freed while etcd does not have it: the notice may be about an earlier holder.
-#[test]
-fn a_slot_that_etcd_does_not_have_is_not_freed() {
-    let mut stage = Stage::new(|state| state.write(1, &lingers()).expect("there is room"));
-    let record = stage.record(&lingers(), 0);
-    let other = stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default()));
-    stage.reads(7, vec![other]);
-    sees_notice(&mut stage, 8, &notice("lab9", Some(0), record.clone()));
-    assert_eq!(stage.local.ledger().lingering().len(), 1);
-    let held = stage.pair(&slot(1), 9, Value::Slot(record).bytes());
-    stage.sees(vec![(held, true)]);
-    assert_eq!(stage.local.ledger().lingering().len(), 0, "now it has it");
-}
-
-/// Only root frees a slot that stays taken after the end of its program, from a host that is there, and only
-/// that of the process that root means.
-#[test]
-fn a_slot_that_lingers_is_freed_for_root_alone() {
-    let ended = lingers();
-    let mut stage = Stage::new(|state| state.write(1, &ended).expect("there is room"));
-    assert_eq!(stage.local.ledger().lingering().len(), 1);
-    let record = stage.record(&ended, 0);
-    assert!(record.has_ended());
-    meets_another_host(&mut stage, &record);
-    let earlier = SlotRecord { start: record.start - 1, ..record.clone() };
-    let runs = SlotRecord { lingers_until: None, ..record.clone() };
-    let notices = [
-        notice("lab9", Some(1), record.clone()),
-        notice("lab9", None, record.clone()),
-        notice("lab8", Some(0), record.clone()),
-        notice("lab9", Some(0), earlier),
-        notice("lab9", Some(0), runs),
-        notice("lab9", Some(0), record),
-    ];
-    for (notice, revision) in notices.iter().zip(8..) {
-        sees_notice(&mut stage, revision, notice);
-        assert_eq!(stage.local.ledger().lingering().is_empty(), revision == 13, "{revision}");
-    }
 }
 
 /// This process, as it waits under this number.
@@ -720,20 +700,76 @@ fn numbers_continue_after_the_highest_of_those_that_wait() {
     assert!(before.iter().all(|number| *number < next), "{next:x}");
 }
 
-/// A launch that waited when its agent died has its ticket written again under its number. If the etcd was
-/// restored since, and is not at the revision of that number yet, the number means nothing.
+/// A launch that waited when its agent died has its tickets written again under its number. If the etcd was
+/// restored since, and is not at the revision of that number yet, the number means nothing. It counts if one
+/// of the tickets is there.
 #[test]
 fn a_number_of_a_later_revision_than_that_of_etcd_is_given_up() {
-    for (revision, stays) in [(7, false), (8, true)] {
+    for (revision, is_there, stays) in [(7, false, false), (8, false, true), (7, true, true)] {
         let number = number(8, 5);
-        let mut stage = Stage::new(|state| state.write_place(1, &waits(number)).expect("there is room"));
-        stage.reads(revision - 1, Vec::new());
+        let mut place = waits(number);
+        let mut other = place.lines[0].clone();
+        other.table = table_of_site("other");
+        place.lines.push(other);
+        let mut stage = Stage::new(|state| state.write_place(1, &place).expect("there is room"));
+        let key = |table: &str| Key::Ticket(table.to_owned(), number);
+        let (host, agent) = (stage.site.host.clone(), stage.site.agent.clone());
+        let there = stage.pair(&key("seats"), 6, bytes(&TicketRecord { host, agent, ..ticket() }));
+        stage.reads(revision - 1, if is_there { vec![there] } else { Vec::new() });
         assert_eq!(stage.asks(), None);
         stage.registers(revision);
         assert_eq!(!stage.local.ledger().recovered().is_empty(), stays, "at {revision}");
-        let ticket = stage.site.keys.name(&Key::Ticket("seats".to_owned(), number));
+        let missing = stage.site.keys.name(&key("other"));
         let operations = stage.asks().map(|(_, asked)| asked.operations).unwrap_or_default();
-        let is_written = matches!(operations.as_slice(), [Operation::Put(name, _)] if *name == ticket);
-        assert_eq!(is_written, stays, "at {revision}");
+        let is_it = |of: &Operation| matches!(of, Operation::Put(name, _) if *name == missing);
+        assert_eq!(operations.iter().any(is_it), stays, "at {revision}");
     }
+}
+
+/// A launch that calls a restarted agent has its tickets of before.
+#[test]
+fn a_launch_that_calls_again_is_in_its_queue() {
+    let number = number(8, 5);
+    let mut stage = Stage::new(|state| state.write_place(1, &waits(number)).expect("there is room"));
+    let launch = stage.local.add_session(Session::default());
+    let is_in = |stage: &Stage| {
+        [1, launch].map(|of| stage.site.own.is_in(of, &Key::Ticket("seats".to_owned(), number)))
+    };
+    assert_eq!(is_in(&stage), [true, false]);
+    stage.site.hand_over_tickets(1, launch);
+    assert_eq!(is_in(&stage), [false, true]);
+}
+
+/// A host counts as confirmed when all of its slots are there. An agent that starts checks that first if its
+/// slots may be missing: in an etcd with the id of another one, and if the host had another name before.
+#[test]
+fn an_agent_that_starts_checks_its_slots_if_they_may_be_missing() {
+    for (cluster, before, is_confirmed) in
+        [("one", None, true), ("two", None, false), ("one", Some("lab8"), false)]
+    {
+        let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+        let mut pairs = vec![stage.id(5, "one")];
+        if let Some(before) = before {
+            let record = SlotRecord { host: before.to_owned(), ..stage.record(&saved(&[1]), 0) };
+            pairs.push(stage.pair(&slot(1), 6, Value::Slot(record).bytes()));
+        }
+        stage.reads_of(1, cluster, 7, pairs);
+        stage.writes_its_key(8);
+        assert_eq!(stage.site.presence.confirmed().is_some(), is_confirmed, "{cluster}");
+    }
+}
+
+/// Launches that waited while no slots were granted check again when slots are granted.
+#[test]
+fn waiters_check_again_when_slots_are_granted() {
+    let mut stage = Stage::new(|_| ());
+    let (host, agent) = ("lab9".to_owned(), AgentId::default());
+    let record = SlotRecord { host, agent, ..stage.record(&saved(&[1]), 1) };
+    let held = stage.pair(&slot(1), 6, Value::Slot(record).bytes());
+    stage.reads(7, vec![held]);
+    assert!(!stage.site.is_open());
+    drop(stage.local.served());
+    stage.writes_its_key(8);
+    assert!(stage.site.is_open());
+    assert_eq!(stage.local.served(), [table_of_site("seats")]);
 }

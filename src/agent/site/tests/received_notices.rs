@@ -1,0 +1,203 @@
+//! Notices that other hosts leave about holders of this host, and the replies of this host.
+
+use std::time::Duration;
+
+use super::stage::{Stage, of_host, saved, slot};
+use crate::{
+    agent::{
+        ledger::state::{SavedHolding, SavedSlots},
+        site::{AgentId, Key, NoticeRecord, Reply, SlotRecord, Value, record::bytes},
+    },
+    judge::terms::{Expiry, table_of_site},
+    sys::{Signal, process},
+};
+
+/// A notice of the holder of slot 1.
+fn notice(host: &str, by: Option<u32>, holder: SlotRecord) -> NoticeRecord {
+    NoticeRecord { host: host.to_owned(), agent: AgentId::default(), by, holder, reply: None }
+}
+
+/// The host hears of it.
+fn sees_notice(stage: &mut Stage, revision: i64, notice: &NoticeRecord) {
+    let pair = stage.pair(&Key::Notice("seats".to_owned(), 1), revision, bytes(notice));
+    stage.sees(vec![(pair, true)]);
+}
+
+/// Slot 1 is that of this record, and one other host is there.
+fn meets_another_host(stage: &mut Stage, record: &SlotRecord) {
+    let held = stage.pair(&slot(1), 6, Value::Slot(record.clone()).bytes());
+    let other = stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default()));
+    stage.reads(7, vec![other, held]);
+}
+
+/// A notice is about one process. It ends no later holder of the same slot, and it is over with the host that
+/// has left it.
+#[test]
+fn a_notice_of_an_earlier_holder_is_about_no_later_one() {
+    let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+    let record = stage.record(&saved(&[1]), 0);
+    meets_another_host(&mut stage, &record);
+    let earlier = SlotRecord { start: record.start - 1, ..record.clone() };
+    for (revision, host, holder, counts) in
+        [(8, "lab9", earlier, false), (9, "lab8", record.clone(), false), (10, "lab9", record, true)]
+    {
+        sees_notice(&mut stage, revision, &notice(host, None, holder));
+        assert_eq!(!stage.site.received.is_empty(), counts, "{revision}");
+    }
+}
+
+/// A holder of slot 1 whose program has ended, and whose slot lingers.
+fn lingers() -> SavedHolding {
+    let hour = Duration::from_secs(3600);
+    let mut ended = saved(&[1]);
+    ended.lingers_until = process::since_boot().map(|now| now + hour);
+    let of = &mut ended.tables[0];
+    (of.group, of.is_of_heirs, of.linger) = (Some("root".to_owned()), true, Some(hour));
+    ended
+}
+
+/// A slot that lingers is not freed while etcd does not have it: the notice may be about an earlier holder.
+#[test]
+fn a_slot_that_etcd_does_not_have_is_not_freed() {
+    let mut stage = Stage::new(|state| state.write(1, &lingers()).expect("there is room"));
+    let record = stage.record(&lingers(), 0);
+    let other = stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default()));
+    stage.reads(7, vec![other]);
+    sees_notice(&mut stage, 8, &notice("lab9", Some(0), record.clone()));
+    assert_eq!(stage.local.ledger().lingering().len(), 1);
+    let held = stage.pair(&slot(1), 9, Value::Slot(record).bytes());
+    stage.sees(vec![(held, true)]);
+    assert_eq!(stage.local.ledger().lingering().len(), 0, "now it has it");
+}
+
+/// Only root frees a slot that stays taken after the end of its program, from a host that is there, and only
+/// that of the process that root means.
+#[test]
+fn a_slot_that_lingers_is_freed_for_root_alone() {
+    let ended = lingers();
+    let mut stage = Stage::new(|state| state.write(1, &ended).expect("there is room"));
+    assert_eq!(stage.local.ledger().lingering().len(), 1);
+    let record = stage.record(&ended, 0);
+    assert!(record.has_ended());
+    meets_another_host(&mut stage, &record);
+    let earlier = SlotRecord { start: record.start - 1, ..record.clone() };
+    let runs = SlotRecord { lingers_until: None, ..record.clone() };
+    let notices = [
+        notice("lab9", Some(1), record.clone()),
+        notice("lab9", None, record.clone()),
+        notice("lab8", Some(0), record.clone()),
+        notice("lab9", Some(0), earlier),
+        notice("lab9", Some(0), runs),
+        notice("lab9", Some(0), record),
+    ];
+    for (notice, revision) in notices.iter().zip(8..) {
+        sees_notice(&mut stage, revision, notice);
+        assert_eq!(stage.local.ledger().lingering().is_empty(), revision == 13, "{revision}");
+    }
+}
+
+/// A time since boot that does not come during a test, in milliseconds.
+const LATER: u64 = 1 << 40;
+
+/// Every holder is overdue that is older than this.
+const EXPIRY: Expiry = Expiry { after: Duration::from_millis(1), ..Expiry::AT_REQUEST };
+
+/// The first signal is announced.
+const ENDING: Reply = Reply::Ending(Signal::SIGINT as i32);
+
+/// This process has this slot since that time, in milliseconds since boot.
+fn has_since(number: u64, taken: u64) -> SavedHolding {
+    SavedHolding { taken: Some(taken), ..saved(&[number]) }
+}
+
+/// A host with these holdings, which have the numbers from 1 on. Slot 1 is that of the first one.
+fn with(holdings: &[SavedHolding]) -> (Stage, SlotRecord) {
+    let mut stage = Stage::new(|state| {
+        for (number, holding) in (1..).zip(holdings) {
+            state.write(number, holding).expect("there is room");
+        }
+    });
+    let record = stage.record(&holdings[0], 0);
+    meets_another_host(&mut stage, &record);
+    (stage, record)
+}
+
+/// The reply to the notice of the holder of slot 1.
+fn reply(stage: &Stage) -> Option<Reply> {
+    match stage.site.wanted_notices(&stage.local).remove(&Key::Notice("seats".to_owned(), 1)) {
+        Some(Value::Notice(notice)) => notice.reply,
+        _ => None,
+    }
+}
+
+/// All members of a group are ended, or none: one that remains would keep the slot. Other holders of the
+/// table do not count.
+#[test]
+fn a_group_is_ended_if_all_of_its_members_are_overdue() {
+    for (taken, said) in [(0, ENDING), (LATER, Reply::NotOverdue)] {
+        let member = |taken: u64| {
+            let mut member = has_since(1, taken);
+            member.tables[0].group = Some("root".to_owned());
+            member
+        };
+        let (mut stage, record) = with(&[member(0), member(taken), has_since(2, LATER)]);
+        sees_notice(&mut stage, 8, &notice("lab9", None, record));
+        stage.site.judged_expiry(&mut stage.local, 1, "seats", Some(EXPIRY));
+        assert_eq!(reply(&stage), Some(said), "{taken}");
+    }
+}
+
+/// A holder without a known age may be one of another host. It is not ended, and the reply stays as it is
+/// until the request is over.
+#[test]
+fn a_reply_to_a_request_stays() {
+    let (mut stage, record) = with(&[saved(&[1])]);
+    sees_notice(&mut stage, 8, &notice("lab9", Some(0), record));
+    assert_eq!(reply(&stage), None);
+    for expiry in [None, Some(EXPIRY)] {
+        stage.site.judged_expiry(&mut stage.local, 1, "seats", expiry);
+        assert_eq!((reply(&stage), stage.site.ended_by_notices()), (Some(Reply::NotOverdue), Vec::new()));
+    }
+}
+
+/// A holder whose end a user has requested is not ended any more when the request is over, also if another
+/// launch finds it overdue. One that is overdue by this host's policy is ended further. After a final reply
+/// nothing more is done.
+#[test]
+fn a_holder_is_ended_while_the_reason_for_it_lasts() {
+    for (by, expiry, then, said, is_ended) in [
+        (Some(0), None, Some(0), None, true),
+        (Some(0), None, None, None, false),
+        (None, Some(EXPIRY), None, None, true),
+        (None, Some(EXPIRY), Some(0), None, true),
+        (Some(0), None, Some(0), Some(Reply::NotPermitted), false),
+    ] {
+        let (mut stage, record) = with(&[has_since(1, 0)]);
+        sees_notice(&mut stage, 8, &notice("lab9", by, record.clone()));
+        stage.site.judged_expiry(&mut stage.local, 1, "seats", expiry);
+        assert_eq!((reply(&stage), stage.site.ended_by_notices()), (Some(ENDING), vec![1]));
+        sees_notice(&mut stage, 9, &NoticeRecord { reply: said, ..notice("lab9", then, record) });
+        assert_eq!(!stage.site.ended_by_notices().is_empty(), is_ended, "{by:?} {then:?} {said:?}");
+    }
+}
+
+/// A holder with slots of several tables gets its signals once. Every other holder gets its own.
+#[test]
+fn each_holder_is_ended_once() {
+    let mut of_two = has_since(1, 0);
+    let other = SavedSlots { table: table_of_site("other"), ..of_two.tables[0].clone() };
+    of_two.tables.push(other);
+    let (mut stage, record) = with(&[of_two, has_since(2, 0)]);
+    let told = bytes(&notice("lab9", Some(0), record.clone()));
+    let value = Value::Slot(record).bytes();
+    let of_other = [("other", 1), ("seats", 2)].map(|(table, number)| {
+        let (slot, notice) = (Key::Slot(table.to_owned(), number), Key::Notice(table.to_owned(), number));
+        [stage.pair(&slot, 8, value.clone()), stage.pair(&notice, 8, told.clone())]
+    });
+    let first = stage.pair(&Key::Notice("seats".to_owned(), 1), 8, told);
+    stage.sees(of_other.into_iter().flatten().chain([first]).map(|pair| (pair, true)).collect());
+    for (number, table) in [(1, "seats"), (1, "other"), (2, "seats")] {
+        stage.site.judged_expiry(&mut stage.local, number, table, None);
+    }
+    assert_eq!(stage.site.ended_by_notices(), [1, 2]);
+}
