@@ -291,11 +291,12 @@ fn repositories(policy: &Policy) -> BTreeMap<String, String> {
 mod tests {
     use std::{sync::mpsc::channel, thread::JoinHandle};
 
+    use base64::{Engine, engine::general_purpose::STANDARD};
     use serde_json::Value;
 
     use super::*;
     use crate::{
-        agent::site::etcd::tests::{committed, found, member},
+        agent::site::etcd::tests::{committed, found, member, refused},
         sys::Bell,
     };
 
@@ -357,6 +358,13 @@ mod tests {
             };
             self.reports.try_iter().map(word).collect()
         }
+
+        /// One step that is not possible. It reports nothing.
+        fn fails(&mut self) {
+            let Self { keeper, written, lease, disputed, .. } = self;
+            assert!(keeper.advance(written, lease, disputed, true).is_err());
+            assert_eq!(self.reports.try_iter().count(), 0);
+        }
     }
 
     /// A host looks at its key before it writes it. A key of another agent of the same kernel is that of
@@ -416,6 +424,48 @@ mod tests {
         assert_eq!(scene.advances(false), ["lease lost", "registered"]);
         assert_eq!(scene.lease, Some(4));
         assert_eq!(scene.written.map(|written| (written.lease, written.revision)), Some((4, 10)));
+    }
+
+    /// A lease that exists is not replaced if a member cannot renew it now. One that is gone when the key is
+    /// written is replaced the next time.
+    #[test]
+    fn a_lease_is_replaced_when_it_is_gone() {
+        let mut scene = Scene::new(true, &[refused("etcdserver: no leader")]);
+        scene.fails();
+        assert_eq!((scene.written.map(|written| written.revision), scene.lease), (Some(8), Some(3)));
+        let gone = refused("etcdserver: requested lease not found");
+        let nothing = found(7, "/test/h/lab", &[], None);
+        let mut scene = Scene::new(false, &[gone, nothing, LEASE.to_owned(), committed(10)]);
+        scene.lease = Some(2);
+        scene.fails();
+        assert_eq!(scene.advances(true), ["registered"]);
+        assert_eq!((scene.written.map(|written| written.revision), scene.lease), (Some(10), Some(3)));
+    }
+
+    /// A lease lasts a second at least.
+    #[test]
+    fn a_short_ttl_has_a_lease_of_a_second() {
+        let nothing = found(7, "/test/h/lab", &[], None);
+        let mut scene = Scene::new(false, &[nothing, LEASE.to_owned(), committed(8)]);
+        scene.keeper.ttl = Duration::from_secs(2);
+        assert_eq!(scene.advances(true), ["registered"]);
+        assert_eq!(scene.member.join().expect("three requests")[1]["TTL"], "1");
+    }
+
+    /// What a host publishes is written into its key at once. The key without a lease does not have it.
+    #[test]
+    fn what_is_published_is_in_the_key_under_the_lease() {
+        let mut scene = Scene::new(true, &[committed(10)]);
+        let repositories = BTreeMap::from([("seats".to_owned(), "limit = 3".to_owned())]);
+        scene.keeper.heed(Command::Publish(repositories.clone()), &mut scene.written);
+        assert_eq!(scene.advances(true), ["registered"]);
+        let asked = scene.member.join().expect("a request");
+        let published = |key: usize| {
+            let value = asked[0]["success"][key]["request_put"]["value"].as_str().expect("a value");
+            let value = STANDARD.decode(value).expect("base64");
+            read::<HostRecord>(&value).expect("a record").repositories
+        };
+        assert_eq!((published(0), published(1)), (repositories, BTreeMap::new()));
     }
 
     /// Commands interrupt a rest, and all that have come are heeded together. In the turn of another host of

@@ -592,6 +592,8 @@ mod tests {
         assert_eq!(count(&mirror), 2);
         mirror.apply(vec![(pair("/r/e/b/0000001", 14), false)]);
         assert_eq!((count(&mirror), mirror.table("b")), (1, None));
+        mirror.apply(vec![(pair("/r/e/a/0000001", 15), false)]);
+        assert_eq!((count(&mirror), mirror.table("a").map(TableOfSite::count)), (0, Some(1)));
     }
 
     /// One transaction changes several keys at one revision.

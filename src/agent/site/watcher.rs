@@ -380,6 +380,9 @@ mod tests {
         let mut known = known_in(1);
         assert_eq!(watcher.advance(&mut known), Ok(true));
         assert_eq!((words(&reports), known.is_some()), (vec!["compared"], false));
+        let (watcher, reports, _member) = self::watcher(&[one_key(7)]);
+        let mut known = Known { revision: 7, generation: 1, compared: 7, times: 0 };
+        assert_eq!((watcher.list(&mut known, 1), words(&reports)), (Ok(false), vec![]));
         let compacted = "{\"result\":{\"canceled\":true,\"compact_revision\":\"9\"}}\n".to_owned();
         let (watcher, reports, _member) = self::watcher(&[one_key(7), one_key(7), compacted]);
         let mut known = known_in(0);

@@ -656,6 +656,7 @@ mod tests {
         assert_eq!((read.revision, keys.as_slice()), (7, [("/a", 5), ("/b", 6)].as_slice()));
         let asked = member.join().expect("two requests");
         assert_eq!((&asked[0]["key"], &asked[0]["revision"]), (&"Lw==".into(), &Value::Null));
+        assert_eq!(asked[0]["limit"], "5000");
         // The next key after the last one.
         assert_eq!((&asked[1]["key"], &asked[1]["revision"]), (&"L2EA".into(), &"7".into()));
     }
@@ -672,7 +673,7 @@ mod tests {
     #[test]
     fn a_lease_without_a_time_is_gone() {
         let (client, _member) = member(&[
-            r#"{"result":{"ID":"3","TTL":"5"}}"#,
+            r#"{"result":{"ID":"3","TTL":"1"}}"#,
             r#"{"result":{"ID":"3"}}"#,
             r#"{"error":{"message":"etcdserver: requested lease not found"}}"#,
         ]);
@@ -694,6 +695,7 @@ mod tests {
         ];
         let transaction = Transaction { compares, operations: Vec::new() };
         assert!(client.carry_out(&transaction).is_ok());
+        assert_ne!(client.latency(), Latency::default(), "its time is counted");
         let asked = member.join().expect("a request");
         let one = |index: usize, of: &str| asked[0]["compare"][index][of].clone();
         for (index, target, result, revision, at) in [
@@ -720,6 +722,47 @@ mod tests {
         }
         let asked = member.join().expect("three requests");
         assert_eq!((&asked[0]["name"], asked.len()), (&"rungate".into(), 3));
+    }
+
+    /// Without a token no request is sent to an etcd that needs one: the wrong password is the error.
+    #[test]
+    fn a_wrong_password_is_an_error() {
+        let wrong = refused("etcdserver: authentication failed, invalid user ID or password");
+        let access = Access { user: Some("rungate".to_owned()), ..Access::default() };
+        let (client, _member) = member_with(&[wrong], access);
+        let error = client.carry_out(&Transaction::default()).expect_err("it has no token");
+        assert!(error.to_string().contains("authentication failed"), "{error}");
+    }
+
+    /// What a watch reports counts too: an etcd that is at an earlier revision later was restored.
+    #[test]
+    fn an_etcd_before_a_change_that_was_heard_of_is_another_one() {
+        let (client, _member) = member(&[committed(8), committed(8)]);
+        let generation = || client.carry_out(&Transaction::default()).map(|done| done.generation);
+        assert_eq!(generation(), Ok(0));
+        client.has_heard(0, 9);
+        assert_eq!(generation(), Ok(1));
+    }
+
+    /// The state of etcd is that of all members: the largest of their databases counts, and one that is full.
+    /// The number of changes is of interest only if none was compacted.
+    #[test]
+    fn the_state_of_etcd_is_that_of_all_members() {
+        let status = |size: u64, errors: &str| format!(r#"{{"dbSize":"{size}","errors":[{errors}]}}"#);
+        let all = r#"{"header":{"cluster_id":"1","revision":"9"}}"#.to_owned();
+        let compacted = refused("etcdserver: mvcc: required revision has been compacted");
+        for (answer, errors, uncompacted) in
+            [(all, "", Some(9)), (compacted, r#""memberID:1 alarm:NOSPACE ""#, None)]
+        {
+            let (first, _first) = member(&[status(30, ""), answer, format!("{QUOTA}2e+09\n")]);
+            let (second, _second) = member(&[status(20, errors)]);
+            let endpoints = vec![first.endpoint(0), second.endpoint(0)];
+            let patience = Duration::from_secs(60);
+            let client = Client::new(Access { endpoints, patience, ..Access::default() });
+            let found = client.expect("a client").condition(&Range::below("/"));
+            let (quota, is_full) = (Some(2_000_000_000), uncompacted.is_none());
+            assert_eq!(found, Ok(ClusterStatus { size: 30, quota, is_full, uncompacted }));
+        }
     }
 
     fn header(cluster: &str, revision: i64) -> Header {

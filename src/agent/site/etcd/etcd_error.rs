@@ -311,6 +311,15 @@ mod tests {
         assert_eq!(advice("etcdserver: key is not provided"), "");
     }
 
+    /// A message names the member that it is about, if there is one.
+    #[test]
+    fn an_error_names_its_member() {
+        let refused = EtcdError::said("http://etcd1:2379", 400, "no");
+        assert_eq!(refused.to_string(), "http://etcd1:2379: it refuses: no");
+        let replaced = "a different etcd answers, or one whose data were restored";
+        assert_eq!(EtcdError::replaced().to_string(), replaced);
+    }
+
     /// A member that gets no certificate may close the connection without a word. Without certificates that
     /// means nothing.
     #[test]

@@ -30,11 +30,19 @@ fn notice() -> Key {
     Key::Notice("seats".to_owned(), 1)
 }
 
+/// A time since 1970 that does not come during a test, in milliseconds.
+const LATER: u64 = 1 << 42;
+
 impl Scene {
     fn new() -> Self {
+        Self::of(None)
+    }
+
+    /// The program of the holder has ended, if its slot lingers until then.
+    fn of(lingers_until: Option<u64>) -> Self {
         let mut stage = Stage::open(|_| ());
         let (host, agent) = ("lab9".to_owned(), AgentId::default());
-        let holder = SlotRecord { host, agent, uid: 1000, ..stage.record(&saved(&[1]), 1) };
+        let holder = SlotRecord { host, agent, uid: 1000, lingers_until, ..stage.record(&saved(&[1]), 1) };
         let there = stage.pair(&Key::Host("lab9".to_owned()), 9, of_host(&AgentId::default()));
         let held = stage.pair(&slot(1), 10, Value::Slot(holder.clone()).bytes());
         stage.sees(vec![(there, true), (held, true)]);
@@ -42,7 +50,9 @@ impl Scene {
         session.on(Event::Evicts);
         let launch = stage.local.add_session(session);
         let table = stage.table();
-        let overdue = memory::chosen(&table.holders(&table.occupancy())).pop().expect("a holder");
+        let holders = table.holders(&table.occupancy());
+        let find = if lingers_until.is_some() { memory::lingering } else { memory::chosen };
+        let overdue = find(&holders).pop().expect("a holder");
         let (id, expiry) = (Table::Memory(table).id(), Expiry::AT_REQUEST);
         let eviction = Eviction { table: table_of_site("seats"), id, expiry, overdue: Vec::new() };
         stage.site.give_notice(&mut stage.local, launch, &eviction, &overdue);
@@ -61,11 +71,21 @@ impl Scene {
     /// What becomes of the holder when this notice is there. Its host is there or not, and this process has
     /// the slot.
     fn fate(&mut self, told: &NoticeRecord, is_there: bool, pid: Option<i32>) -> Option<EvictionOutcome> {
+        let holder = pid.map(|pid| SlotRecord { pid, ..self.holder.clone() });
+        self.fate_beside(told, is_there, holder)
+    }
+
+    /// The same if the slot is that of this holder.
+    fn fate_beside(
+        &mut self,
+        told: &NoticeRecord,
+        is_there: bool,
+        holder: Option<SlotRecord>,
+    ) -> Option<EvictionOutcome> {
         let mut changes = vec![(self.stage.pair(&notice(), 11, bytes(told)), true)];
         if !is_there {
             changes.push((self.stage.pair(&Key::Host("lab9".to_owned()), 12, Vec::new()), false));
         }
-        let holder = pid.map(|pid| SlotRecord { pid, ..self.holder.clone() });
         let value = holder.map(|holder| Value::Slot(holder).bytes());
         let is_held = value.is_some();
         changes.push((self.stage.pair(&slot(1), 13, value.unwrap_or_default()), is_held));
@@ -133,7 +153,8 @@ fn a_notice_is_deleted_when_its_launch_wants_it_no_more() {
     }
 }
 
-/// After a restore a holder is missing until its host has put it back. So no message is about it.
+/// After a restore a holder is missing until its host has put it back. So no message is about it, and no
+/// notice.
 #[test]
 fn a_holder_that_is_missing_after_a_restore_has_not_left() {
     let mut scene = Scene::new();
@@ -143,7 +164,11 @@ fn a_holder_that_is_missing_after_a_restore_has_not_left() {
     );
     scene.stage.reads_of(2, "two", 20, vec![id, there]);
     assert!(scene.stage.local.answers().is_empty());
-    let id = scene.stage.id(21, "two");
+    // Its key is written once more when all slots are there.
+    scene.stage.registers(21);
+    scene.stage.registers(22);
+    assert_eq!(scene.stage.asks(), None);
+    let id = scene.stage.id(23, "two");
     scene.stage.sees(vec![(id, true)]);
     let answers = scene.stage.local.answers();
     assert!(matches!(answers.as_slice(), [Answer::Expired(_)]), "the tables are complete");
@@ -204,5 +229,21 @@ fn a_reply_to_another_notice_does_not_count() {
             host.is_some(),
             by.is_some()
         );
+    }
+}
+
+/// A holder whose program has ended was ended as announced, although its slot stays taken. A slot that stayed
+/// taken was freed if it is free now.
+#[test]
+fn a_slot_that_lingers_has_no_program_any_more() {
+    let mut scene = Scene::new();
+    let lingers = SlotRecord { lingers_until: Some(LATER), ..scene.holder.clone() };
+    let told = scene.own(Some(Reply::Ending(2)));
+    let ended = EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full);
+    assert_eq!(scene.fate_beside(&told, true, Some(lingers)), Some(ended));
+    for (pid, fate) in [(None, EvictionOutcome::Freed), (Some(1), EvictionOutcome::HadLeft)] {
+        let mut scene = Scene::of(Some(LATER));
+        let told = scene.own(None);
+        assert_eq!(scene.fate(&told, true, pid), Some(fate));
     }
 }

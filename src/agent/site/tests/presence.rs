@@ -164,7 +164,9 @@ fn another_host_of_the_same_name_is_told_of_while_it_may_be_there() {
     let mut presence = presence(&state, 40);
     assert!(!presence.is_disputed());
     presence.on_twin("the first".to_owned(), Duration::ZERO);
+    let begun = now();
     while presence.is_disputed() {
+        assert!(now() < begun + seconds(60), "its time is over");
         hint::spin_loop();
     }
     presence.on_twin("the second".to_owned(), seconds(40));
@@ -187,14 +189,20 @@ fn lost_leases_are_counted_from_the_start() {
 }
 
 /// Slots are granted while this host has its name alone, and a read has found its key not too long ago. An
-/// agent that is started again must know that, so it must be saved.
+/// agent that is started again must know that, and how long the host may be silent, so both must be saved.
 #[test]
 fn slots_are_granted_while_no_program_would_have_to_be_ended() {
-    for (ago, is_saved, is_certain) in [(10, true, true), (10, false, false), (35, true, false)] {
+    for (ago, unsaved, is_certain) in [
+        (10, None, true),
+        (10, Some("confirmed.json"), false),
+        (10, Some("silence.json"), false),
+        (35, None, false),
+    ] {
         let directory = tempfile::tempdir().expect("a directory");
         let state = State::open(directory.path()).expect("it is new");
-        if !is_saved {
-            fs::remove_dir_all(directory.path().join("site")).expect("it is empty");
+        if let Some(name) = unsaved {
+            // No file can replace it.
+            fs::create_dir(directory.path().join("site").join(name)).expect("it is new");
         }
         let mut presence = presence(&state, 40);
         assert!(!presence.is_certain(), "its key is not written");
@@ -203,6 +211,7 @@ fn slots_are_granted_while_no_program_would_have_to_be_ended() {
         presence.confirm(now().saturating_sub(seconds(ago)), &state);
         assert_eq!(presence.is_certain(), is_certain, "{ago} s ago");
         presence.on_twin("another host has its name".to_owned(), seconds(40));
+        assert_eq!(presence.registration(), None, "its key is another's");
         presence.on_registered(8, now());
         assert!(!presence.is_certain(), "it is not alone");
     }

@@ -191,6 +191,18 @@ fn slots_that_no_host_can_read_are_counted() {
     assert_eq!(told(&mut stage), None);
 }
 
+/// The report on the site names up to 64 slots without a readable value.
+#[test]
+fn many_slots_that_no_host_can_read_are_not_all_named() {
+    let mut stage = Stage::new(|_| ());
+    let pairs = (1..=65).map(|number| stage.pair(&slot(number), 6, b"a mistake".to_vec())).collect();
+    stage.reads(7, pairs);
+    stage.site.look_for_unreadable_slots();
+    let about = stage.site.about();
+    assert_eq!(about.unreadable.len(), 64);
+    assert!(about.trouble.is_some_and(|trouble| trouble.text.starts_with("65 slots ")));
+}
+
 /// A member that hangs delays a launch by a second and a half at most, and by no more than a quarter of the
 /// ttl.
 #[test]

@@ -88,8 +88,8 @@ fn asks_for_a_slot(stage: &mut Stage, saved: SavedHolding) -> u64 {
 }
 
 /// A slot that was proved for a launch that is gone is deleted immediately, before the mirror shows it. It is
-/// free in memory when its key is deleted, also while the mirror still shows that key. Then launches that wait
-/// for it check again.
+/// free in memory when its key is deleted, also while the mirror still shows that key. Then launches that
+/// wait for it check again.
 #[test]
 fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
     for is_shown in [false, true] {
@@ -166,8 +166,8 @@ fn the_key_of_a_host_is_written_again_only_if_it_is_unknown_what_was_done() {
 }
 
 /// An answer that comes after the key of the host was written again proves nothing, and neither does none:
-/// other hosts may have deleted the slot meanwhile. It is decided when the mirror has the new key. A slot that
-/// another host has is not this launch's, also if that host has given its launch the same number.
+/// other hosts may have deleted the slot meanwhile. It is decided when the mirror has the new key. A slot
+/// that another host has is not this launch's, also if that host has given its launch the same number.
 #[test]
 fn what_was_proved_under_an_earlier_key_is_looked_up() {
     for is_answered in [true, false] {
