@@ -335,6 +335,16 @@ mod tests {
             });
             tables.collect()
         }
+
+        /// The launches that are to check again, because holders may have ended.
+        pub(in crate::agent) fn to_check(&mut self) -> Vec<u64> {
+            let next = iter::from_fn(|| self.work.next());
+            let launches = next.filter_map(|next| match next {
+                Next::Look(launch) => Some(launch),
+                _ => None,
+            });
+            launches.collect()
+        }
     }
 
     /// Work of every kind is pending until it is done, each piece once. Closed connections come first: the

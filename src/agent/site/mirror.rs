@@ -627,6 +627,39 @@ mod tests {
         assert_eq!(waiting, [("lab".to_owned(), 2), ("lab9".to_owned(), 1)]);
     }
 
+    /// The slots of each host are counted, for each table.
+    #[test]
+    fn the_slots_of_each_host_are_counted() {
+        let held = |host: &str, key: &str| {
+            let text = format!(
+                r#"{{"host":"{host}","agent":"x","pid":1,"start":1,"uid":1,"hold":"process","command":"","rule":"","launch":1,"since":1}}"#
+            );
+            (Pair { value: text.into_bytes(), ..pair(key, 12) }, true)
+        };
+        let mut mirror = mirror();
+        mirror.apply(vec![
+            held("lab", "/r/s/a/0000002"),
+            held("lab", "/r/s/a/0000003"),
+            held("lab", "/r/s/b/0000001"),
+            held("lab9", "/r/s/a/0000004"),
+        ]);
+        let count = |(host, table): (&str, &str)| mirror.held_by_host()[host].get(table).copied();
+        let counts = [("lab", "a"), ("lab", "b"), ("lab9", "a"), ("lab9", "b")].map(count);
+        assert_eq!(counts, [Some(2), Some(1), Some(1), None]);
+    }
+
+    /// A table without keys is forgotten, whatever its last key was.
+    #[test]
+    fn a_table_without_keys_is_forgotten() {
+        for key in ["/r/s/b/0000001", "/r/w/b/0000000000000001", "/r/e/b/0000001", "/r/t/b"] {
+            let mut mirror = mirror();
+            mirror.apply(vec![(pair(key, 12), true)]);
+            assert!(mirror.table("b").is_some(), "{key}");
+            mirror.apply(vec![(pair(key, 13), false)]);
+            assert_eq!(mirror.table("b"), None, "{key}");
+        }
+    }
+
     /// A launch that passes over others proves that their hosts are still absent: those of launches with a
     /// lower number, in queues whose order counts for it.
     #[test]
@@ -733,6 +766,7 @@ mod tests {
         assert_eq!(lag_at(&lag, 55), Some(25));
         lag.reach(9, second(56));
         assert_eq!(lag_at(&lag, 57), Some(26));
+        assert_eq!(lag_at(&lag, 90), Some(26));
         // No agent answers any more.
         assert_eq!(lag_at(&lag, 91), Some(61));
     }

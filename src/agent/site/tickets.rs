@@ -294,6 +294,8 @@ mod tests {
         let (first, second) = (one.next(8), one.next(8));
         assert!(early < first && first < second);
         assert_ne!(Numbers::of("lab1").next(8), Numbers::of("lab2").next(8));
+        // Only the last bits of these two are different.
+        assert_eq!(Numbers::of("lab4").next(8) ^ Numbers::of("lab165").next(8), 1);
     }
 
     /// Launches of one host have numbers in the order in which they come, whatever its name is. All of a

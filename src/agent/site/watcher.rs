@@ -365,6 +365,10 @@ mod tests {
         assert_eq!((words(&reports), known.compared), (vec![], 5));
         assert_eq!(watcher.list(&mut known, 1), Ok(true));
         assert_eq!((words(&reports), known.compared), (vec!["listed"], 9));
+        // Every other error ends the watch.
+        let (watcher, reports, _member) = self::watcher(&[refused("etcdserver: no leader")]);
+        assert!(watcher.list(&mut known, 1).is_err());
+        assert_eq!(words(&reports), [""; 0]);
     }
 
     /// On request, and when another etcd answers or changes were compacted, everything is read again.

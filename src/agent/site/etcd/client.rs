@@ -734,6 +734,42 @@ mod tests {
         assert!(error.to_string().contains("authentication failed"), "{error}");
     }
 
+    /// A new token is asked for once. If etcd does not accept that one either, that is the error.
+    #[test]
+    fn a_token_is_renewed_once() {
+        let token = r#"{"token":"x"}"#.to_owned();
+        let invalid = refused("etcdserver: invalid auth token");
+        let access = Access { user: Some("rungate".to_owned()), ..Access::default() };
+        let (client, member) = member_with(&[token.clone(), invalid.clone(), token, invalid], access);
+        let error = client.carry_out(&Transaction::default()).expect_err("no token is accepted");
+        assert_eq!((error.kind, member.join().expect("four requests").len()), (Kind::TokenExpired, 4));
+    }
+
+    /// A client of members with these addresses.
+    fn client_of(endpoints: Vec<String>) -> Client {
+        let patience = Duration::from_secs(60);
+        Client::new(Access { endpoints, patience, ..Access::default() }).expect("a client")
+    }
+
+    /// If a member cannot be reached, the next one is asked.
+    #[test]
+    fn the_next_member_is_asked_if_one_cannot_be_reached() {
+        let (other, _member) = member(&[committed(8)]);
+        let client = client_of(vec!["http://127.0.0.1:1".to_owned(), other.endpoint(0)]);
+        let done = client.carry_out(&Transaction::default());
+        assert_eq!(done.map(|done| done.revision), Ok(8));
+    }
+
+    /// A file without a certificate names no authority.
+    #[test]
+    fn a_file_without_a_certificate_is_an_error() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ca.pem");
+        fs::write(&path, "no certificate\n").expect("a new file");
+        let error = Client::new(Access { ca: Some(path), ..Access::default() }).expect_err("no authority");
+        assert!(error.ends_with(" contains no certificate"), "{error}");
+    }
+
     /// What a watch reports counts too: an etcd that is at an earlier revision later was restored.
     #[test]
     fn an_etcd_before_a_change_that_was_heard_of_is_another_one() {
@@ -756,10 +792,8 @@ mod tests {
         {
             let (first, _first) = member(&[status(30, ""), answer, format!("{QUOTA}2e+09\n")]);
             let (second, _second) = member(&[status(20, errors)]);
-            let endpoints = vec![first.endpoint(0), second.endpoint(0)];
-            let patience = Duration::from_secs(60);
-            let client = Client::new(Access { endpoints, patience, ..Access::default() });
-            let found = client.expect("a client").condition(&Range::below("/"));
+            let client = client_of(vec![first.endpoint(0), second.endpoint(0)]);
+            let found = client.condition(&Range::below("/"));
             let (quota, is_full) = (Some(2_000_000_000), uncompacted.is_none());
             assert_eq!(found, Ok(ClusterStatus { size: 30, quota, is_full, uncompacted }));
         }

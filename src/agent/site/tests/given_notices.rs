@@ -196,6 +196,8 @@ fn a_holder_of_another_host_was_ended_as_its_host_has_announced() {
         let mut scene = Scene::new();
         let told = scene.own(reply);
         assert_eq!(scene.fate(&told, is_there, pid), fate);
+        let checks: Vec<u64> = fate.map(|_| scene.launch).into_iter().collect();
+        assert_eq!(scene.stage.local.to_check(), checks);
     }
 }
 

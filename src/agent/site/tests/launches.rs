@@ -9,7 +9,7 @@ use super::stage::{Stage, deleted, done, holding, request, saved, slot};
 use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
-        AcquireRequest, Blocked, Event, Session,
+        AWAY, AcquireRequest, Blocked, Event, Session,
         ledger::state::State,
         site::{
             Command, Compare, Done, Key, Operation, PATIENCE, Presence, Report, TicketRecord, Value,
@@ -179,7 +179,9 @@ fn a_launch_has_its_slots_only_when_they_are_proved() {
         let (number, ..) = proves(&mut stage, launch);
         assert_eq!(stage.local.ledger().holdings().len(), 0);
         stage.site.presence.note(EtcdError::replaced());
+        drop(stage.local.served());
         stage.hears(Report::Done(number, Ok(Done { holds, ..done(9) })));
+        assert_eq!(stage.local.served(), [table_of_site("seats")], "others check again");
         assert_eq!(stage.site.presence.trouble().is_none(), holds, "etcd works again");
         assert_eq!(session(&stage, launch).holding().is_some(), holds);
         assert_eq!(stage.local.ledger().holdings().len(), usize::from(holds));
@@ -438,16 +440,22 @@ fn a_launch_that_has_waited_keeps_its_place_while_no_slots_are_granted() {
 }
 
 /// A launch that waits for the site is checked again when something has changed, if slots are granted then.
-/// It is answered in time.
+/// It is answered in time. One that has waited in a queue waits on there.
 #[test]
 fn a_launch_that_waits_for_the_site_has_an_answer_in_time() {
-    for (is_open, is_late, waits) in
-        [(false, false, true), (false, true, false), (true, false, false), (true, true, false)]
-    {
+    for (is_open, is_late, has_waited, waits) in [
+        (false, false, false, true),
+        (false, true, false, false),
+        (true, false, false, false),
+        (true, true, false, false),
+        (true, true, true, false),
+    ] {
         let mut stage = if is_open { Stage::open(|_| ()) } else { Stage::new(|_| ()) };
         let launch = stage.local.add_session(Session::default());
         let now = Instant::now();
-        stage.local.session_mut(launch).expect("a launch").place.resting =
+        let place = &mut stage.local.session_mut(launch).expect("a launch").place;
+        place.has_waited = has_waited;
+        place.resting =
             if is_late { now.checked_sub(PATIENCE * 3 / 2) } else { now.checked_add(PATIENCE * 1000) };
         stage.site.rest_without(&mut stage.local, launch, request());
         assert!(stage.local.answers().is_empty());
@@ -455,6 +463,26 @@ fn a_launch_that_waits_for_the_site_has_an_answer_in_time() {
         stage.sees(vec![(own, true)]);
         assert_eq!(session(&stage, launch).is_proving(), waits);
         assert_eq!(stage.site.resting.contains_key(&launch), waits);
-        assert_eq!(matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]), is_late);
+        let is_refused = matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]);
+        assert_eq!(is_refused, is_late && !has_waited);
+        assert_eq!(session(&stage, launch).is_queued(), has_waited);
     }
+}
+
+/// A launch that does not respond is marked in its ticket, so that other hosts pass it over too.
+#[test]
+fn a_launch_that_does_not_respond_is_marked_for_all_hosts() {
+    let (mut stage, launch) = with_a_launch();
+    waits(&mut stage, launch, false, (1, 8));
+    let (number, _) = stage.asks().expect("its ticket is written");
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let place = &mut stage.local.session_mut(launch).expect("a launch").place;
+    (place.has_waited, place.beaten) = (true, Instant::now().checked_sub(AWAY * 2));
+    // The keys were last looked at long ago.
+    stage.site.looked = None;
+    stage.hears(Report::Tick);
+    let (_, asked) = stage.asks().expect("it is written again");
+    let [Operation::Put(_, value)] = asked.operations.as_slice() else { panic!("one ticket") };
+    let record: TicketRecord = serde_json::from_slice(value).expect("a record");
+    assert!(record.is_away);
 }

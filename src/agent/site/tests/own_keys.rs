@@ -12,7 +12,7 @@ use crate::{
         ledger::state::since_1970,
         site::{Key, OwnKeys, TicketRecord, Value},
     },
-    judge::terms::table_of_site,
+    judge::terms::{Group, Seats, table_of_site},
     keeper::{Store, memory},
 };
 
@@ -92,6 +92,24 @@ fn slots_stay_taken_until_all_of_their_keys_are_deleted() {
     assert_eq!(table(&store).used(), 2);
     assert_eq!(own.release(&BTreeSet::new()).len(), 1);
     assert_eq!(table(&store).used(), 0);
+}
+
+/// A slot of a group stays as it is while another member has it. No launch joins it while its key is being
+/// deleted.
+#[test]
+fn a_slot_of_a_group_is_released_with_its_last_member() {
+    let (store, mut own) = (Store::default(), OwnKeys::default());
+    let (table, group) = (table(&store), Group::of("root"));
+    let take = |shared, free| table.take_with(&Seats { shared, free }, Some(&group)).expect("it is free");
+    let (first, last) = (take(vec![], vec![1]), take(vec![1], vec![]));
+    own.want(slot(1), waits(false));
+    assert_eq!(dirty(&mut own), [slot(1)]);
+    own.free("seats", first);
+    assert_eq!((dirty(&mut own), table.groups().len()), (vec![], 1));
+    assert!(own.wanted(&slot(1), &store).is_some());
+    own.free("seats", last);
+    assert_eq!((dirty(&mut own), table.groups().len()), (vec![slot(1)], 0));
+    assert_eq!((own.wanted(&slot(1), &store), table.used()), (None, 1));
 }
 
 /// Every change of the tickets of a launch is written immediately. Under another number its place needs a new

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::stage::{Stage, of_host, saved, slot};
+use super::stage::{Stage, deleted, of_host, saved, slot};
 use crate::{
     agent::{
         ledger::state::{SavedHolding, SavedSilence, State},
@@ -68,6 +68,26 @@ fn a_host_is_alone_by_its_name_when_the_programs_of_another_one_are_over() {
         assert!(!presence.is_alone_by_its_name(), "it has written nothing");
         presence.on_registered(7, now().saturating_sub(seconds(ago)));
         assert_eq!(presence.is_alone_by_its_name(), is_alone, "{ago} s ago");
+        presence.on_twin("another host has its name".to_owned(), seconds(ttl));
+        assert!(!presence.is_alone_by_its_name());
+    }
+}
+
+/// What an earlier agent of this host has left, whose state is lost, is deleted when no other host can have
+/// its name.
+#[test]
+fn keys_of_an_earlier_agent_go_when_the_host_is_alone_by_its_name() {
+    for (ago, is_alone) in [(0, false), (41, true)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        let mut stage = Stage::open(|_| ());
+        stage.site.presence = presence(&state, 30);
+        stage.site.presence.on_registered(8, now().saturating_sub(seconds(ago)));
+        let record = SlotRecord { agent: AgentId::default(), ..stage.record(&saved(&[1]), 0) };
+        let left = stage.pair(&slot(1), 9, Value::Slot(record).bytes());
+        stage.sees(vec![(left, true)]);
+        let asked = stage.asks().map(|(_, asked)| asked);
+        assert_eq!(asked, is_alone.then(|| stage.kept(8, &[deleted(slot(1), 9)])), "{ago} s ago");
     }
 }
 

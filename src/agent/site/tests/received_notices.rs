@@ -105,9 +105,9 @@ const EXPIRY: Expiry = Expiry { after: Duration::from_millis(1), ..Expiry::AT_RE
 /// The first signal is announced.
 const ENDING: Reply = Reply::Ending(Signal::SIGINT as i32);
 
-/// This process has this slot since that time, in milliseconds since boot.
+/// A user who is not root has this slot since that time, in milliseconds since boot.
 fn has_since(number: u64, taken: u64) -> SavedHolding {
-    SavedHolding { taken: Some(taken), ..saved(&[number]) }
+    SavedHolding { uid: 1000, taken: Some(taken), ..saved(&[number]) }
 }
 
 /// A host with these holdings, which have the numbers from 1 on. Slot 1 is that of the first one.
@@ -165,19 +165,25 @@ fn a_reply_to_a_request_stays() {
 /// nothing more is done.
 #[test]
 fn a_holder_is_ended_while_the_reason_for_it_lasts() {
-    for (by, expiry, then, said, is_ended) in [
+    let cases = [
         (Some(0), None, Some(0), None, true),
         (Some(0), None, None, None, false),
         (None, Some(EXPIRY), None, None, true),
         (None, Some(EXPIRY), Some(0), None, true),
         (Some(0), None, Some(0), Some(Reply::NotPermitted), false),
-    ] {
+    ];
+    for (case, (by, expiry, then, said, is_ended)) in cases.into_iter().enumerate() {
         let (mut stage, record) = with(&[has_since(1, 0)]);
         sees_notice(&mut stage, 8, &notice("lab9", by, record.clone()));
         stage.site.judged_expiry(&mut stage.local, 1, "seats", expiry);
         assert_eq!((reply(&stage), stage.site.ended_by_notices()), (Some(ENDING), vec![1]));
         sees_notice(&mut stage, 9, &NoticeRecord { reply: said, ..notice("lab9", then, record) });
-        assert_eq!(!stage.site.ended_by_notices().is_empty(), is_ended, "{by:?} {then:?} {said:?}");
+        assert_eq!(!stage.site.ended_by_notices().is_empty(), is_ended, "{case}");
+        let gone = stage.pair(&Key::Notice("seats".to_owned(), 1), 10, Vec::new());
+        stage.sees(vec![(gone, false)]);
+        assert_eq!(stage.site.ended_by_notices(), [], "there is no notice");
+        // It is remembered, so that it gets no signal twice.
+        assert_eq!(!stage.site.received.is_empty(), is_ended, "{case}");
     }
 }
 

@@ -5,10 +5,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::stage::{Stage, host, of_host, settings, slot};
+use super::stage::{Stage, host, of_host, saved, settings, slot};
 use crate::{
     agent::site::{
-        AgentId, ClusterRecord, Command, Key, Presence, Report, access,
+        AgentId, ClusterRecord, Command, Key, Presence, Report, Value, access,
         etcd::{Inventory, Pair, Snapshot},
         record::bytes,
     },
@@ -195,7 +195,10 @@ fn slots_that_no_host_can_read_are_counted() {
 #[test]
 fn many_slots_that_no_host_can_read_are_not_all_named() {
     let mut stage = Stage::new(|_| ());
-    let pairs = (1..=65).map(|number| stage.pair(&slot(number), 6, b"a mistake".to_vec())).collect();
+    let mut pairs: Vec<Pair> =
+        (1..=65).map(|number| stage.pair(&slot(number), 6, b"a mistake".to_vec())).collect();
+    let readable = Value::Slot(stage.record(&saved(&[66]), 1)).bytes();
+    pairs.push(stage.pair(&slot(66), 6, readable));
     stage.reads(7, pairs);
     stage.site.look_for_unreadable_slots();
     let about = stage.site.about();

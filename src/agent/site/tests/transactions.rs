@@ -35,24 +35,29 @@ use crate::{
 /// time has passed, with everything that is still to be changed.
 #[test]
 fn the_keys_of_a_host_are_changed_by_one_transaction_after_the_other() {
-    let mut stage = Stage::open(|state| state.write(1, &saved(&[1])).expect("there is room"));
-    let record = stage.record(&saved(&[1]), 0);
-    let put = Change { key: slot(1), at: 0, value: Some(Value::Slot(record.clone())) };
-    let (first, asked) = stage.asks().expect("the slot is put back");
-    assert_eq!(asked, stage.kept(8, slice::from_ref(&put)));
-    // A slot of this agent that no launch has.
-    let left = stage.pair(&slot(2), 9, Value::Slot(SlotRecord { pid: 1, ..record }).bytes());
-    stage.sees(vec![(left, true)]);
-    assert_eq!(stage.asks(), None, "the first one has no answer yet");
-    let commands = stage.site.presence.recorded();
-    stage.hears(Report::Done(first, Ok(Done { holds: false, ..done(9) })));
-    assert_eq!(commands.try_iter().next(), Some(Command::Look), "the host's key may have changed");
-    assert_eq!(stage.asks(), None, "it would fail again");
-    stage.hears(Report::Tick);
-    let (second, asked) = stage.asks().expect("it is tried again");
-    assert_eq!(asked, stage.kept(8, &[put, deleted(slot(2), 9)]));
-    stage.hears(Report::Done(second, Ok(done(10))));
-    assert_eq!(stage.asks(), None, "nothing is left to be changed");
+    for is_reached in [true, false] {
+        let mut stage = Stage::open(|state| state.write(1, &saved(&[1])).expect("there is room"));
+        let record = stage.record(&saved(&[1]), 0);
+        let put = Change { key: slot(1), at: 0, value: Some(Value::Slot(record.clone())) };
+        let (first, asked) = stage.asks().expect("the slot is put back");
+        assert_eq!(asked, stage.kept(8, slice::from_ref(&put)));
+        // A slot of this agent that no launch has.
+        let left = stage.pair(&slot(2), 9, Value::Slot(SlotRecord { pid: 1, ..record }).bytes());
+        stage.sees(vec![(left, true)]);
+        assert_eq!(stage.asks(), None, "the first one has no answer yet");
+        let not_reached = stage.site.client.keep_alive(1).expect_err("no member listens");
+        let failed = if is_reached { Ok(Done { holds: false, ..done(9) }) } else { Err(not_reached) };
+        let commands = stage.site.presence.recorded();
+        stage.hears(Report::Done(first, failed));
+        // The key of the host may have changed.
+        assert_eq!(commands.try_iter().next(), is_reached.then_some(Command::Look));
+        assert_eq!(stage.asks(), None, "it would fail again");
+        stage.hears(Report::Tick);
+        let (second, asked) = stage.asks().expect("it is tried again");
+        assert_eq!(asked, stage.kept(8, &[put, deleted(slot(2), 9)]));
+        stage.hears(Report::Done(second, Ok(done(10))));
+        assert_eq!(stage.asks(), None, "nothing is left to be changed");
+    }
 }
 
 /// The number of the admission.
@@ -263,10 +268,14 @@ fn what_the_site_has_answered_is_forgotten() {
         let state = |stage: &Stage| stage.local.ledger().state().read().expect("it is whole").unproved.len();
         stage.local.ledger().state().write_unproved(LAUNCH, &paced()).expect("there is room");
         let number = asks_for_a_slot(&mut stage, paced());
+        drop(stage.local.served());
         if let Some(holds) = holds {
             stage.hears(Report::Done(number, Ok(Done { holds, ..done(9) })));
         }
         assert_eq!(state(&stage), usize::from(is_saved));
+        if holds == Some(false) {
+            assert_eq!(stage.local.served(), [table_of_site("seats")], "the slot is free for others");
+        }
     }
 }
 
@@ -726,6 +735,22 @@ fn a_number_of_a_later_revision_than_that_of_etcd_is_given_up() {
     }
 }
 
+/// A number that counted once counts also in an etcd that is restored after that.
+#[test]
+fn a_number_that_was_in_use_is_kept_in_a_restored_etcd() {
+    let mut stage = Stage::new(|state| state.write_place(1, &waits(number(8, 5))).expect("there is room"));
+    stage.reads(7, Vec::new());
+    stage.registers(8);
+    let (sent, _) = stage.asks().expect("its ticket is written");
+    stage.hears(Report::Done(sent, Ok(done(9))));
+    let id = stage.id(2, "two");
+    stage.reads_of(2, "two", 3, vec![id]);
+    // Its key is written once more when all slots are there.
+    stage.registers(4);
+    stage.registers(5);
+    assert!(!stage.local.ledger().recovered().is_empty());
+}
+
 /// A launch that calls a restarted agent has its tickets of before.
 #[test]
 fn a_launch_that_calls_again_is_in_its_queue() {
@@ -772,4 +797,16 @@ fn waiters_check_again_when_slots_are_granted() {
     stage.writes_its_key(8);
     assert!(stage.site.is_open());
     assert_eq!(stage.local.served(), [table_of_site("seats")]);
+}
+
+/// A slot of this agent that no launch has is deleted, also if it was there when the agent started.
+#[test]
+fn what_an_agent_finds_of_its_own_is_deleted() {
+    let mut stage = Stage::new(|_| ());
+    let record = Value::Slot(stage.record(&saved(&[1]), 0)).bytes();
+    let left = stage.pair(&slot(1), 6, record);
+    stage.reads(7, vec![left]);
+    stage.registers(8);
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(1), 6)])));
 }
