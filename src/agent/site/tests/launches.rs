@@ -88,7 +88,7 @@ fn a_proof_has_all_of_its_conditions() {
     };
     assert_eq!(put(&asked.operations), Some(stage.site.keys.name(&ticket())));
     stage.hears(Report::Done(number, Ok(done(10))));
-    let (_, compares, operations) = proves(&mut stage, launch);
+    let (number, compares, operations) = proves(&mut stage, launch);
     let keys = &stage.site.keys;
     let conditions = [
         Compare::Absent(keys.name(&slot(2))),
@@ -102,6 +102,9 @@ fn a_proof_has_all_of_its_conditions() {
     assert_eq!(put(&operations[..1]), Some(keys.name(&slot(2))));
     assert_eq!(operations[1..], [Operation::Delete(keys.name(&ticket()))]);
     assert!(session(&stage, launch).is_proving());
+    stage.hears(Report::Done(number, Ok(done(11))));
+    assert!(!stage.site.own.places.contains_key(&launch), "it waits no longer");
+    assert_eq!(stage.asks(), None, "nothing else is to be changed");
 }
 
 /// A launch is checked for this. Returns its number, the bounded queues that it needs, and when it looked.
@@ -125,6 +128,11 @@ fn a_launch_has_a_number_of_the_revision_at_its_first_check() {
     assert_eq!((number >> 24, lines, looked), (8, vec!["seats".to_owned()], (1, 8)));
     let own = stage.own_key(9);
     stage.sees(vec![(own, true)]);
+    let mut empty = request();
+    for claim in empty.demands.iter_mut().flat_map(Demand::claims_mut) {
+        claim.amount.limit = 0;
+    }
+    assert_eq!(checks(&mut stage, launch, &empty).0, number, "a table may have no slots");
     assert_eq!(checks(&mut stage, launch, &request()), (number, Vec::new(), (1, 9)));
     let newcomer = stage.local.add_session(Session::default());
     assert!(checks(&mut stage, newcomer, &request()).0 > number, "it comes later");
@@ -167,6 +175,8 @@ fn a_start_is_proved_and_recorded_with_the_slots() {
         assert!(asked.compares.contains(&since));
         let is_start = |of: &&Operation| matches!(of, Operation::Put(written, _) if *written == name);
         assert_eq!(asked.operations.iter().filter(is_start).count(), 1);
+        // An agent that is started again takes the start back if it was in vain.
+        assert_eq!(stage.local.ledger().state().read().expect("it is whole").unproved.len(), 1);
     }
 }
 
@@ -191,7 +201,66 @@ fn a_launch_has_its_slots_only_when_they_are_proved() {
         let own = stage.own_key(8);
         stage.sees(vec![(own, true)]);
         assert!(!session(&stage, launch).is_proving() && stage.site.resting.is_empty());
+        if holds {
+            let record = Value::Slot(stage.record(&saved(&[2]), 1)).bytes();
+            let taken = stage.pair(&slot(2), 9, record);
+            stage.sees(vec![(taken, true)]);
+            assert_eq!(stage.asks(), None, "the slot stays");
+        }
     }
+}
+
+/// Whether a launch has got its slot is seen at the key, if no answer came: it has the number of the
+/// admission. The slot may also be that of an earlier launch of the same process.
+#[test]
+fn a_slot_of_an_earlier_launch_of_the_process_is_not_granted() {
+    for (later, is_granted) in [(0, true), (1, false)] {
+        let (mut stage, launch) = with_a_launch();
+        let (number, ..) = proves(&mut stage, launch);
+        let admission = stage.site.pending.admissions_mut().next().expect("it is proved").launch;
+        stage.hears(Report::Done(number, Err(EtcdError::replaced())));
+        stage.writes_its_key(12);
+        let record = Value::Slot(stage.record(&saved(&[2]), admission + later)).bytes();
+        let (taken, own) = (stage.pair(&slot(2), 9, record), stage.own_key(12));
+        stage.sees(vec![(taken, true), (own, true)]);
+        assert_eq!(session(&stage, launch).holding().is_some(), is_granted);
+    }
+}
+
+/// What was decided on another etcd is not granted, although the slot is also there: the launch is checked
+/// again.
+#[test]
+fn what_was_decided_on_another_etcd_is_not_granted() {
+    let (mut stage, launch) = with_a_launch();
+    let (number, ..) = proves(&mut stage, launch);
+    let admission = stage.site.pending.admissions_mut().next().expect("it is proved").launch;
+    let record = Value::Slot(stage.record(&saved(&[2]), admission)).bytes();
+    let pairs = vec![stage.id(5, "two"), stage.pair(&slot(2), 6, record)];
+    stage.reads_of(2, "two", 20, pairs);
+    stage.hears(Report::Done(number, Ok(done(9))));
+    // Its key is written once more when all slots are there.
+    stage.registers(21);
+    stage.registers(22);
+    assert!(stage.site.is_open());
+    let session = session(&stage, launch);
+    assert!(session.holding().is_none() && !session.is_proving());
+}
+
+/// A launch whose slots are not proved in time has an answer nevertheless. If they are proved after that,
+/// they are deleted.
+#[test]
+fn a_launch_whose_slots_are_not_proved_has_an_answer_in_time() {
+    let (mut stage, launch) = with_a_launch();
+    let since = Instant::now().checked_sub(PATIENCE * 3 / 2);
+    stage.local.session_mut(launch).expect("a launch").place.resting = since;
+    let (number, ..) = proves(&mut stage, launch);
+    assert!(stage.local.answers().is_empty());
+    stage.hears(Report::Tick);
+    assert!(matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]));
+    stage.hears(Report::Done(number, Ok(done(9))));
+    assert!(stage.local.ledger().holdings().is_empty());
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(2), 9)])));
 }
 
 /// A program is started only if its host may grant slots when the answer comes: otherwise it would have to be
@@ -326,6 +395,20 @@ fn a_launch_that_shares_a_slot_proves_that_it_is_still_there() {
     assert!(stage.site.pending.keys_in_proof().contains(&slot(2)));
 }
 
+/// A launch that uses the slot of an ancestor proves nothing of that slot, besides its own ones.
+#[test]
+fn the_slot_of_an_ancestor_needs_no_proof() {
+    let (mut stage, launch) = with_a_launch();
+    let table = stage.table();
+    let _ancestor = table.take(&[1]).expect("it is free");
+    let mut holding = holding(saved(&[2]), table.take(&[2]).expect("it is free"));
+    holding.held.push(table.share_again(&[1]).expect("an ancestor has it"));
+    stage.site.prove(&mut stage.local, launch, request(), holding);
+    let (_, asked) = stage.asks().expect("it is proved");
+    let absent = [1, 2].map(|number| Compare::Absent(stage.site.keys.name(&slot(number))));
+    assert_eq!(absent.map(|one| asked.compares.contains(&one)), [false, true]);
+}
+
 /// A launch is not refused while its own host takes slots, or gives them back: it is checked again soon.
 #[test]
 fn a_launch_is_not_refused_for_what_its_own_host_does() {
@@ -429,8 +512,12 @@ fn a_launch_that_has_waited_keeps_its_place_while_no_slots_are_granted() {
     {
         let mut stage = if is_open { Stage::open(|_| ()) } else { Stage::new(|_| ()) };
         let launch = stage.local.add_session(Session::default());
-        stage.local.session_mut(launch).expect("a launch").place.has_waited = has_waited;
+        let place = &mut stage.local.session_mut(launch).expect("a launch").place;
+        (place.has_waited, place.is_owed) = (has_waited, true);
         stage.site.rest_without(&mut stage.local, launch, request());
+        let answers = stage.local.answers();
+        let is_told = |of: &Answer| matches!(of, Answer::Waits(WaitState { ahead: 0, .. }));
+        assert_eq!((answers.len(), answers.iter().all(is_told)), (usize::from(waits_on), true));
         let session = session(&stage, launch);
         assert_eq!((session.is_queued(), session.is_proving()), (waits_on, !waits_on));
         assert_eq!(stage.site.resting.contains_key(&launch), !waits_on);
@@ -459,8 +546,12 @@ fn a_launch_that_waits_for_the_site_has_an_answer_in_time() {
             if is_late { now.checked_sub(PATIENCE * 3 / 2) } else { now.checked_add(PATIENCE * 1000) };
         stage.site.rest_without(&mut stage.local, launch, request());
         assert!(stage.local.answers().is_empty());
-        let own = stage.own_key(8);
-        stage.sees(vec![(own, true)]);
+        if is_late {
+            stage.hears(Report::Tick);
+        } else {
+            let own = stage.own_key(8);
+            stage.sees(vec![(own, true)]);
+        }
         assert_eq!(session(&stage, launch).is_proving(), waits);
         assert_eq!(stage.site.resting.contains_key(&launch), waits);
         let is_refused = matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]);

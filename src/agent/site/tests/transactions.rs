@@ -350,6 +350,7 @@ fn an_end_that_is_not_told_yet_outlasts_the_start_of_another_host() {
     };
     let used = stage.pair(&Key::Stamps("seats".to_owned()), 9, Value::Stamps(start).bytes());
     stage.sees(vec![(used, true)]);
+    assert!(stage.site.shows("seats"), "the site knows a use");
     let (_, asked) = stage.asks().expect("the end is written");
     let both = use_in(&stage, &asked).map(|of| (of.last_start, of.last_end.is_some()));
     assert_eq!(both, Some((start.last_start, true)));
@@ -410,19 +411,37 @@ fn an_empty_etcd_instead_of_the_known_one_lets_no_launch_in() {
     assert!(stage.site.is_held_back().is_some_and(|(lasts, _)| lasts >= Duration::from_millis(2)));
 }
 
-/// What was written to another etcd is not in this one, whatever the revisions are: it is put back.
+/// What was written to another etcd is not in this one, whatever the revisions are: it is put back. An answer
+/// that comes later is also that of the other one.
 #[test]
 fn what_another_etcd_had_is_put_back() {
-    let mut stage = Stage::open(|state| state.write(1, &saved(&[1])).expect("there is room"));
-    let (number, _) = stage.asks().expect("the slot is put back");
-    stage.hears(Report::Done(number, Ok(done(9))));
-    assert_eq!(stage.asks(), None);
-    let id = stage.id(2, "two");
-    stage.reads_of(2, "two", 3, vec![id]);
-    stage.registers(4);
-    let (_, asked) = stage.asks().expect("it is put back there, too");
-    let put = Change { key: slot(1), at: 0, value: Some(Value::Slot(stage.record(&saved(&[1]), 0))) };
-    assert_eq!(asked, stage.kept(4, &[put]));
+    for is_late in [false, true] {
+        let mut stage = Stage::open(|state| state.write(1, &saved(&[1])).expect("there is room"));
+        let (number, _) = stage.asks().expect("the slot is put back");
+        if !is_late {
+            stage.hears(Report::Done(number, Ok(done(9))));
+        }
+        assert_eq!(stage.asks(), None);
+        let id = stage.id(2, "two");
+        stage.reads_of(2, "two", 3, vec![id]);
+        if is_late {
+            stage.hears(Report::Done(number, Ok(done(9))));
+        }
+        stage.registers(4);
+        let (_, asked) = stage.asks().expect("it is put back there, too");
+        let put = Change { key: slot(1), at: 0, value: Some(Value::Slot(stage.record(&saved(&[1]), 0))) };
+        assert_eq!(asked, stage.kept(4, &[put]));
+    }
+}
+
+/// The first host that reads an etcd without an id writes it. Nothing is missing there.
+#[test]
+fn a_new_etcd_gets_its_id() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads_of(1, "one", 7, Vec::new());
+    let (_, asked) = stage.asks().expect("the id is written");
+    assert_eq!(id_in(&stage, &asked), Some((ClusterRecord { cluster: "one".to_owned() }, 0)));
+    assert!(stage.site.is_held_back().is_none());
 }
 
 /// After a restore, the longest ttl of all hosts counts, also that of a host that is missing in the backup.
@@ -438,6 +457,7 @@ fn the_longest_ttl_counts_after_a_restore() {
     stage.reads_of(2, "two", 20, vec![id]);
     let (_, left) = stage.site.is_held_back().expect("the tables may be incomplete");
     assert!(left > Duration::from_secs(300), "{}", left.as_secs());
+    assert!(stage.site.why_held_back().is_some_and(|text| !text.contains("about 1 s")));
 }
 
 /// After a restore, slots are granted again when the longest ttl is over and this host has put back its own
@@ -577,6 +597,19 @@ fn a_ticket_that_no_launch_needs_holds_up_no_other() {
     assert_eq!(asked, Some(stage.kept(8, &[deleted(key, 9)])));
 }
 
+/// A launch whose ticket no host can read may be of any host and want any slot: no launch overtakes it.
+#[test]
+fn a_ticket_that_no_host_can_read_holds_up_all_others() {
+    let mut stage = Stage::open(|_| ());
+    let key = Key::Ticket("seats".to_owned(), number(8, 5));
+    let unreadable = stage.pair(&key, 9, b"a mistake".to_vec());
+    stage.sees(vec![(unreadable, true)]);
+    let table = stage.table();
+    let any = Class { generation: 0, capacity: u64::MAX };
+    assert_eq!(table.classes_of(Number(number(8, 5))), [any]);
+    assert!(table.next_to_look(None, &[]).is_some() && stage.asks().is_none());
+}
+
 /// A launch that waits on another host is shown as its last ticket says.
 #[test]
 fn a_ticket_that_changes_is_shown_as_it_is() {
@@ -584,13 +617,14 @@ fn a_ticket_that_changes_is_shown_as_it_is() {
     let there = stage.pair(&Key::Host("lab9".to_owned()), 9, of_host(&AgentId::default()));
     stage.sees(vec![(there, true)]);
     for (revision, capacity) in [(10, 3), (11, 2)] {
-        let ticket = TicketRecord { classes: vec![(0, capacity)], ..ticket() };
+        let ticket = TicketRecord { classes: vec![(0, capacity)], wants: Some(capacity), ..ticket() };
         let ticket = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), revision, bytes(&ticket));
         stage.sees(vec![(ticket, true)]);
         let shown = stage.table().classes_of(Number(number(8, 5)));
         assert_eq!(shown, [Class { generation: 0, capacity }]);
-        let process = &stage.table().first_waiters(1)[0].process;
-        assert_eq!((process.host.as_deref(), process.user), (Some("lab9"), Some(7)));
+        let waiter = &stage.table().first_waiters(1)[0];
+        assert_eq!((waiter.process.host.as_deref(), waiter.process.user), (Some("lab9"), Some(7)));
+        assert_eq!(waiter.wants, Some(capacity));
     }
     // It is passed over while its host is away, also if its ticket is written meanwhile.
     let next = |stage: &Stage| stage.table().next_to_look(None, &[]).is_some();
@@ -606,7 +640,12 @@ fn a_ticket_that_changes_is_shown_as_it_is() {
         stage.sees(vec![(again, true)]);
         assert_eq!(next(&stage), is_there);
     }
-    let gone = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 16, Vec::new());
+    // And if it does not respond to its agent.
+    let ticket = TicketRecord { classes: vec![(0, 2)], is_away: true, ..ticket() };
+    let away = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 16, bytes(&ticket));
+    stage.sees(vec![(away, true)]);
+    assert!(!next(&stage));
+    let gone = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 17, Vec::new());
     stage.sees(vec![(gone, false)]);
     assert!(!stage.site.shows("seats"), "nothing is left of it");
 }
@@ -656,11 +695,16 @@ fn what_an_absent_host_has_left_goes_in_its_time() {
         stage.pair(&Key::Written(host.to_owned()), at, of_host(&AgentId::default()))
     };
     let own = written(&stage, &stage.site.host, 2);
+    // Another host is there, and no host can read slot 4.
+    let of_another = SlotRecord { host: "lab8".to_owned(), ..record.clone() };
     let pairs = vec![
         own,
         written(&stage, "lab9", 3),
         stage.pair(&slot(1), 4, Value::Slot(record).bytes()),
         stage.pair(&slot(2), 6, Value::Slot(stays).bytes()),
+        stage.pair(&Key::Host("lab8".to_owned()), 2, of_host(&AgentId::default())),
+        stage.pair(&slot(3), 5, Value::Slot(of_another).bytes()),
+        stage.pair(&slot(4), 5, b"a mistake".to_vec()),
     ];
     stage.reads(7, pairs);
     let (number, asked) = asks_in_time(&mut stage).expect("the first slot goes");
@@ -769,18 +813,28 @@ fn a_launch_that_calls_again_is_in_its_queue() {
 /// slots may be missing: in an etcd with the id of another one, and if the host had another name before.
 #[test]
 fn an_agent_that_starts_checks_its_slots_if_they_may_be_missing() {
-    for (cluster, before, is_confirmed) in
-        [("one", None, true), ("two", None, false), ("one", Some("lab8"), false)]
-    {
-        let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+    // The slots that are there: each with its host, and whether this agent has written it.
+    let cases: [(&str, &[(u64, Option<&str>, bool)], bool); 7] = [
+        ("one", &[], true),
+        ("two", &[], false),
+        ("two", &[(1, None, true)], false),
+        ("two", &[(1, None, true), (2, None, true)], true),
+        ("one", &[(1, None, true)], true),
+        ("one", &[(1, Some("lab8"), false)], true),
+        ("one", &[(1, Some("lab8"), true), (3, Some("lab8"), false)], false),
+    ];
+    for (case, (cluster, slots, is_confirmed)) in cases.into_iter().enumerate() {
+        let mut stage = Stage::new(|state| state.write(1, &saved(&[1, 2])).expect("there is room"));
         let mut pairs = vec![stage.id(5, "one")];
-        if let Some(before) = before {
-            let record = SlotRecord { host: before.to_owned(), ..stage.record(&saved(&[1]), 0) };
-            pairs.push(stage.pair(&slot(1), 6, Value::Slot(record).bytes()));
+        for (number, host, is_own) in slots {
+            let mut record = stage.record(&saved(&[*number]), 0);
+            record.host = host.map_or(record.host, str::to_owned);
+            record.agent = if *is_own { record.agent } else { AgentId::default() };
+            pairs.push(stage.pair(&slot(*number), 6, Value::Slot(record).bytes()));
         }
         stage.reads_of(1, cluster, 7, pairs);
         stage.writes_its_key(8);
-        assert_eq!(stage.site.presence.confirmed().is_some(), is_confirmed, "{cluster}");
+        assert_eq!(stage.site.presence.confirmed().is_some(), is_confirmed, "{case}");
     }
 }
 
