@@ -640,7 +640,7 @@ mod tests {
     use super::*;
     use crate::agent::site::etcd::{
         Compare, Long,
-        tests::{committed, member, member_with, refused},
+        tests::{committed, member, member_with, refused, unclear},
     };
 
     const FIRST: &str = r#"{"header":{"cluster_id":"1","revision":"7"},"kvs":[{"key":"L2E=","mod_revision":"5"}],"more":true,"count":"2"}"#;
@@ -758,6 +758,31 @@ mod tests {
         let client = client_of(vec!["http://127.0.0.1:1".to_owned(), other.endpoint(0)]);
         let done = client.carry_out(&Transaction::default());
         assert_eq!(done.map(|done| done.revision), Ok(8));
+    }
+
+    /// A transaction that may have been carried out is not repeated. A read is.
+    #[test]
+    fn what_may_have_been_done_is_not_repeated() {
+        let late = unclear("etcdserver: request timed out");
+        for is_harmless in [false, true] {
+            let (first, _first) = member(&[&late]);
+            let (second, _second) = member(&[FIRST.replace("true", "false")]);
+            let client = client_of(vec![first.endpoint(0), second.endpoint(0)]);
+            let is_done = if is_harmless {
+                client.read(&Range::below("/")).is_ok()
+            } else {
+                client.carry_out(&Transaction::default()).is_ok()
+            };
+            assert_eq!(is_done, is_harmless);
+        }
+    }
+
+    /// An answer without a lease is an error.
+    #[test]
+    fn a_lease_has_a_number() {
+        let (client, _member) = member(&["{}", r#"{"ID":"1"}"#]);
+        assert!(client.grant_lease(1).is_err());
+        assert_eq!(client.grant_lease(1), Ok(1));
     }
 
     /// A file without a certificate names no authority.

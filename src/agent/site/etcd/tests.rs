@@ -15,6 +15,14 @@ use super::{Access, Client};
 /// What begins an answer by which a member refuses.
 const REFUSED: &str = "refused: ";
 
+/// The same of one that does not say whether it was done.
+const UNCLEAR: &str = "unclear: ";
+
+/// The answer of a member that does not say whether it has done what it was asked for.
+pub(in crate::agent::site) fn unclear(why: &str) -> String {
+    format!("{UNCLEAR}{}", json!({ "error": why }))
+}
+
 /// The answer of a member that refuses, for this reason.
 pub(in crate::agent::site) fn refused(why: &str) -> String {
     format!("{REFUSED}{}", json!({ "error": why }))
@@ -58,8 +66,9 @@ fn answered(listener: &TcpListener, answer: &str) -> Value {
     }
     let mut question = vec![0; length];
     lines.read_exact(&mut question).expect("a body");
-    let (status, answer) =
-        answer.strip_prefix(REFUSED).map_or(("200 OK", answer), |why| ("400 Bad Request", why));
+    let statuses = [(REFUSED, "400 Bad Request"), (UNCLEAR, "503 Service Unavailable")];
+    let failed = statuses.iter().find_map(|(prefix, status)| Some((*status, answer.strip_prefix(prefix)?)));
+    let (status, answer) = failed.unwrap_or(("200 OK", answer));
     let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n");
     let length = answer.len();
     write!(&connection, "{head}Content-Length: {length}\r\n\r\n{answer}").expect("it reads");

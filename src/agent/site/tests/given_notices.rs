@@ -1,6 +1,6 @@
 //! Notices that this host leaves for its users about holders on another host, and what becomes of these.
 
-use super::stage::{Stage, deleted, done, of_host, saved, slot};
+use super::stage::{Stage, deleted, done, of_host, request, saved, slot};
 use crate::{
     agent::{
         Event, Eviction, Session,
@@ -11,8 +11,8 @@ use crate::{
     },
     judge::terms::{Expiry, Hold, table_of_site},
     keeper::{
-        Delivery, EvictionOutcome, UnverifiedTarget,
-        agent::message::{Answer, Granted},
+        Delivery, EvictionOutcome, Overdue, UnverifiedTarget,
+        agent::message::{Answer, Granted, Refused, WaitState},
         memory,
         table::Table,
     },
@@ -57,7 +57,9 @@ impl Scene {
         let eviction = Eviction { table: table_of_site("seats"), id, expiry, overdue: Vec::new() };
         stage.site.give_notice(&mut stage.local, launch, &eviction, &overdue);
         let session = stage.local.session(launch).expect("a launch");
-        assert!(session.has_given_notice_of(&overdue), "it is left once");
+        let other = Overdue { pid: 1, ..overdue.clone() };
+        let given = [overdue, other].map(|of| session.has_given_notice_of(&of));
+        assert_eq!(given, [true, false], "it is left once");
         assert!(stage.local.answers().is_empty());
         Self { stage, launch, holder }
     }
@@ -247,5 +249,21 @@ fn a_slot_that_lingers_has_no_program_any_more() {
         let mut scene = Scene::of(Some(LATER));
         let told = scene.own(None);
         assert_eq!(scene.fate(&told, true, pid), Some(fate));
+    }
+}
+
+/// A launch that waits in a queue waits on if its holder is not overdue there: that may change. It is told
+/// what is final.
+#[test]
+fn a_launch_in_a_queue_waits_for_a_holder_that_is_not_overdue_yet() {
+    for (reply, fate) in
+        [(Reply::NotOverdue, None), (Reply::NotPermitted, Some(EvictionOutcome::NotPermitted))]
+    {
+        let mut scene = Scene::new();
+        let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: true };
+        scene.stage.local.on(scene.launch, Event::WaitsOn(request(), WaitState { refused, ahead: 0 }));
+        drop(scene.stage.local.answers());
+        let (told, pid) = (scene.own(Some(reply)), scene.holder.pid);
+        assert_eq!(scene.fate(&told, true, Some(pid)), fate);
     }
 }

@@ -301,7 +301,9 @@ fn a_launch_joins_a_bounded_queue_by_a_proof() {
         stage.site.write_tickets(&mut stage.local, launch);
         assert_eq!(stage.asks(), None, "it has no answer yet");
         assert!(!session(&stage, launch).place.has_waited);
+        assert!(!stage.site.has_begun_to_wait(&stage.local, launch));
         stage.hears(Report::Done(number, Ok(done(9))));
+        assert!(stage.site.has_begun_to_wait(&stage.local, launch));
         assert!(session(&stage, launch).place.has_waited && stage.site.own.is_in(launch, &ticket()));
         assert_eq!(stage.asks(), None, "its ticket is there");
     }
@@ -324,10 +326,23 @@ fn a_launch_that_did_not_join_a_bounded_queue_looks_again() {
         let session = session(&stage, launch);
         assert_eq!(session.place.line.number().is_some(), is_registered_again);
         assert_eq!((session.is_queued(), session.is_proving()), (is_registered_again, !is_registered_again));
+        assert_eq!(stage.site.resting.contains_key(&launch), !is_registered_again);
         let again = stage.asks().map(|(_, asked)| asked.compares[0].clone());
         let own = stage.site.keys.name(&Key::Host(stage.site.host.clone()));
         assert_eq!(again, is_registered_again.then_some(Compare::ChangedAt(own, 12)));
     }
+}
+
+/// If it is unknown whether a launch has joined its queue, it comes under another number: under that one it
+/// can join once only.
+#[test]
+fn a_launch_that_may_have_joined_comes_under_another_number() {
+    let (mut stage, launch) = with_a_launch();
+    waits(&mut stage, launch, true, (1, 7));
+    let (number, _) = stage.asks().expect("it joins");
+    stage.hears(Report::Done(number, Err(EtcdError::replaced())));
+    let session = session(&stage, launch);
+    assert!(session.is_proving() && session.place.line.number().is_none());
 }
 
 /// A launch that has another number when it is proved that it has joined its queue has not joined it under
@@ -413,36 +428,44 @@ fn the_slot_of_an_ancestor_needs_no_proof() {
 #[test]
 fn a_launch_is_not_refused_for_what_its_own_host_does() {
     let (mut stage, launch) = with_a_launch();
-    let mut asked = request();
-    let mut others = request().demands;
-    for claim in others.iter_mut().flat_map(Demand::claims_mut) {
+    let (mut of_both, mut of_other) = (request(), request());
+    for claim in of_other.demands.iter_mut().flat_map(Demand::claims_mut) {
         claim.location = Location::Memory(table_of_site("other"));
     }
-    asked.demands.extend(others);
-    assert!(!stage.site.may_change_soon(&asked));
+    of_both.demands.extend(of_other.demands.clone());
+    let may_change = |stage: &Stage| [&of_both, &of_other].map(|of| stage.site.may_change_soon(of));
+    assert_eq!(may_change(&stage), [false, false]);
     let (number, ..) = proves(&mut stage, launch);
-    assert!(stage.site.may_change_soon(&asked), "it takes one");
+    assert_eq!(may_change(&stage), [true, false], "it takes one");
     stage.local.on(launch, Event::Gone);
     stage.hears(Report::Done(number, Ok(done(9))));
-    assert!(stage.site.may_change_soon(&asked), "it gives one back");
+    assert_eq!(may_change(&stage), [true, false], "it gives one back");
     let (number, _) = stage.asks().expect("the slot is deleted");
     stage.hears(Report::Done(number, Ok(done(10))));
-    assert!(!stage.site.may_change_soon(&asked));
+    assert_eq!(may_change(&stage), [false, false]);
 }
 
-/// The slots of a program that has ended are deleted at once, not only when the agent looks at all keys.
+/// The slots of a program that has ended are deleted at once, not only when the agent looks at all keys. If a
+/// pause counts, the end is written in the same step.
 #[test]
 fn the_slots_of_an_ended_program_are_deleted_at_once() {
-    let mut stage = Stage::open(|_| ());
-    let held = stage.table().take(&[2]).expect("it is free");
-    let value = Value::Slot(stage.record(&saved(&[2]), 1));
-    stage.site.own.want(slot(2), value.clone());
-    let written = stage.pair(&slot(2), 9, value.bytes());
-    stage.sees(vec![(written, true)]);
-    assert_eq!(stage.asks(), None);
-    stage.site.free(&mut stage.local, holding(saved(&[2]), held), true);
-    let asked = stage.asks().map(|(_, asked)| asked);
-    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(2), 9)])));
+    for is_paced in [false, true] {
+        let mut stage = Stage::open(|_| ());
+        let mut saved = saved(&[2]);
+        saved.paced_at_site = if is_paced { vec![table_of_site("seats")] } else { Vec::new() };
+        let held = stage.table().take(&[2]).expect("it is free");
+        let value = Value::Slot(stage.record(&saved, 1));
+        stage.site.own.want(slot(2), value.clone());
+        let written = stage.pair(&slot(2), 9, value.bytes());
+        stage.sees(vec![(written, true)]);
+        assert_eq!(stage.asks(), None);
+        stage.site.free(&mut stage.local, holding(saved, held), true);
+        let (_, asked) = stage.asks().expect("it is deleted");
+        let end = stage.site.keys.name(&Key::Stamps("seats".to_owned()));
+        let is_end = |of: &&Operation| matches!(of, Operation::Put(name, _) if *name == end);
+        assert_eq!(asked.operations.iter().filter(is_end).count(), usize::from(is_paced));
+        assert_eq!(asked.operations.last(), Some(&Operation::Delete(stage.site.keys.name(&slot(2)))));
+    }
 }
 
 /// A launch that waits in several queues needs the proof if one of them has a maximum length.

@@ -9,4 +9,5 @@ mod presence;
 mod received_notices;
 mod reports;
 mod stage;
+mod tickets;
 mod transactions;

@@ -5,14 +5,14 @@ use std::{
     os::unix::process::ExitStatusExt,
     process::{Child, Command},
     sync::mpsc::channel,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use super::stage::{Stage, deleted, of_host, saved, slot};
 use crate::{
     agent::{
         ledger::state::{SavedHolding, SavedSilence, State},
-        site::{AgentId, Key, SlotRecord, Value, etcd::EtcdError, presence::Presence},
+        site::{AgentId, Key, Report, SlotRecord, Value, etcd::EtcdError, presence::Presence},
     },
     judge::terms::OnLost,
     sys::{PidFd, Process, Signal, process},
@@ -57,13 +57,26 @@ fn until_the_others_have_answered_the_shorter_time_counts() {
     }
 }
 
+/// How long this host may be silent is saved too, also if an earlier agent has saved only when it was
+/// confirmed.
+#[test]
+fn the_time_of_silence_is_saved_with_the_first_confirmation() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    state.write_confirmation(now()).expect("there is room");
+    let mut presence = presence(&state, 40);
+    presence.on_registered(7, now());
+    presence.confirm(now(), &state);
+    assert_eq!(state.silence().map(|of| of.ttl), Some(seconds(40)));
+}
+
 /// A host of the same name may have read its key a third of the ttl after this one has written it. So its
 /// programs are over a ttl later.
 #[test]
 fn a_host_is_alone_by_its_name_when_the_programs_of_another_one_are_over() {
     let directory = tempfile::tempdir().expect("a directory");
     let state = State::open(directory.path()).expect("it is new");
-    for (ttl, ago, is_alone) in [(30, 32, false), (30, 41, true), (300, 390, false)] {
+    for (ttl, ago, is_alone) in [(30, 32, false), (30, 41, true), (300, 390, false), (3000, 3900, false)] {
         let mut presence = presence(&state, ttl);
         assert!(!presence.is_alone_by_its_name(), "it has written nothing");
         presence.on_registered(7, now().saturating_sub(seconds(ago)));
@@ -84,8 +97,10 @@ fn keys_of_an_earlier_agent_go_when_the_host_is_alone_by_its_name() {
         stage.site.presence = presence(&state, 30);
         stage.site.presence.on_registered(8, now().saturating_sub(seconds(ago)));
         let record = SlotRecord { agent: AgentId::default(), ..stage.record(&saved(&[1]), 0) };
-        let left = stage.pair(&slot(1), 9, Value::Slot(record).bytes());
-        stage.sees(vec![(left, true)]);
+        let of_another = SlotRecord { host: "lab9".to_owned(), ..record.clone() };
+        let left = [(1, record), (2, of_another)]
+            .map(|(number, record)| (stage.pair(&slot(number), 9, Value::Slot(record).bytes()), true));
+        stage.sees(left.into());
         let asked = stage.asks().map(|(_, asked)| asked);
         assert_eq!(asked, is_alone.then(|| stage.kept(8, &[deleted(slot(1), 9)])), "{ago} s ago");
     }
@@ -134,7 +149,8 @@ fn only_programs_that_must_stop_are_ended_with_the_site() {
         let state = State::open(directory.path()).expect("it is new");
         stage.site.presence = presence(&state, 200);
         stage.site.presence.confirm(now().saturating_sub(seconds(ago)), &state);
-        stage.site.end_what_is_lost(&stage.local);
+        stage.hears(Report::Tick);
+        assert_eq!(stage.site.ended.contains_key(&1), signal.is_some(), "it gets the signal once");
         // The first signal that ends a program is the one that counts.
         let ends = programs.iter_mut().map(|program| {
             let open = PidFd::open(program.id().try_into().expect("a PID")).expect("it is a child");
@@ -184,15 +200,16 @@ fn another_host_of_the_same_name_is_told_of_while_it_may_be_there() {
     let mut presence = presence(&state, 40);
     assert!(!presence.is_disputed());
     presence.on_twin("the first".to_owned(), Duration::ZERO);
-    let begun = now();
+    let first = now();
     while presence.is_disputed() {
-        assert!(now() < begun + seconds(60), "its time is over");
+        assert!(now() < first + seconds(60), "its time is over");
         hint::spin_loop();
     }
+    let begun = Instant::now();
     presence.on_twin("the second".to_owned(), seconds(40));
     let told = |presence: &Presence| presence.twin().map(|(text, since)| (text.to_owned(), since));
     let second = told(&presence).expect("another one");
-    assert_eq!(second.0, "the second");
+    assert!(second.0 == "the second" && second.1 >= begun);
     presence.on_twin("the third".to_owned(), seconds(40));
     assert_eq!(told(&presence), Some(("the third".to_owned(), second.1)));
 }

@@ -6,7 +6,7 @@ use super::stage::{Stage, of_host, saved, slot};
 use crate::{
     agent::{
         ledger::state::{SavedHolding, SavedSlots},
-        site::{AgentId, Key, NoticeRecord, Reply, SlotRecord, Value, record::bytes},
+        site::{AgentId, Key, NoticeRecord, Operation, Reply, SlotRecord, Value, record::bytes},
     },
     judge::terms::{Expiry, table_of_site},
     sys::{Signal, process},
@@ -124,7 +124,12 @@ fn with(holdings: &[SavedHolding]) -> (Stage, SlotRecord) {
 
 /// The reply to the notice of the holder of slot 1.
 fn reply(stage: &Stage) -> Option<Reply> {
-    match stage.site.wanted_notices(&stage.local).remove(&Key::Notice("seats".to_owned(), 1)) {
+    reply_on(stage, "seats")
+}
+
+/// The same for another table.
+fn reply_on(stage: &Stage, table: &str) -> Option<Reply> {
+    match stage.site.wanted_notices(&stage.local).remove(&Key::Notice(table.to_owned(), 1)) {
         Some(Value::Notice(notice)) => notice.reply,
         _ => None,
     }
@@ -167,6 +172,7 @@ fn a_reply_to_a_request_stays() {
 fn a_holder_is_ended_while_the_reason_for_it_lasts() {
     let cases = [
         (Some(0), None, Some(0), None, true),
+        (Some(1000), None, Some(1000), None, true),
         (Some(0), None, None, None, false),
         (None, Some(EXPIRY), None, None, true),
         (None, Some(EXPIRY), Some(0), None, true),
@@ -179,6 +185,8 @@ fn a_holder_is_ended_while_the_reason_for_it_lasts() {
         assert_eq!((reply(&stage), stage.site.ended_by_notices()), (Some(ENDING), vec![1]));
         sees_notice(&mut stage, 9, &NoticeRecord { reply: said, ..notice("lab9", then, record) });
         assert_eq!(!stage.site.ended_by_notices().is_empty(), is_ended, "{case}");
+        // A final reply is written once.
+        assert_eq!(reply(&stage), is_ended.then_some(ENDING), "{case}");
         let gone = stage.pair(&Key::Notice("seats".to_owned(), 1), 10, Vec::new());
         stage.sees(vec![(gone, false)]);
         assert_eq!(stage.site.ended_by_notices(), [], "there is no notice");
@@ -187,23 +195,66 @@ fn a_holder_is_ended_while_the_reason_for_it_lasts() {
     }
 }
 
-/// A holder with slots of several tables gets its signals once. Every other holder gets its own.
-#[test]
-fn each_holder_is_ended_once() {
+/// This process has slot 1 of two tables.
+fn of_two_tables() -> SavedHolding {
     let mut of_two = has_since(1, 0);
     let other = SavedSlots { table: table_of_site("other"), ..of_two.tables[0].clone() };
     of_two.tables.push(other);
-    let (mut stage, record) = with(&[of_two, has_since(2, 0)]);
-    let told = bytes(&notice("lab9", Some(0), record.clone()));
-    let value = Value::Slot(record).bytes();
-    let of_other = [("other", 1), ("seats", 2)].map(|(table, number)| {
+    of_two
+}
+
+/// The host hears of such a notice of the holders of both slots 1, and of slot 2.
+fn sees_notices(stage: &mut Stage, notice: &NoticeRecord) {
+    let (told, value) = (bytes(notice), Value::Slot(notice.holder.clone()).bytes());
+    let each = [("seats", 1), ("other", 1), ("seats", 2)].map(|(table, number)| {
         let (slot, notice) = (Key::Slot(table.to_owned(), number), Key::Notice(table.to_owned(), number));
         [stage.pair(&slot, 8, value.clone()), stage.pair(&notice, 8, told.clone())]
     });
-    let first = stage.pair(&Key::Notice("seats".to_owned(), 1), 8, told);
-    stage.sees(of_other.into_iter().flatten().chain([first]).map(|pair| (pair, true)).collect());
+    stage.sees(each.into_iter().flatten().map(|pair| (pair, true)).collect());
+}
+
+/// A holder with slots of several tables gets its signals once. Every other holder gets its own.
+#[test]
+fn each_holder_is_ended_once() {
+    let (mut stage, record) = with(&[of_two_tables(), has_since(2, 0)]);
+    sees_notices(&mut stage, &notice("lab9", Some(0), record));
     for (number, table) in [(1, "seats"), (1, "other"), (2, "seats")] {
         stage.site.judged_expiry(&mut stage.local, number, table, None);
     }
     assert_eq!(stage.site.ended_by_notices(), [1, 2]);
+    assert_eq!((reply(&stage), reply_on(&stage, "other")), (Some(ENDING), Some(ENDING)));
+}
+
+/// A holder that is overdue in one of its tables is ended, although it is not overdue in another one.
+#[test]
+fn a_holder_is_overdue_in_each_table_by_itself() {
+    let (mut stage, record) = with(&[of_two_tables(), has_since(2, 0)]);
+    sees_notices(&mut stage, &notice("lab9", None, record));
+    stage.site.judged_expiry(&mut stage.local, 1, "seats", None);
+    stage.site.judged_expiry(&mut stage.local, 1, "other", Some(EXPIRY));
+    assert_eq!(stage.site.ended_by_notices(), [1]);
+    assert_eq!((reply(&stage), reply_on(&stage, "other")), (Some(Reply::NotOverdue), Some(ENDING)));
+}
+
+/// A request of another user ends no holder.
+#[test]
+fn a_request_of_another_user_ends_no_holder() {
+    let (mut stage, record) = with(&[has_since(1, 0)]);
+    sees_notice(&mut stage, 8, &notice("lab9", Some(1001), record));
+    stage.site.judged_expiry(&mut stage.local, 1, "seats", None);
+    assert_eq!((reply(&stage), stage.site.ended_by_notices()), (Some(Reply::NotOverdue), vec![]));
+}
+
+/// A slot that stays taken after the end of its program gets another number if another host has it.
+#[test]
+fn a_slot_that_lingers_moves_too() {
+    let mut stage = Stage::new(|state| state.write(1, &lingers()).expect("there is room"));
+    let (host, agent) = ("lab9".to_owned(), AgentId::default());
+    let other = SlotRecord { host, agent, ..stage.record(&saved(&[1]), 1) };
+    meets_another_host(&mut stage, &other);
+    stage.registers(8);
+    let (_, asked) = stage.asks().expect("it has another slot");
+    let name = stage.site.keys.name(&slot(2));
+    assert!(matches!(asked.operations.as_slice(), [Operation::Put(written, _)] if *written == name));
+    assert!(stage.local.ledger().lingering().values().all(|of| of.has(&table_of_site("seats"), 2)));
 }

@@ -191,6 +191,17 @@ fn slots_that_no_host_can_read_are_counted() {
     assert_eq!(told(&mut stage), None);
 }
 
+/// The report on the site says how far the mirror is behind, as soon as that is known.
+#[test]
+fn the_report_says_how_far_the_mirror_is_behind() {
+    let mut stage = Stage::new(|_| ());
+    stage.reads(7, Vec::new());
+    assert_eq!(stage.site.about().lag, None);
+    let sent = process::since_boot().expect("a clock");
+    stage.hears(Report::Compared { sent, revision: 7 });
+    assert!(stage.site.about().lag.is_some());
+}
+
 /// The report on the site names up to 64 slots without a readable value.
 #[test]
 fn many_slots_that_no_host_can_read_are_not_all_named() {

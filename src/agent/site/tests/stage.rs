@@ -111,7 +111,14 @@ impl Stage {
 
     /// It hears this.
     pub(super) fn hears(&mut self, report: Report) {
-        self.reports.send(report).expect("it is heard");
+        self.hears_together(vec![report]);
+    }
+
+    /// It hears all of these at once.
+    pub(super) fn hears_together(&mut self, reports: Vec<Report>) {
+        for report in reports {
+            self.reports.send(report).expect("it is heard");
+        }
         self.site.hear(&mut self.local);
     }
 

@@ -7,16 +7,13 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use serde_json::json;
-
 use super::stage::{Stage, deleted, done, done_in, holding, of_host, request, saved, slot};
 use crate::{
     agent::{
-        Session,
-        ledger::state::{SavedHolding, SavedPlace, SavedStamps, at},
+        ledger::state::{SavedHolding, SavedStamps, at},
         site::{
             Admission, AgentId, Change, ClusterRecord, Command, Compare, Done, HostRecord, Key, Operation,
-            Range, Report, Reporter, SlotRecord, TicketRecord, Transaction, Value, Work,
+            Range, Report, Reporter, SlotRecord, Transaction, Value, Work,
             etcd::{
                 EtcdError,
                 tests::{committed, member},
@@ -27,8 +24,8 @@ use crate::{
         },
     },
     judge::terms::table_of_site,
-    keeper::{Class, Number},
-    sys::{Bell, Process, own_pid},
+    keeper::Number,
+    sys::Bell,
 };
 
 /// One transaction at a time changes the keys of this host. After a failure the next one is sent when some
@@ -99,7 +96,7 @@ fn asks_for_a_slot(stage: &mut Stage, saved: SavedHolding) -> u64 {
 fn a_slot_that_no_launch_needs_any_more_is_deleted_before_the_mirror_has_it() {
     for is_shown in [false, true] {
         let mut stage = Stage::open(|_| ());
-        let _waits = stage.table().take_place(Number(number(7, 1))).expect("no launch has it");
+        let _waits = stage.table().take_place(Number(1)).expect("no launch has it");
         let asked_for = asks_for_a_slot(&mut stage, saved(&[1]));
         assert_eq!(stage.asks(), None);
         stage.hears(Report::Done(asked_for, Ok(done(9))));
@@ -187,7 +184,7 @@ fn what_was_proved_under_an_earlier_key_is_looked_up() {
                 assert_eq!(stage.site.presence.registration(), None, "it may still be carried out");
                 stage.writes_its_key(12);
             }
-            assert!(stage.site.pending.is_in_proof(&slot(1)));
+            assert!(stage.site.pending.is_in_proof(&slot(1)) && !stage.site.pending.is_in_proof(&slot(2)));
             assert_eq!((stage.table().used(), stage.asks()), (1, None));
             let own = stage.record(&saved(&[1]), LAUNCH);
             let other = SlotRecord { host: "lab9".to_owned(), agent: AgentId::default(), ..own.clone() };
@@ -221,6 +218,7 @@ fn an_answer_of_the_etcd_before_is_none() {
     pending.send(Work::Aside(Key::Cluster), 1, Transaction::default());
     pending.begin_anew();
     pending.send(Work::Aside(Key::Cluster), 2, Transaction::default());
+    assert!(pending.is_busy_with(&Key::Cluster) && !pending.is_busy_with(&Key::Host("lab9".to_owned())));
     let numbers = [(); 2].map(|()| asked().expect("it is sent").0);
     let answers = numbers.map(|number| pending.answered(number, Ok(done(9))).map(|(_, answer)| answer));
     assert_eq!(answers, [Some(Err(EtcdError::replaced())), Some(Ok(done(9)))]);
@@ -284,10 +282,12 @@ fn what_the_site_has_answered_is_forgotten() {
 fn an_end_that_no_agent_saw_is_told_to_all_hosts() {
     for ago in [0, 1] {
         // A later process has the number of one that has ended.
-        let holding = SavedHolding { start: paced().start - ago, ..paced() };
+        let holding = SavedHolding { start: paced().start - ago, uid: 7, ..paced() };
         let stage = Stage::open(|state| state.write(1, &holding).expect("there is room"));
         let (_, asked) = stage.asks().expect("a change");
         assert_eq!(end_in(&stage, &asked).is_some(), ago == 1);
+        let user = use_in(&stage, &asked).and_then(|of| of.started_by);
+        assert_eq!(user, (ago == 1).then_some(7));
     }
 }
 
@@ -337,23 +337,51 @@ fn an_end_that_comes_while_another_is_written_is_written_next() {
     assert_eq!(stage.asks(), None, "what another host has reset is not told again");
 }
 
+/// A start, and no end.
+fn start() -> SavedStamps {
+    let last_start = Some(Duration::from_secs(20));
+    SavedStamps { last_start, last_end: None, started_by: None, longest_pause: Duration::MAX }
+}
+
 /// An end that the other hosts do not know yet is not forgotten when another host uses the table.
 #[test]
 fn an_end_that_is_not_told_yet_outlasts_the_start_of_another_host() {
     let mut stage = Stage::open(|_| ());
     stage.site.note_end(&stage.local, &paced());
-    let start = SavedStamps {
-        last_start: Some(Duration::from_secs(20)),
-        last_end: None,
-        started_by: None,
-        longest_pause: Duration::MAX,
-    };
-    let used = stage.pair(&Key::Stamps("seats".to_owned()), 9, Value::Stamps(start).bytes());
+    let used = stage.pair(&Key::Stamps("seats".to_owned()), 9, Value::Stamps(start()).bytes());
     stage.sees(vec![(used, true)]);
     assert!(stage.site.shows("seats"), "the site knows a use");
     let (_, asked) = stage.asks().expect("the end is written");
     let both = use_in(&stage, &asked).map(|of| (of.last_start, of.last_end.is_some()));
-    assert_eq!(both, Some((start.last_start, true)));
+    assert_eq!(both, Some((start().last_start, true)));
+}
+
+/// The same if the end is written at the moment at which the other start is heard of.
+#[test]
+fn an_end_is_written_together_with_the_start_of_another_host() {
+    let mut stage = Stage::open(|_| ());
+    let number = asks_for_a_slot(&mut stage, saved(&[1]));
+    stage.site.note_end(&stage.local, &paced());
+    let used = stage.pair(&Key::Stamps("seats".to_owned()), 9, Value::Stamps(start()).bytes());
+    stage.hears_together(vec![Report::Changes(vec![(used, true)]), Report::Done(number, Ok(done(10)))]);
+    let (_, asked) = stage.asks().expect("the end is written");
+    let both = use_in(&stage, &asked).map(|of| (of.last_start, of.last_end.is_some()));
+    assert_eq!(both, Some((start().last_start, true)));
+}
+
+/// An agent dies while it asks for slots, and there is no program: the start that was recorded with them is
+/// taken back by the next agent.
+#[test]
+fn a_start_that_no_agent_has_answered_is_taken_back() {
+    let mut stage = Stage::open(|state| {
+        let mut asked = SavedHolding { started: start().last_start, ..paced() };
+        asked.tables[0].before = Some(Duration::from_secs(10));
+        state.write_unproved(LAUNCH, &asked).expect("there is room");
+    });
+    let used = stage.pair(&Key::Stamps("seats".to_owned()), 9, Value::Stamps(start()).bytes());
+    stage.sees(vec![(used, true)]);
+    let told = stage.asks().and_then(|(_, asked)| use_in(&stage, &asked)?.last_start);
+    assert_eq!(told, Some(Duration::from_secs(10)));
 }
 
 /// `rungate reset` makes all hosts forget the last use of a table, also one that this host has not told yet.
@@ -577,79 +605,6 @@ fn a_slot_of_another_etcd_is_shown_with_its_own_holder() {
     assert_eq!(shown(&stage), [Some(2)]);
 }
 
-/// The ticket of a launch on another host.
-fn ticket() -> TicketRecord {
-    let record = r#"{"host":"lab9","agent":"","pid":1,"uid":7,"command":"","classes":[],"is_away":false}"#;
-    serde_json::from_str(record).expect("a record")
-}
-
-/// A ticket of this host whose launch waits no longer is deleted. No launch here waits behind it until then.
-#[test]
-fn a_ticket_that_no_launch_needs_holds_up_no_other() {
-    let mut stage = Stage::open(|_| ());
-    let key = Key::Ticket("seats".to_owned(), number(8, 5));
-    let (host, agent) = (stage.site.host.clone(), stage.site.agent.clone());
-    let ticket = TicketRecord { host, agent, classes: vec![(0, 3)], ..ticket() };
-    let left = stage.pair(&key, 9, bytes(&ticket));
-    stage.sees(vec![(left, true)]);
-    assert!(stage.table().has_no_line());
-    let asked = stage.asks().map(|(_, asked)| asked);
-    assert_eq!(asked, Some(stage.kept(8, &[deleted(key, 9)])));
-}
-
-/// A launch whose ticket no host can read may be of any host and want any slot: no launch overtakes it.
-#[test]
-fn a_ticket_that_no_host_can_read_holds_up_all_others() {
-    let mut stage = Stage::open(|_| ());
-    let key = Key::Ticket("seats".to_owned(), number(8, 5));
-    let unreadable = stage.pair(&key, 9, b"a mistake".to_vec());
-    stage.sees(vec![(unreadable, true)]);
-    let table = stage.table();
-    let any = Class { generation: 0, capacity: u64::MAX };
-    assert_eq!(table.classes_of(Number(number(8, 5))), [any]);
-    assert!(table.next_to_look(None, &[]).is_some() && stage.asks().is_none());
-}
-
-/// A launch that waits on another host is shown as its last ticket says.
-#[test]
-fn a_ticket_that_changes_is_shown_as_it_is() {
-    let mut stage = Stage::open(|_| ());
-    let there = stage.pair(&Key::Host("lab9".to_owned()), 9, of_host(&AgentId::default()));
-    stage.sees(vec![(there, true)]);
-    for (revision, capacity) in [(10, 3), (11, 2)] {
-        let ticket = TicketRecord { classes: vec![(0, capacity)], wants: Some(capacity), ..ticket() };
-        let ticket = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), revision, bytes(&ticket));
-        stage.sees(vec![(ticket, true)]);
-        let shown = stage.table().classes_of(Number(number(8, 5)));
-        assert_eq!(shown, [Class { generation: 0, capacity }]);
-        let waiter = &stage.table().first_waiters(1)[0];
-        assert_eq!((waiter.process.host.as_deref(), waiter.process.user), (Some("lab9"), Some(7)));
-        assert_eq!(waiter.wants, Some(capacity));
-    }
-    // It is passed over while its host is away, also if its ticket is written meanwhile.
-    let next = |stage: &Stage| stage.table().next_to_look(None, &[]).is_some();
-    assert!(next(&stage));
-    let host = Key::Host("lab9".to_owned());
-    for (revision, is_there) in [(12, false), (14, true)] {
-        let key = stage.pair(&host, revision, of_host(&AgentId::default()));
-        stage.sees(vec![(key, is_there)]);
-        assert_eq!(next(&stage), is_there);
-        let ticket = TicketRecord { classes: vec![(0, 2)], ..ticket() };
-        let key = Key::Ticket("seats".to_owned(), number(8, 5));
-        let again = stage.pair(&key, revision + 1, bytes(&ticket));
-        stage.sees(vec![(again, true)]);
-        assert_eq!(next(&stage), is_there);
-    }
-    // And if it does not respond to its agent.
-    let ticket = TicketRecord { classes: vec![(0, 2)], is_away: true, ..ticket() };
-    let away = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 16, bytes(&ticket));
-    stage.sees(vec![(away, true)]);
-    assert!(!next(&stage));
-    let gone = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 17, Vec::new());
-    stage.sees(vec![(gone, false)]);
-    assert!(!stage.site.shows("seats"), "nothing is left of it");
-}
-
 /// These changes, if the host of the other name is absent since this revision.
 fn cleared(stage: &Stage, since: i64, changes: &[Change]) -> Transaction {
     let name = |key: Key| stage.site.keys.name(&key);
@@ -720,93 +675,6 @@ fn what_an_absent_host_has_left_goes_in_its_time() {
     assert_eq!(asked, cleared(&stage, 3, &[deleted(Key::Written("lab9".to_owned()), 3)]));
     assert!(stage.site.absences.since("lab9").is_some());
     assert!(stage.site.absences.since(&stage.site.host).is_none());
-}
-
-/// This process, as it waits under this number.
-fn waits(number: u64) -> SavedPlace {
-    let itself = Process::find(own_pid()).expect("it runs");
-    let line = json!({ "table": table_of_site("seats"), "classes": [[0, 1]], "begun": 1 });
-    let place = json!({
-        "pid": itself.pid, "start": itself.started, "uid": 0,
-        "number": { "number": number, "launch": [1, 2] }, "lines": [line],
-    });
-    serde_json::from_value(place).expect("a place")
-}
-
-/// The number of a launch that was first looked at at this revision.
-fn number(revision: u64, sequence: u64) -> u64 {
-    (revision << 24) | (sequence << 12) | 5
-}
-
-/// An agent that is started again gives no number that is lower than those that it gave before at the same
-/// revision: launches would overtake those that wait.
-#[test]
-fn numbers_continue_after_the_highest_of_those_that_wait() {
-    let before = [number(8, 9), number(8, 5)];
-    let mut stage = Stage::new(|state| {
-        for (file, number) in (1..).zip(before) {
-            state.write_place(file, &waits(number)).expect("there is room");
-        }
-    });
-    assert_eq!(stage.local.ledger().recovered().len(), 2);
-    let next = stage.site.numbers.next(8);
-    assert!(before.iter().all(|number| *number < next), "{next:x}");
-}
-
-/// A launch that waited when its agent died has its tickets written again under its number. If the etcd was
-/// restored since, and is not at the revision of that number yet, the number means nothing. It counts if one
-/// of the tickets is there.
-#[test]
-fn a_number_of_a_later_revision_than_that_of_etcd_is_given_up() {
-    for (revision, is_there, stays) in [(7, false, false), (8, false, true), (7, true, true)] {
-        let number = number(8, 5);
-        let mut place = waits(number);
-        let mut other = place.lines[0].clone();
-        other.table = table_of_site("other");
-        place.lines.push(other);
-        let mut stage = Stage::new(|state| state.write_place(1, &place).expect("there is room"));
-        let key = |table: &str| Key::Ticket(table.to_owned(), number);
-        let (host, agent) = (stage.site.host.clone(), stage.site.agent.clone());
-        let there = stage.pair(&key("seats"), 6, bytes(&TicketRecord { host, agent, ..ticket() }));
-        stage.reads(revision - 1, if is_there { vec![there] } else { Vec::new() });
-        assert_eq!(stage.asks(), None);
-        stage.registers(revision);
-        assert_eq!(!stage.local.ledger().recovered().is_empty(), stays, "at {revision}");
-        let missing = stage.site.keys.name(&key("other"));
-        let operations = stage.asks().map(|(_, asked)| asked.operations).unwrap_or_default();
-        let is_it = |of: &Operation| matches!(of, Operation::Put(name, _) if *name == missing);
-        assert_eq!(operations.iter().any(is_it), stays, "at {revision}");
-    }
-}
-
-/// A number that counted once counts also in an etcd that is restored after that.
-#[test]
-fn a_number_that_was_in_use_is_kept_in_a_restored_etcd() {
-    let mut stage = Stage::new(|state| state.write_place(1, &waits(number(8, 5))).expect("there is room"));
-    stage.reads(7, Vec::new());
-    stage.registers(8);
-    let (sent, _) = stage.asks().expect("its ticket is written");
-    stage.hears(Report::Done(sent, Ok(done(9))));
-    let id = stage.id(2, "two");
-    stage.reads_of(2, "two", 3, vec![id]);
-    // Its key is written once more when all slots are there.
-    stage.registers(4);
-    stage.registers(5);
-    assert!(!stage.local.ledger().recovered().is_empty());
-}
-
-/// A launch that calls a restarted agent has its tickets of before.
-#[test]
-fn a_launch_that_calls_again_is_in_its_queue() {
-    let number = number(8, 5);
-    let mut stage = Stage::new(|state| state.write_place(1, &waits(number)).expect("there is room"));
-    let launch = stage.local.add_session(Session::default());
-    let is_in = |stage: &Stage| {
-        [1, launch].map(|of| stage.site.own.is_in(of, &Key::Ticket("seats".to_owned(), number)))
-    };
-    assert_eq!(is_in(&stage), [true, false]);
-    stage.site.hand_over_tickets(1, launch);
-    assert_eq!(is_in(&stage), [false, true]);
 }
 
 /// A host counts as confirmed when all of its slots are there. An agent that starts checks that first if its

@@ -1,0 +1,176 @@
+//! Tickets and their numbers: those of launches on other hosts, and of launches that waited when the agent
+//! before this one died.
+
+use serde_json::json;
+
+use super::stage::{Stage, deleted, done, of_host};
+use crate::{
+    agent::{
+        Session,
+        ledger::state::SavedPlace,
+        site::{AgentId, Key, Operation, Report, TicketRecord, record::bytes},
+    },
+    judge::terms::table_of_site,
+    keeper::{Class, Number},
+    sys::{Process, own_pid},
+};
+
+/// This process, as it waits under this number.
+fn waits(number: u64) -> SavedPlace {
+    let itself = Process::find(own_pid()).expect("it runs");
+    let line = json!({ "table": table_of_site("seats"), "classes": [[0, 1]], "begun": 1 });
+    let place = json!({
+        "pid": itself.pid, "start": itself.started, "uid": 0,
+        "number": { "number": number, "launch": [1, 2] }, "lines": [line],
+    });
+    serde_json::from_value(place).expect("a place")
+}
+
+/// The number of a launch that was first looked at at this revision.
+fn number(revision: u64, sequence: u64) -> u64 {
+    (revision << 24) | (sequence << 12) | 5
+}
+
+/// An agent that is started again gives no number that is lower than those that it gave before at the same
+/// revision: launches would overtake those that wait.
+#[test]
+fn numbers_continue_after_the_highest_of_those_that_wait() {
+    let before = [number(8, 9), number(8, 5)];
+    let mut stage = Stage::new(|state| {
+        for (file, number) in (1..).zip(before) {
+            state.write_place(file, &waits(number)).expect("there is room");
+        }
+    });
+    assert_eq!(stage.local.ledger().recovered().len(), 2);
+    let next = stage.site.numbers.next(8);
+    assert!(before.iter().all(|number| *number < next), "{next:x}");
+}
+
+/// A launch that waited when its agent died has its tickets written again under its number. If the etcd was
+/// restored since, and is not at the revision of that number yet, the number means nothing. It counts if one
+/// of the tickets is there.
+#[test]
+fn a_number_of_a_later_revision_than_that_of_etcd_is_given_up() {
+    for (revision, is_there, stays) in [(7, false, false), (8, false, true), (7, true, true)] {
+        let number = number(8, 5);
+        let mut place = waits(number);
+        let mut other = place.lines[0].clone();
+        other.table = table_of_site("other");
+        place.lines.push(other);
+        let mut stage = Stage::new(|state| state.write_place(1, &place).expect("there is room"));
+        let key = |table: &str| Key::Ticket(table.to_owned(), number);
+        let (host, agent) = (stage.site.host.clone(), stage.site.agent.clone());
+        let there = stage.pair(&key("seats"), 6, bytes(&TicketRecord { host, agent, ..ticket() }));
+        stage.reads(revision - 1, if is_there { vec![there] } else { Vec::new() });
+        assert_eq!(stage.asks(), None);
+        stage.registers(revision);
+        assert_eq!(!stage.local.ledger().recovered().is_empty(), stays, "at {revision}");
+        let missing = stage.site.keys.name(&key("other"));
+        let operations = stage.asks().map(|(_, asked)| asked.operations).unwrap_or_default();
+        let is_it = |of: &Operation| matches!(of, Operation::Put(name, _) if *name == missing);
+        assert_eq!(operations.iter().any(is_it), stays, "at {revision}");
+    }
+}
+
+/// A number that counted once counts also in an etcd that is restored after that.
+#[test]
+fn a_number_that_was_in_use_is_kept_in_a_restored_etcd() {
+    let mut stage = Stage::new(|state| state.write_place(1, &waits(number(8, 5))).expect("there is room"));
+    stage.reads(7, Vec::new());
+    stage.registers(8);
+    let (sent, _) = stage.asks().expect("its ticket is written");
+    stage.hears(Report::Done(sent, Ok(done(9))));
+    let id = stage.id(2, "two");
+    stage.reads_of(2, "two", 3, vec![id]);
+    // Its key is written once more when all slots are there.
+    stage.registers(4);
+    stage.registers(5);
+    assert!(!stage.local.ledger().recovered().is_empty());
+}
+
+/// A launch that calls a restarted agent has its tickets of before.
+#[test]
+fn a_launch_that_calls_again_is_in_its_queue() {
+    let number = number(8, 5);
+    let mut stage = Stage::new(|state| state.write_place(1, &waits(number)).expect("there is room"));
+    let launch = stage.local.add_session(Session::default());
+    let is_in = |stage: &Stage| {
+        [1, launch].map(|of| stage.site.own.is_in(of, &Key::Ticket("seats".to_owned(), number)))
+    };
+    assert_eq!(is_in(&stage), [true, false]);
+    stage.site.hand_over_tickets(1, launch);
+    assert_eq!(is_in(&stage), [false, true]);
+}
+
+/// The ticket of a launch on another host.
+fn ticket() -> TicketRecord {
+    let record = r#"{"host":"lab9","agent":"","pid":1,"uid":7,"command":"","classes":[],"is_away":false}"#;
+    serde_json::from_str(record).expect("a record")
+}
+
+/// A ticket of this host whose launch waits no longer is deleted. No launch here waits behind it until then.
+#[test]
+fn a_ticket_that_no_launch_needs_holds_up_no_other() {
+    let mut stage = Stage::open(|_| ());
+    let key = Key::Ticket("seats".to_owned(), number(8, 5));
+    let (host, agent) = (stage.site.host.clone(), stage.site.agent.clone());
+    let ticket = TicketRecord { host, agent, classes: vec![(0, 3)], ..ticket() };
+    let left = stage.pair(&key, 9, bytes(&ticket));
+    stage.sees(vec![(left, true)]);
+    assert!(stage.table().has_no_line());
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(key, 9)])));
+}
+
+/// A launch whose ticket no host can read may be of any host and want any slot: no launch overtakes it.
+#[test]
+fn a_ticket_that_no_host_can_read_holds_up_all_others() {
+    let mut stage = Stage::open(|_| ());
+    let key = Key::Ticket("seats".to_owned(), number(8, 5));
+    let unreadable = stage.pair(&key, 9, b"a mistake".to_vec());
+    stage.sees(vec![(unreadable, true)]);
+    let table = stage.table();
+    let any = Class { generation: 0, capacity: u64::MAX };
+    assert_eq!(table.classes_of(Number(number(8, 5))), [any]);
+    assert!(table.next_to_look(None, &[]).is_some() && stage.asks().is_none());
+}
+
+/// A launch that waits on another host is shown as its last ticket says.
+#[test]
+fn a_ticket_that_changes_is_shown_as_it_is() {
+    let mut stage = Stage::open(|_| ());
+    let there = stage.pair(&Key::Host("lab9".to_owned()), 9, of_host(&AgentId::default()));
+    stage.sees(vec![(there, true)]);
+    for (revision, capacity) in [(10, 3), (11, 2)] {
+        let ticket = TicketRecord { classes: vec![(0, capacity)], wants: Some(capacity), ..ticket() };
+        let ticket = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), revision, bytes(&ticket));
+        stage.sees(vec![(ticket, true)]);
+        let shown = stage.table().classes_of(Number(number(8, 5)));
+        assert_eq!(shown, [Class { generation: 0, capacity }]);
+        let waiter = &stage.table().first_waiters(1)[0];
+        assert_eq!((waiter.process.host.as_deref(), waiter.process.user), (Some("lab9"), Some(7)));
+        assert_eq!(waiter.wants, Some(capacity));
+    }
+    // It is passed over while its host is away, also if its ticket is written meanwhile.
+    let next = |stage: &Stage| stage.table().next_to_look(None, &[]).is_some();
+    assert!(next(&stage));
+    let host = Key::Host("lab9".to_owned());
+    for (revision, is_there) in [(12, false), (14, true)] {
+        let key = stage.pair(&host, revision, of_host(&AgentId::default()));
+        stage.sees(vec![(key, is_there)]);
+        assert_eq!(next(&stage), is_there);
+        let ticket = TicketRecord { classes: vec![(0, 2)], ..ticket() };
+        let key = Key::Ticket("seats".to_owned(), number(8, 5));
+        let again = stage.pair(&key, revision + 1, bytes(&ticket));
+        stage.sees(vec![(again, true)]);
+        assert_eq!(next(&stage), is_there);
+    }
+    // And if it does not respond to its agent.
+    let ticket = TicketRecord { classes: vec![(0, 2)], is_away: true, ..ticket() };
+    let away = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 16, bytes(&ticket));
+    stage.sees(vec![(away, true)]);
+    assert!(!next(&stage));
+    let gone = stage.pair(&Key::Ticket("seats".to_owned(), number(8, 5)), 17, Vec::new());
+    stage.sees(vec![(gone, false)]);
+    assert!(!stage.site.shows("seats"), "nothing is left of it");
+}
