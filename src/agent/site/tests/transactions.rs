@@ -677,12 +677,14 @@ fn what_an_absent_host_has_left_goes_in_its_time() {
     assert!(stage.site.absences.since(&stage.site.host).is_none());
 }
 
+/// A slot that is there: its number, its host if that is another name, and whether this agent has written it.
+type Found = (u64, Option<&'static str>, bool);
+
 /// A host counts as confirmed when all of its slots are there. An agent that starts checks that first if its
 /// slots may be missing: in an etcd with the id of another one, and if the host had another name before.
 #[test]
 fn an_agent_that_starts_checks_its_slots_if_they_may_be_missing() {
-    // The slots that are there: each with its host, and whether this agent has written it.
-    let cases: [(&str, &[(u64, Option<&str>, bool)], bool); 7] = [
+    let cases: [(&str, &[Found], bool); 7] = [
         ("one", &[], true),
         ("two", &[], false),
         ("two", &[(1, None, true)], false),
