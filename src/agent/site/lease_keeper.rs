@@ -433,6 +433,10 @@ mod tests {
         let mut scene = Scene::new(true, &[refused("etcdserver: no leader")]);
         scene.fails();
         assert_eq!((scene.written.map(|written| written.revision), scene.lease), (Some(8), Some(3)));
+        let mut scene = Scene::new(true, &[refused("etcdserver: no leader")]);
+        scene.written = None;
+        scene.fails();
+        assert_eq!((scene.written.is_none(), scene.lease), (true, Some(3)));
         let gone = refused("etcdserver: requested lease not found");
         let nothing = found(7, "/test/h/lab", &[], None);
         let mut scene = Scene::new(false, &[gone, nothing, LEASE.to_owned(), committed(10)]);

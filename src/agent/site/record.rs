@@ -470,6 +470,15 @@ mod tests {
         }
     }
 
+    /// People see at its command that the program of a slot has ended.
+    #[test]
+    fn the_command_of_an_ended_program_says_so() {
+        let runs = SlotRecord { command: "matlab".to_owned(), ..holder(0) };
+        let ended = SlotRecord { lingers_until: Some(1), ..runs.clone() };
+        let shown = [runs, ended].map(|record| record.holder().command);
+        assert_eq!(shown, ["matlab", "matlab (ended)"].map(|text| Some(text.to_owned())));
+    }
+
     /// Another process may have the number of one that has ended, and another agent one of the same number.
     #[test]
     fn a_record_is_about_one_process_of_one_agent() {

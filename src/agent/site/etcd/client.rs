@@ -760,6 +760,16 @@ mod tests {
         assert_eq!(done.map(|done| done.revision), Ok(8));
     }
 
+    /// A client turns to the next member when it is told that one may be wrong.
+    #[test]
+    fn a_client_turns_to_the_next_member() {
+        let ((first, _first), (second, _second)) = (member(&[committed(7)]), member(&[committed(8)]));
+        let client = client_of(vec![first.endpoint(0), second.endpoint(0)]);
+        client.turn_to_next();
+        let done = client.carry_out(&Transaction::default());
+        assert_eq!(done.map(|done| done.revision), Ok(8));
+    }
+
     /// A transaction that may have been carried out is not repeated. A read is.
     #[test]
     fn what_may_have_been_done_is_not_repeated() {

@@ -98,10 +98,13 @@ mod tests {
     fn a_launch_waits_for_a_reply_and_then_for_all_signals() {
         let now = Instant::now();
         let later = now.checked_add(Duration::from_secs(3600));
-        let ago = |seconds| now.checked_sub(Duration::from_secs(seconds));
-        for (since, reply, is_late) in
-            [(later, None, false), (ago(6), None, true), (ago(250), ENDING, false), (ago(310), ENDING, true)]
-        {
+        let ago = |millis| now.checked_sub(Duration::from_millis(millis));
+        for (since, reply, is_late) in [
+            (later, None, false),
+            (ago(4_500), None, true),
+            (ago(250_000), ENDING, false),
+            (ago(304_500), ENDING, true),
+        ] {
             assert_eq!(given(since.expect("a moment"), reply).is_late(), is_late);
         }
     }

@@ -49,10 +49,25 @@ impl Scene {
         let mut session = Session::default();
         session.on(Event::Evicts);
         let launch = stage.local.add_session(session);
+        Self::gives_notice(&mut stage, launch);
+        Self { stage, launch, holder }
+    }
+
+    /// The holder is overdue for a launch, which does not request its end.
+    fn of_overdue() -> Self {
+        let mut scene = Self::new();
+        scene.stage.local.on(scene.launch, Event::Gone);
+        scene.launch = scene.stage.local.add_session(Session::default());
+        Self::gives_notice(&mut scene.stage, scene.launch);
+        scene
+    }
+
+    /// A launch gives notice of the holder of slot 1.
+    fn gives_notice(stage: &mut Stage, launch: u64) {
         let table = stage.table();
         let holders = table.holders(&table.occupancy());
-        let find = if lingers_until.is_some() { memory::lingering } else { memory::chosen };
-        let overdue = find(&holders).pop().expect("a holder");
+        let overdue = memory::chosen(&holders).pop().or_else(|| memory::lingering(&holders).pop());
+        let overdue = overdue.expect("a holder");
         let (id, expiry) = (Table::Memory(table).id(), Expiry::AT_REQUEST);
         let eviction = Eviction { table: table_of_site("seats"), id, expiry, overdue: Vec::new() };
         stage.site.give_notice(&mut stage.local, launch, &eviction, &overdue);
@@ -61,7 +76,6 @@ impl Scene {
         let given = [overdue, other].map(|of| session.has_given_notice_of(&of));
         assert_eq!(given, [true, false], "it is left once");
         assert!(stage.local.answers().is_empty());
-        Self { stage, launch, holder }
     }
 
     /// The notice that root of this host leaves, with this reply.
@@ -266,4 +280,19 @@ fn a_launch_in_a_queue_waits_for_a_holder_that_is_not_overdue_yet() {
         let (told, pid) = (scene.own(Some(reply)), scene.holder.pid);
         assert_eq!(scene.fate(&told, true, Some(pid)), fate);
     }
+}
+
+/// A notice that a holder is overdue has a reply of its own. If a user requests the end of the same holder,
+/// the notice is that of the user.
+#[test]
+fn a_request_of_a_user_comes_before_a_notice_that_a_holder_is_overdue() {
+    let mut scene = Scene::of_overdue();
+    let (told, pid) = (scene.own(Some(Reply::NotPermitted)), scene.holder.pid);
+    let told = NoticeRecord { by: None, ..told };
+    assert_eq!(scene.fate(&told, true, Some(pid)), Some(EvictionOutcome::NotPermitted));
+    let mut scene = Scene::new();
+    let launch = scene.stage.local.add_session(Session::default());
+    Scene::gives_notice(&mut scene.stage, launch);
+    let wanted = scene.stage.site.wanted_notices(&scene.stage.local);
+    assert_eq!(wanted.get(&notice()), Some(&Value::Notice(scene.own(None))));
 }

@@ -195,6 +195,7 @@ fn a_launch_has_its_slots_only_when_they_are_proved() {
         assert_eq!(stage.site.presence.trouble().is_none(), holds, "etcd works again");
         assert_eq!(session(&stage, launch).holding().is_some(), holds);
         assert_eq!(stage.local.ledger().holdings().len(), usize::from(holds));
+        assert!(stage.local.ledger().holdings().values().all(|of| of.launch != 0), "it has a number");
         assert_eq!(stage.table().used(), u64::from(holds));
         assert_eq!(session(&stage, launch).is_proving(), !holds);
         assert_eq!(stage.asks(), None);
@@ -256,7 +257,8 @@ fn a_launch_whose_slots_are_not_proved_has_an_answer_in_time() {
     let (number, ..) = proves(&mut stage, launch);
     assert!(stage.local.answers().is_empty());
     stage.hears(Report::Tick);
-    assert!(matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]));
+    let why = "the site is overloaded: no transaction succeeded for 4 s. Try again";
+    assert!(matches!(stage.local.answers().as_slice(), [Answer::Failed(text)] if text == why));
     stage.hears(Report::Done(number, Ok(done(9))));
     assert!(stage.local.ledger().holdings().is_empty());
     let asked = stage.asks().map(|(_, asked)| asked);
@@ -331,6 +333,24 @@ fn a_launch_that_did_not_join_a_bounded_queue_looks_again() {
         let own = stage.site.keys.name(&Key::Host(stage.site.host.clone()));
         assert_eq!(again, is_registered_again.then_some(Compare::ChangedAt(own, 12)));
     }
+}
+
+/// No two launches of the site have one number. If another host was faster, the launch looks again, and comes
+/// under another number.
+#[test]
+fn a_launch_whose_number_another_host_has_comes_under_another_one() {
+    let (mut stage, launch) = with_a_launch();
+    waits(&mut stage, launch, false, (1, 8));
+    let (number, _) = stage.asks().expect("its ticket is written");
+    let other = r#"{"host":"lab9","agent":"","pid":1,"uid":1,"command":"","classes":[],"is_away":false}"#;
+    let taken = stage.pair(&ticket(), 9, other.as_bytes().to_vec());
+    stage.sees(vec![(taken, true)]);
+    stage.hears(Report::Done(number, Ok(Done { holds: false, ..done(9) })));
+    stage.hears(Report::Tick);
+    let session = session(&stage, launch);
+    assert!(session.is_proving() && session.place.line.number().is_none());
+    assert!(!stage.site.own.places.contains_key(&launch));
+    assert_eq!(stage.asks(), None);
 }
 
 /// If it is unknown whether a launch has joined its queue, it comes under another number: under that one it
@@ -599,4 +619,16 @@ fn a_launch_that_does_not_respond_is_marked_for_all_hosts() {
     let [Operation::Put(_, value)] = asked.operations.as_slice() else { panic!("one ticket") };
     let record: TicketRecord = serde_json::from_slice(value).expect("a record");
     assert!(record.is_away);
+}
+
+/// The message says for how long etcd was not reached, which members were tried, and what is to be done.
+#[test]
+fn a_launch_is_told_why_no_slots_are_granted() {
+    let mut stage = Stage::open(|_| ());
+    let not_reached = stage.site.client.keep_alive(1).expect_err("no member listens");
+    stage.site.presence.note(not_reached);
+    let why = stage.site.why();
+    assert!(why.starts_with("the site has not been reached for ") && !why.contains("for 0 s"), "{why}");
+    assert!(why.contains(" s, trying http://127.0.0.1:1: "), "{why}");
+    assert!(why.contains("\nCheck that a majority"), "{why}");
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::stage::{Stage, of_host, saved, slot};
+use super::stage::{Stage, deleted, done, of_host, saved, slot};
 use crate::{
     agent::{
         ledger::state::{SavedHolding, SavedSlots},
-        site::{AgentId, Key, NoticeRecord, Operation, Reply, SlotRecord, Value, record::bytes},
+        site::{AgentId, Key, NoticeRecord, Operation, Reply, Report, SlotRecord, Value, record::bytes},
     },
     judge::terms::{Expiry, table_of_site},
     sys::{Signal, process},
@@ -68,6 +68,22 @@ fn a_slot_that_etcd_does_not_have_is_not_freed() {
     let held = stage.pair(&slot(1), 9, Value::Slot(record).bytes());
     stage.sees(vec![(held, true)]);
     assert_eq!(stage.local.ledger().lingering().len(), 0, "now it has it");
+}
+
+/// The key of a slot that root frees is deleted at once.
+#[test]
+fn the_key_of_a_slot_that_is_freed_is_deleted() {
+    let mut stage = Stage::open(|state| state.write(1, &lingers()).expect("there is room"));
+    let (number, _) = stage.asks().expect("the slot is put back");
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let record = stage.record(&lingers(), 0);
+    let held = stage.pair(&slot(1), 9, Value::Slot(record.clone()).bytes());
+    let other = stage.pair(&Key::Host("lab9".to_owned()), 10, of_host(&AgentId::default()));
+    stage.sees(vec![(held, true), (other, true)]);
+    assert_eq!(stage.asks(), None);
+    sees_notice(&mut stage, 11, &notice("lab9", Some(0), record));
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(1), 9)])));
 }
 
 /// Only root frees a slot that stays taken after the end of its program, from a host that is there, and only
