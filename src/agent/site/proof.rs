@@ -211,6 +211,17 @@ mod tests {
         assert_eq!(of(&[taking(&[6], Some(5), &[(1, 3)])]).0, [6, 4]);
     }
 
+    /// If too few slots within the limit are free for those that are held above it, the decision itself is
+    /// proved: no slot of the table was taken since.
+    #[test]
+    fn a_decision_that_slots_cannot_prove_is_proved_by_all_of_them() {
+        let keys = Keys::below("/r/");
+        let (absent, others) = of(&[taking(&[1], Some(1), &[(3, 3)])]);
+        let all = Compare::UnchangedSince(keys.slots("a"), 7);
+        let line = Compare::UnchangedSince(keys.line_before("a", 16), 7);
+        assert_eq!((absent, others), (vec![1], vec![all, line]));
+    }
+
     /// `action = "count"`: may exceed the limit, and waits for no other launch.
     #[test]
     fn who_is_admitted_in_any_case_needs_no_room() {

@@ -62,12 +62,23 @@ impl Scene {
         scene
     }
 
-    /// A launch gives notice of the holder of slot 1.
-    fn gives_notice(stage: &mut Stage, launch: u64) {
+    /// The holder of slot 1, as it is to be ended.
+    fn overdue(stage: &Stage) -> Overdue {
         let table = stage.table();
         let holders = table.holders(&table.occupancy());
         let overdue = memory::chosen(&holders).pop().or_else(|| memory::lingering(&holders).pop());
-        let overdue = overdue.expect("a holder");
+        overdue.expect("a holder")
+    }
+
+    /// A launch gives notice of the holder of slot 1.
+    fn gives_notice(stage: &mut Stage, launch: u64) {
+        let overdue = Self::overdue(stage);
+        Self::gives_notice_of(stage, launch, overdue);
+    }
+
+    /// A launch gives notice of this holder.
+    fn gives_notice_of(stage: &mut Stage, launch: u64, overdue: Overdue) {
+        let table = stage.table();
         let (id, expiry) = (Table::Memory(table).id(), Expiry::AT_REQUEST);
         let eviction = Eviction { table: table_of_site("seats"), id, expiry, overdue: Vec::new() };
         stage.site.give_notice(&mut stage.local, launch, &eviction, &overdue);
@@ -295,4 +306,24 @@ fn a_request_of_a_user_comes_before_a_notice_that_a_holder_is_overdue() {
     Scene::gives_notice(&mut scene.stage, launch);
     let wanted = scene.stage.site.wanted_notices(&scene.stage.local);
     assert_eq!(wanted.get(&notice()), Some(&Value::Notice(scene.own(None))));
+}
+
+/// No notice is given of a holder that is not the one to be ended any more: its program has ended since, or
+/// the slot is one that this host has released itself.
+#[test]
+fn no_notice_is_given_of_another_holder() {
+    for (is_own, lingers_until) in [(false, None), (false, Some(LATER)), (true, None)] {
+        let Scene { mut stage, holder, .. } = Scene::new();
+        let overdue = Scene::overdue(&stage);
+        let agent = if is_own { stage.site.agent.clone() } else { holder.agent.clone() };
+        let record = SlotRecord { agent, lingers_until, ..holder };
+        let held = stage.pair(&slot(1), 11, Value::Slot(record).bytes());
+        stage.sees(vec![(held, true)]);
+        // The first launch is told what has become of its holder.
+        drop(stage.local.answers());
+        let launch = stage.local.add_session(Session::default());
+        Scene::gives_notice_of(&mut stage, launch, overdue);
+        let is_given = stage.site.wanted_notices(&stage.local).contains_key(&notice());
+        assert_eq!(is_given, !is_own && lingers_until.is_none());
+    }
 }

@@ -12,8 +12,8 @@ use crate::{
         AWAY, AcquireRequest, Blocked, Event, Session,
         ledger::state::State,
         site::{
-            Command, Compare, Done, Key, Operation, PATIENCE, Presence, Report, TicketRecord, Value,
-            etcd::EtcdError, record::bytes,
+            AgentId, Command, Compare, Done, Key, Operation, PATIENCE, Presence, Report, SlotRecord,
+            TicketRecord, Value, etcd::EtcdError, record::bytes,
         },
     },
     judge::terms::{Demand, ElapsedFrom, Group, Location, Pause, Seats, TooSoon, table_of_site},
@@ -209,6 +209,18 @@ fn a_launch_has_its_slots_only_when_they_are_proved() {
             assert_eq!(stage.asks(), None, "the slot stays");
         }
     }
+}
+
+/// A launch that asks again while its slot is being proved rests, and gets that slot. It is not checked once
+/// more after that.
+#[test]
+fn a_launch_that_rests_gets_the_slot_that_is_being_proved() {
+    let (mut stage, launch) = with_a_launch();
+    let (number, ..) = proves(&mut stage, launch);
+    stage.site.rest_without(&mut stage.local, launch, request());
+    assert!(stage.site.resting.contains_key(&launch));
+    stage.hears(Report::Done(number, Ok(done(9))));
+    assert!(session(&stage, launch).holding().is_some() && stage.site.resting.is_empty());
 }
 
 /// Whether a launch has got its slot is seen at the key, if no answer came: it has the number of the
@@ -631,4 +643,27 @@ fn a_launch_is_told_why_no_slots_are_granted() {
     assert!(why.starts_with("the site has not been reached for ") && !why.contains("for 0 s"), "{why}");
     assert!(why.contains(" s, trying http://127.0.0.1:1: "), "{why}");
     assert!(why.contains("\nCheck that a majority"), "{why}");
+}
+
+/// A launch that waits on hears who has slots and who waits: sixteen of each.
+#[test]
+fn a_launch_that_waits_on_hears_of_some_holders() {
+    let mut stage = Stage::new(|_| ());
+    let (host, agent) = ("lab9".to_owned(), AgentId::default());
+    let held = Value::Slot(SlotRecord { host, agent, ..stage.record(&saved(&[1]), 1) }).bytes();
+    let waits =
+        r#"{"host":"lab9","agent":"","pid":1,"uid":1,"command":"","classes":[[0,3]],"is_away":false}"#;
+    let keys = |number: u64| [slot(number), Key::Ticket("seats".to_owned(), number << 24)];
+    let pairs = (1..=17).map(keys).flat_map(|[slot, ticket]| {
+        [stage.pair(&slot, 6, held.clone()), stage.pair(&ticket, 6, waits.as_bytes().to_vec())]
+    });
+    let pairs = pairs.collect();
+    stage.reads(7, pairs);
+    let launch = stage.local.add_session(Session::default());
+    let place = &mut stage.local.session_mut(launch).expect("a launch").place;
+    (place.has_waited, place.is_owed) = (true, true);
+    stage.site.rest_without(&mut stage.local, launch, request());
+    let answers = stage.local.answers();
+    let [Answer::Waits(WaitState { refused, .. })] = answers.as_slice() else { panic!("it waits") };
+    assert_eq!((refused.tables[0].holders.len(), refused.tables[0].waiting.len()), (16, 16));
 }

@@ -245,8 +245,10 @@ fn slots_are_granted_while_no_program_would_have_to_be_ended() {
         assert!(!presence.is_certain(), "its key is not written");
         presence.on_registered(7, now());
         assert!(!presence.is_certain(), "no read has found its key");
+        presence.note(EtcdError::replaced());
         presence.confirm(now().saturating_sub(seconds(ago)), &state);
         assert_eq!(presence.is_certain(), is_certain, "{ago} s ago");
+        assert!(presence.trouble().is_none(), "etcd works");
         presence.on_twin("another host has its name".to_owned(), seconds(40));
         assert_eq!(presence.registration(), None, "its key is another's");
         presence.on_registered(8, now());

@@ -239,6 +239,9 @@ fn each_holder_is_ended_once() {
     }
     assert_eq!(stage.site.ended_by_notices(), [1, 2]);
     assert_eq!((reply(&stage), reply_on(&stage, "other")), (Some(ENDING), Some(ENDING)));
+    let ended = stage.local.ledger().holdings().get(&2).expect("a holding");
+    stage.site.on_ended_by_notice(2, ended);
+    assert_eq!(stage.site.ended_by_notices(), [1], "the other one is not forgotten");
 }
 
 /// A holder that is overdue in one of its tables is ended, although it is not overdue in another one.
