@@ -337,6 +337,19 @@ mod tests {
         assert_eq!(asked[4]["revision"], "9", "what was reported is compared");
     }
 
+    /// An etcd that is at an earlier revision than a reported change was restored: everything is read again.
+    #[test]
+    fn a_restore_behind_a_reported_change_is_noticed() {
+        let change = json!({ "result": { "events": [{ "kv": { "mod_revision": "9" } }] } });
+        let answers = [one_key(7), one_key(7), format!("{BEGUN}{change}\n"), one_key(8)];
+        let (watcher, reports, _member) = watcher(&answers);
+        let mut known = None;
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!((words(&reports), known.is_some()), (vec!["fresh", "compared", "changes"], true));
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!((words(&reports), known.is_some()), (vec!["compared"], false));
+    }
+
     /// Few keys are all compared each time. Of many, those that were changed since the last time are
     /// compared, and all of them every tenth time.
     #[test]

@@ -327,3 +327,28 @@ fn no_notice_is_given_of_another_holder() {
         assert_eq!(is_given, !is_own && lingers_until.is_none());
     }
 }
+
+/// A notice stays as it is with its reply. A user's request that is over is replaced by the notice that the
+/// holder is overdue, if a launch needs that.
+#[test]
+fn a_notice_is_replaced_when_the_request_for_it_is_over() {
+    let ending = Some(Reply::Ending(2));
+    for (is_request, by, is_of_other, stays) in [
+        (true, Some(0), false, true),
+        (true, Some(0), true, true),
+        (false, None, false, true),
+        (false, Some(0), true, true),
+        (false, Some(0), false, false),
+    ] {
+        let mut scene = if is_request { Scene::new() } else { Scene::of_overdue() };
+        let mut told = NoticeRecord { by, ..scene.own(ending) };
+        if is_of_other {
+            (told.host, told.agent) = ("lab9".to_owned(), AgentId::default());
+        }
+        let pid = scene.holder.pid;
+        assert_eq!(scene.fate(&told, true, Some(pid)), None, "it is not over");
+        let wanted = if stays { told } else { NoticeRecord { by: None, ..scene.own(None) } };
+        let notices = scene.stage.site.wanted_notices(&scene.stage.local);
+        assert_eq!(notices.get(&notice()), Some(&Value::Notice(wanted)));
+    }
+}

@@ -377,6 +377,17 @@ fn a_launch_that_may_have_joined_comes_under_another_number() {
     assert!(session.is_proving() && session.place.line.number().is_none());
 }
 
+/// A launch that is being checked when its place is proved is told after that whether it waits.
+#[test]
+fn a_launch_that_is_being_checked_is_not_told_that_it_waits() {
+    let (mut stage, launch) = with_a_launch();
+    waits(&mut stage, launch, true, (1, 7));
+    let (number, _) = stage.asks().expect("it joins");
+    stage.local.on(launch, Event::Beats);
+    stage.hears(Report::Done(number, Ok(done(9))));
+    assert!(stage.site.own.is_in(launch, &ticket()) && !session(&stage, launch).place.has_waited);
+}
+
 /// A launch that has another number when it is proved that it has joined its queue has not joined it under
 /// that one. The ticket with the former number is deleted.
 #[test]
@@ -540,16 +551,16 @@ fn a_launch_that_could_not_ask_joins_its_queue_later() {
 /// A launch that begins to wait has an answer in time, also if its ticket is not proved: it is refused then.
 #[test]
 fn a_launch_whose_ticket_is_not_proved_has_an_answer_in_time() {
-    for (is_late, is_refused) in [(false, false), (true, true)] {
+    let now = Instant::now();
+    let (later, before) = (now.checked_add(PATIENCE * 1000), now.checked_sub(PATIENCE * 3 / 2));
+    for (since, is_refused) in [(None, false), (later, false), (before, true)] {
         let (mut stage, launch) = with_a_launch();
         waits(&mut stage, launch, true, (1, 8));
         let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: false };
         let blocked = Blocked { refused, waits: true, ahead: 0, next: None, evictions: Vec::new() };
         let session = stage.local.session_mut(launch).expect("a launch");
         session.on(Event::Blocked(request(), blocked, true, false));
-        let now = Instant::now();
-        session.place.resting =
-            if is_late { now.checked_sub(PATIENCE * 3 / 2) } else { now.checked_add(PATIENCE * 1000) };
+        session.place.resting = since;
         assert!(stage.local.answers().is_empty());
         stage.hears(Report::Tick);
         let answers = stage.local.answers();

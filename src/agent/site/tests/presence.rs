@@ -169,7 +169,9 @@ fn only_programs_that_must_stop_are_ended_with_the_site() {
 fn a_program_without_its_slot_is_killed_except_after_a_restore() {
     for (generation, cluster, signal) in [(1, "one", Signal::SIGKILL), (2, "two", Signal::SIGUSR1)] {
         let mut programs = Vec::new();
-        let mut stage = Stage::new(|state| programs.push(program(state, 1, OnLost::Stop)));
+        let mut stage = Stage::new(|state| {
+            programs.extend([program(state, 1, OnLost::Stop), program(state, 2, OnLost::Stop)]);
+        });
         stage.reads(6, Vec::new());
         let agent = AgentId::default();
         let other = SlotRecord { host: "lab9".to_owned(), agent, ..stage.record(&saved(&[1]), 0) };
@@ -181,8 +183,8 @@ fn a_program_without_its_slot_is_killed_except_after_a_restore() {
         stage.reads_of(generation, cluster, 7, pairs);
         stage.registers(8);
         assert_eq!(stage.site.is_held_back().is_some(), generation == 2);
-        // The first signal that ends a program is the one that counts.
-        for program in &mut programs {
+        // The first signal that ends a program is the one that counts. The other one has its slot.
+        for (program, signal) in programs.iter_mut().zip([signal, Signal::SIGUSR1]) {
             let open = PidFd::open(program.id().try_into().expect("a PID")).expect("it is a child");
             open.signal(Signal::SIGUSR1).expect("it is ours");
             let ended_by = program.wait().expect("it is a child").signal();

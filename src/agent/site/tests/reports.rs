@@ -120,6 +120,21 @@ fn an_absence_begins_again_in_another_etcd() {
     assert!(since(&stage) >= now);
 }
 
+/// A host that was there for a moment is absent from then on.
+#[test]
+fn an_absence_begins_again_when_a_host_was_there() {
+    let mut stage = Stage::new(|_| ());
+    let (key, written) = (Key::Host("lab9".to_owned()), Key::Written("lab9".to_owned()));
+    let pair = |stage: &Stage, key: &Key, at| stage.pair(key, at, of_host(&AgentId::default()));
+    let first = pair(&stage, &written, 3);
+    stage.reads(7, vec![first]);
+    assert!(stage.site.absences.since("lab9").is_some());
+    let now = process::since_boot().expect("a clock");
+    let [again, there, gone] = [(&written, 8), (&key, 8), (&key, 9)].map(|(key, at)| pair(&stage, key, at));
+    stage.sees(vec![(again, true), (there, true), (gone, false)]);
+    assert!(stage.site.absences.since("lab9").is_some_and(|since| since >= now));
+}
+
 /// A site that is lost once more is another loss: programs get TERM again before KILL.
 #[test]
 fn what_was_ended_for_a_loss_is_forgotten_when_the_site_is_back() {
