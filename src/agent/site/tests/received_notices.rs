@@ -1,6 +1,12 @@
 //! Notices that other hosts leave about holders of this host, and the replies of this host.
 
-use std::time::Duration;
+use std::{
+    io::Read,
+    os::unix::process::ExitStatusExt,
+    process::{Child, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
 
 use super::stage::{Stage, deleted, done, of_host, saved, slot};
 use crate::{
@@ -9,7 +15,7 @@ use crate::{
         site::{AgentId, Key, NoticeRecord, Operation, Reply, Report, SlotRecord, Value, record::bytes},
     },
     judge::terms::{Expiry, table_of_site},
-    sys::{Signal, process},
+    sys::{Process, Signal, own_uid, process},
 };
 
 /// A notice of the holder of slot 1.
@@ -276,4 +282,67 @@ fn a_slot_that_lingers_moves_too() {
     let name = stage.site.keys.name(&slot(2));
     assert!(matches!(asked.operations.as_slice(), [Operation::Put(written, _)] if *written == name));
     assert!(stage.local.ledger().lingering().values().all(|of| of.has(&table_of_site("seats"), 2)));
+}
+
+/// A program that ignores SIGINT.
+fn stubborn() -> Child {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "trap '' INT; echo; read line"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut program = shell.spawn().expect("sh(1)");
+    // When it has written its line, it ignores the signal.
+    program.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("a line");
+    program
+}
+
+/// A program of this user has slot 1.
+fn has_slot(program: &Child, uid: u32) -> SavedHolding {
+    let pid = program.id().try_into().expect("a PID");
+    let start = Process::find(pid).expect("it runs").started;
+    SavedHolding { pid, start, uid, ..has_since(1, 0) }
+}
+
+/// Time passes until this is so.
+fn comes_to(stage: &mut Stage, mut is_so: impl FnMut(&Stage) -> bool) {
+    let begun = Instant::now();
+    while !is_so(stage) {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it does not come to that");
+        stage.hears(Report::Tick);
+        thread::yield_now();
+    }
+}
+
+/// Each signal is announced in the reply, and sent when the host has read its own announcement. The next one
+/// is announced when the time for the one before is over.
+#[test]
+fn each_signal_is_announced_before_it_is_sent() {
+    let mut program = stubborn();
+    let (mut stage, record) = with(&[has_slot(&program, own_uid())]);
+    let told = |reply| NoticeRecord { reply, ..notice("lab9", None, record.clone()) };
+    sees_notice(&mut stage, 8, &told(None));
+    let expiry = Expiry { grace: Duration::ZERO, ..EXPIRY };
+    stage.site.judged_expiry(&mut stage.local, 1, "seats", Some(expiry));
+    assert_eq!(reply(&stage), Some(ENDING));
+    sees_notice(&mut stage, 9, &told(Some(ENDING)));
+    let next = Some(Reply::Ending(Signal::SIGTERM as i32));
+    comes_to(&mut stage, |stage| reply(stage) == next);
+    assert_eq!(program.try_wait().expect("a child"), None, "it has ignored the first signal");
+    sees_notice(&mut stage, 10, &told(next));
+    comes_to(&mut stage, |_| program.try_wait().expect("a child").is_some());
+    let status = program.wait().expect("a child");
+    assert_eq!(status.signal(), Some(Signal::SIGTERM as i32));
+}
+
+/// A program that does not run as the user of its launch is not ended, and the reply says so.
+#[test]
+fn a_program_that_runs_as_another_user_is_not_ended() {
+    let mut program = stubborn();
+    let (mut stage, record) = with(&[has_slot(&program, own_uid() + 1)]);
+    let told = |reply| NoticeRecord { reply, ..notice("lab9", Some(0), record.clone()) };
+    sees_notice(&mut stage, 8, &told(None));
+    stage.site.judged_expiry(&mut stage.local, 1, "seats", None);
+    sees_notice(&mut stage, 9, &told(Some(ENDING)));
+    comes_to(&mut stage, |stage| reply(stage) == Some(Reply::NotPermitted));
+    assert_eq!(program.try_wait().expect("a child"), None);
+    program.kill().expect("it is ours");
+    program.wait().expect("it has ended");
 }
