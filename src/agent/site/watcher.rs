@@ -400,6 +400,10 @@ mod tests {
         let (watcher, reports, _member) = self::watcher(&[one_key(7)]);
         let mut known = Known { revision: 7, generation: 1, compared: 7, times: 0 };
         assert_eq!((watcher.list(&mut known, 1), words(&reports)), (Ok(false), vec![]));
+        // A watch that etcd ends for another reason is an error.
+        let canceled = "{\"result\":{\"canceled\":true,\"cancel_reason\":\"no\"}}\n".to_owned();
+        let (watcher, _reports, _member) = self::watcher(&[one_key(7), one_key(7), canceled]);
+        assert!(watcher.advance(&mut known_in(0)).is_err());
         let compacted = "{\"result\":{\"canceled\":true,\"compact_revision\":\"9\"}}\n".to_owned();
         let (watcher, reports, _member) = self::watcher(&[one_key(7), one_key(7), compacted]);
         let mut known = known_in(0);

@@ -377,6 +377,21 @@ fn a_launch_that_may_have_joined_comes_under_another_number() {
     assert!(session.is_proving() && session.place.line.number().is_none());
 }
 
+/// A launch that has another number by then keeps that one, also if it is unknown whether it has joined under
+/// the former.
+#[test]
+fn a_launch_keeps_its_number_after_an_answer_about_another_one() {
+    let (mut stage, launch) = with_a_launch();
+    waits(&mut stage, launch, true, (1, 7));
+    let (number, _) = stage.asks().expect("it joins");
+    let line = place(&stage, NUMBER + 1);
+    stage.local.session_mut(launch).expect("a launch").place.line = line;
+    stage.site.write_tickets(&mut stage.local, launch);
+    stage.hears(Report::Done(number, Err(EtcdError::replaced())));
+    let session = session(&stage, launch);
+    assert!(session.is_queued() && session.place.line.number() == Some(Number(NUMBER + 1)));
+}
+
 /// A launch that is being checked when its place is proved is told after that whether it waits.
 #[test]
 fn a_launch_that_is_being_checked_is_not_told_that_it_waits() {
@@ -428,13 +443,14 @@ fn a_launch_that_waits_keeps_its_number_in_a_restored_etcd() {
 }
 
 /// A launch that shares the slot of its group proves that the slot is still this host's. It needs no room,
-/// and waits behind no other launch. The key of the slot does not change until the answer comes.
+/// and waits behind no other launch. The key of the slot does not change until the answer comes: if the
+/// others have ended meanwhile and the launch does not get it, it is deleted then.
 #[test]
 fn a_launch_that_shares_a_slot_proves_that_it_is_still_there() {
     let (mut stage, launch) = with_a_launch();
     let (table, group) = (stage.table(), Group::of("root"));
     let taken = |shared, free| table.take_with(&Seats { shared, free }, Some(&group)).expect("it is free");
-    let _first = taken(vec![], vec![2]);
+    let first = taken(vec![], vec![2]);
     let value = Value::Slot(stage.record(&saved(&[2]), 1));
     stage.site.own.want(slot(2), value.clone());
     let written = stage.pair(&slot(2), 9, value.bytes());
@@ -442,7 +458,7 @@ fn a_launch_that_shares_a_slot_proves_that_it_is_still_there() {
     assert_eq!(stage.asks(), None);
     let second = holding(saved(&[2]), taken(vec![2], vec![]));
     stage.site.prove(&mut stage.local, launch, request(), second);
-    let (_, asked) = stage.asks().expect("it is proved");
+    let (number, asked) = stage.asks().expect("it is proved");
     let keys = &stage.site.keys;
     let conditions = [
         Compare::ChangedAt(keys.name(&slot(2)), 9),
@@ -450,7 +466,11 @@ fn a_launch_that_shares_a_slot_proves_that_it_is_still_there() {
         Compare::ChangedAt(keys.name(&Key::Cluster), 5),
     ];
     assert_eq!((asked.compares.as_slice(), asked.operations.len()), (conditions.as_slice(), 0));
-    assert!(stage.site.pending.keys_in_proof().contains(&slot(2)));
+    stage.site.give_back(&mut stage.local, vec![first]);
+    assert_eq!(stage.asks(), None);
+    stage.hears(Report::Done(number, Ok(Done { holds: false, ..done(10) })));
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(2), 9)])));
 }
 
 /// A launch that uses the slot of an ancestor proves nothing of that slot, besides its own ones.

@@ -420,7 +420,10 @@ fn id_in(stage: &Stage, asked: &Transaction) -> Option<(ClusterRecord, i64)> {
 fn an_empty_etcd_instead_of_the_known_one_lets_no_launch_in() {
     let mut stage = Stage::open(|_| ());
     assert!(stage.site.is_open());
+    let commands = stage.site.presence.recorded();
     stage.reads_of(2, "two", 3, Vec::new());
+    assert_eq!(stage.site.presence.registration(), None);
+    assert_eq!(commands.try_iter().next(), Some(Command::Anew), "its key is written there");
     let (number, asked) = stage.asks().expect("the id is written");
     let doubt = ClusterRecord { cluster: String::new() };
     assert_eq!(id_in(&stage, &asked), Some((doubt, 0)));
