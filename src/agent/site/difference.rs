@@ -183,6 +183,19 @@ mod tests {
         assert_eq!(diff_of(&wanted, &table), Difference::default());
     }
 
+    /// Other hosts see that the program of a slot has ended.
+    #[test]
+    fn the_key_of_a_slot_that_lingers_says_so() {
+        let ended = match held_by(7) {
+            Value::Slot(record) => Value::Slot(SlotRecord { lingers_until: Some(1), ..record }),
+            other => other,
+        };
+        let wanted = BTreeMap::from([(slot(1), ended.clone())]);
+        let table = BTreeMap::from([(slot(1), there(4, held_by(7), true))]);
+        let change = Change { key: slot(1), at: 4, value: Some(ended) };
+        assert_eq!(diff_of(&wanted, &table), Difference { changes: vec![change], taken: Vec::new() });
+    }
+
     /// No launch loses its position to a later one: missing keys are written before superfluous ones are
     /// deleted.
     #[test]

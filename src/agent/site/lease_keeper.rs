@@ -472,6 +472,26 @@ mod tests {
         assert_eq!((published(0), published(1)), (repositories, BTreeMap::new()));
     }
 
+    /// The settings of the site's repositories are published, and of no others.
+    #[test]
+    fn repositories_of_the_site_are_published() {
+        let text = r#"
+            [repository.seats]
+            keeper = "site"
+            limit = 3
+            [repository.licences]
+            keeper = "agent"
+            limit = 4
+            [[rule]]
+            commands = ["matlab"]
+            acquire = ["seats", "licences"]
+        "#;
+        let policy = Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"));
+        let published = repositories(&policy);
+        assert_eq!(published.keys().collect::<Vec<_>>(), ["seats"]);
+        assert!(published["seats"].contains("limit = 3"));
+    }
+
     /// Commands interrupt a rest, and all that have come are heeded together. In the turn of another host of
     /// the same name they are heeded, and do not interrupt it.
     #[test]

@@ -787,6 +787,15 @@ mod tests {
         }
     }
 
+    /// What one member refuses is not asked of another one.
+    #[test]
+    fn what_is_refused_is_not_asked_again() {
+        let (first, _first) = member(&[refused("etcdserver: permission denied")]);
+        let (second, _second) = member(&[committed(8)]);
+        let client = client_of(vec![first.endpoint(0), second.endpoint(0)]);
+        assert!(client.carry_out(&Transaction::default()).is_err());
+    }
+
     /// An answer without a lease is an error.
     #[test]
     fn a_lease_has_a_number() {

@@ -1,7 +1,7 @@
 //! Launches of this host that get slots of the site, or wait for them.
 
 use std::{
-    sync::mpsc::channel,
+    sync::{Arc, mpsc::channel},
     time::{Duration, Instant},
 };
 
@@ -15,6 +15,7 @@ use crate::{
             AgentId, Command, Compare, Done, Key, Operation, PATIENCE, Presence, Report, SlotRecord,
             TicketRecord, Value, etcd::EtcdError, record::bytes,
         },
+        tests::take,
     },
     judge::terms::{Demand, ElapsedFrom, Group, Location, Pause, Seats, TooSoon, table_of_site},
     keeper::{
@@ -223,6 +224,18 @@ fn a_launch_that_rests_gets_the_slot_that_is_being_proved() {
     assert!(session(&stage, launch).holding().is_some() && stage.site.resting.is_empty());
 }
 
+/// A launch that cannot be saved gets nothing, although its slot is proved. The slot is deleted again.
+#[test]
+fn a_launch_that_cannot_be_saved_has_no_slot() {
+    let (mut stage, launch) = with_a_launch();
+    let (number, ..) = proves(&mut stage, launch);
+    stage.cannot_save();
+    stage.hears(Report::Done(number, Ok(done(9))));
+    assert!(matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]));
+    let asked = stage.asks().map(|(_, asked)| asked);
+    assert_eq!(asked, Some(stage.kept(8, &[deleted(slot(2), 9)])));
+}
+
 /// Whether a launch has got its slot is seen at the key, if no answer came: it has the number of the
 /// admission. The slot may also be that of an earlier launch of the same process.
 #[test]
@@ -370,9 +383,14 @@ fn a_launch_whose_number_another_host_has_comes_under_another_one() {
 #[test]
 fn a_launch_that_may_have_joined_comes_under_another_number() {
     let (mut stage, launch) = with_a_launch();
+    stage.local.session_mut(launch).expect("a launch").take = Some(Arc::new(take()));
     waits(&mut stage, launch, true, (1, 7));
     let (number, _) = stage.asks().expect("it joins");
+    stage.local.write_place(launch);
+    let saved = |stage: &Stage| stage.local.ledger().state().read().expect("it is whole").places.len();
+    assert_eq!(saved(&stage), 1);
     stage.hears(Report::Done(number, Err(EtcdError::replaced())));
+    assert_eq!(saved(&stage), 0, "the next agent does not know the number");
     let session = session(&stage, launch);
     assert!(session.is_proving() && session.place.line.number().is_none());
 }

@@ -206,6 +206,14 @@ fn slots_that_no_host_can_read_are_counted() {
     assert_eq!(told(&mut stage), None);
 }
 
+/// The report on the site counts the leases that were lost.
+#[test]
+fn the_report_counts_lost_leases() {
+    let mut stage = Stage::new(|_| ());
+    stage.hears(Report::LeaseLost);
+    assert_eq!(stage.site.about().leases_lost, 1);
+}
+
 /// The report on the site says how far the mirror is behind, as soon as that is known.
 #[test]
 fn the_report_says_how_far_the_mirror_is_behind() {

@@ -4,6 +4,7 @@
 use std::{
     cell::Cell,
     collections::BTreeMap,
+    fs,
     sync::{
         Arc,
         mpsc::{Sender, channel},
@@ -78,7 +79,7 @@ pub(super) struct Stage {
     pub(super) site: Site,
     reports: Sender<Report>,
     asked: Box<dyn Fn() -> Option<Asked>>,
-    _directories: [TempDir; 2],
+    directories: [TempDir; 2],
 }
 
 impl Stage {
@@ -87,7 +88,12 @@ impl Stage {
         let (local, mut site, reports, directories) = host(prepare);
         let (pending, asked) = Pending::recorded();
         site.pending = pending;
-        Self { local, site, reports, asked: Box::new(asked), _directories: directories }
+        Self { local, site, reports, asked: Box::new(asked), directories }
+    }
+
+    /// It can save no holding any more.
+    pub(super) fn cannot_save(&self) {
+        fs::remove_dir_all(self.directories[0].path().join("holdings")).expect("a directory");
     }
 
     /// A host that grants slots.
