@@ -229,6 +229,10 @@ mod tests {
             ]
         );
         assert_eq!(parse_held(""), []);
+        // Any user can write more than a launch would.
+        assert_eq!(parse_held(&"seats=1 ".repeat(65)).len(), 64);
+        let long = |length: usize| parse_held(&format!("{}=1", "a".repeat(length - 2))).len();
+        assert_eq!((long(100_000), long(100_001)), (1, 0));
     }
 
     #[test]
@@ -261,6 +265,21 @@ mod tests {
         let environment = with_slots(Vec::new(), &[], &[slots("odd", &odd), slots("one", &[7])]);
         let expected = [c"RUNGATE_HELD=one=7", c"RUNGATE_SLOT_ONE=7"];
         assert_eq!(environment, expected.map(Entry::Borrowed));
+    }
+
+    /// A variable has 100,000 bytes at most. What does not fit is left out, and the next repository is told.
+    #[test]
+    fn a_variable_is_told_up_to_its_longest_length() {
+        let told = |length: usize| {
+            let taken = [slots(&"a".repeat(length - 2), &[1]), slots("b", &[7])];
+            let environment = with_slots(Vec::new(), &[], &taken);
+            environment.iter().map(|entry| entry.to_bytes().len()).collect::<Vec<_>>()
+        };
+        // The variables of the two slots follow.
+        let of_slots = |length: usize| ["RUNGATE_SLOT_=1".len() + length - 2, "RUNGATE_SLOT_B=7".len()];
+        let held = "RUNGATE_HELD=".len();
+        assert_eq!(told(100_000), [&[held + 100_000][..], &of_slots(100_000)].concat());
+        assert_eq!(told(100_001), [&[held + "b=7".len()][..], &of_slots(100_001)].concat());
     }
 
     #[test]

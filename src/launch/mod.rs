@@ -128,4 +128,23 @@ mod tests {
             assert_eq!(of_exectimes(&words), arguments, "{line}");
         }
     }
+
+    /// The launcher itself does `run` and `exectimes`. Everything else is for the second program, also `run`
+    /// with an option that the launcher does not know.
+    #[test]
+    fn the_launcher_does_run_and_exectimes_itself() {
+        let role = |line: &str| {
+            let words = ["rungate"].into_iter().chain(line.split_whitespace());
+            match Role::of(words.map(OsString::from).collect()) {
+                Ok(Role::Run(options)) => format!("run {}", options.command.to_string_lossy()),
+                Ok(Role::Exectimes(words)) => format!("exectimes {}", words.len()),
+                Ok(Role::Tools(words)) => format!("tools {}", words.len()),
+                Err(error) => error.to_string(),
+            }
+        };
+        assert_eq!([role("run -- matlab"), role("run run")], ["run matlab", "run run"]);
+        assert_eq!([role("exectimes -- l 1 x"), role("exectimes l")], ["exectimes 3", "exectimes 1"]);
+        assert_eq!([role(""), role("help run"), role("list exectimes")], ["tools 1", "tools 3", "tools 3"]);
+        assert_eq!(role("run --help"), "tools 3");
+    }
 }

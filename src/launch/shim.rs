@@ -273,6 +273,22 @@ mod tests {
         assert_eq!(Shim::fault_of(OsStr::new("matlab")), None);
     }
 
+    /// The last part of the path says what rungate does: it is exectimes, a shim, or rungate itself. An
+    /// execution by a descriptor has no name.
+    #[test]
+    fn the_name_says_what_rungate_does() {
+        let called = |path: &str| match CalledAs::of(Path::new(path)) {
+            CalledAs::Shim(shim) => format!("{} at {}", visible(&shim.name), visible(&shim.path)),
+            CalledAs::Exectimes => "exectimes".to_owned(),
+            CalledAs::Rungate => "rungate".to_owned(),
+        };
+        assert_eq!([called("/usr/bin/exectimes"), called("exectimes")], ["exectimes", "exectimes"]);
+        assert_eq!([called("/bin/matlab"), called("mex")], ["matlab at /bin/matlab", "mex at mex"]);
+        for path in ["rungate", "/opt/rungate-0.1", "/dev/fd/3", "/proc/self/fd/3", "/", ""] {
+            assert_eq!(called(path), "rungate", "{path}");
+        }
+    }
+
     /// Of several links all are made or removed, or none.
     #[test]
     fn a_link_that_cannot_be_made_or_removed_changes_no_other() {

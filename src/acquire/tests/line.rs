@@ -2,7 +2,7 @@
 //! its number.
 
 use std::{
-    iter,
+    iter, mem,
     ops::{ControlFlow, RangeInclusive},
     thread,
     time::{Duration, Instant},
@@ -64,6 +64,14 @@ fn a_younger_launch_is_not_ahead() {
         position.nearest_ahead(&table, 3).expect("a table in memory").map(|waiter| waiter.number)
     };
     assert_eq!((ahead(41), ahead(43)), (None, Some(Number(42))));
+    // A launch is not ahead of itself.
+    let line = table.all_waiters().expect("a table in memory");
+    let all_ahead = |number| {
+        let position = QueuePosition { number: Some(Number(number)), generation: 0, liveness: None };
+        let ahead = position.all_ahead(&table, 3, &line).expect("a table in memory");
+        ahead.iter().map(|waiter| waiter.number).collect::<Vec<_>>()
+    };
+    assert_eq!((all_ahead(42), all_ahead(43)), (vec![], vec![Number(42)]));
 }
 
 /// Many waiters may be silent at once. They are checked from both ends of the queue, so a launch passes over
@@ -260,6 +268,20 @@ fn a_place_in_a_table_that_is_not_needed_is_given_up() {
     assert_eq!(places(&first), [Some(Number(1)), None]);
 }
 
+/// The same for a launch that starts: it has only its places in the tables of its slots until then.
+#[test]
+fn a_launch_that_starts_has_no_place_in_a_table_that_is_not_needed() {
+    let tables = tables().held("b", 1..=1);
+    let (both, first) = ([one(claim("a", 1)), one(claim("b", 1))], [one(claim("a", 1))]);
+    let mut place = PlaceInLine::default();
+    let interrupted = wait(&tables, &both, &mut place, &mut || ControlFlow::Break(()));
+    assert!(matches!(interrupted, Outcome::Interrupted));
+    let granted = wait(&tables, &first, &mut place, &mut || ControlFlow::Continue(()));
+    assert!(matches!(granted, Outcome::Granted(_)));
+    let places = ["a", "b"].map(|name| tables.store.table(name).highest_place());
+    assert_eq!(places, [Some(Number(1)), None]);
+}
+
 /// Where one process owns all tables, it tries once. Overdue holders are ended only for a launch that can
 /// wait, and that no other one precedes.
 #[test]
@@ -309,6 +331,49 @@ fn a_place_in_a_table_with_room_does_not_wait() {
     assert!(matches!(tried, Ok(AtOnce::Blocked(_))));
     let standing: Vec<&str> = place.standing_in().map(|place| place.table().name()).collect();
     assert_eq!((place.places(), standing), (2, vec!["full"]));
+    // Only there it tells how many slots it wants.
+    let told = |name: &str| place.saved().iter().find(|saved| saved.table.name() == name)?.wants;
+    assert_eq!((told("free"), told("full")), (None, Some(1)));
+}
+
+/// The queues in which a launch waits after one attempt that gives it nothing.
+fn stands_in(tables: &Tables, demands: &[Demand], place: &mut PlaceInLine) -> Vec<String> {
+    let tried = tables.asks(|asker| at_once(demands, asker, place, None));
+    assert!(matches!(tried, Ok(AtOnce::Blocked(_))));
+    let mut names: Vec<String> = place.standing_in().map(|place| place.table().name().to_owned()).collect();
+    names.sort();
+    names
+}
+
+/// A launch that had to leave its queue eight times waits in all of its queues, also where there is room for
+/// it. So it keeps slots idle for ten seconds. Then it leaves these queues, and the next eight times count.
+#[test]
+fn a_launch_that_left_its_queue_eight_times_waits_in_all_queues() {
+    let demands = [one(claim("a", 1)), one(claim("b", 1))];
+    let (tables, mut place) = (tables(), PlaceInLine::default());
+    let [a, b] = ["a", "b"].map(|name| tables.store.table(name));
+    let mut held = a.take(&[1]);
+    assert_eq!(stands_in(&tables, &demands, &mut place), ["a"]);
+    for moves in 1..=8 {
+        let (name, next) = if moves % 2 == 1 { ("b", &b) } else { ("a", &a) };
+        drop(mem::replace(&mut held, next.take(&[1])));
+        let expected = if moves < 8 { vec![name] } else { vec!["a", "b"] };
+        assert_eq!(stands_in(&tables, &demands, &mut place), expected, "{moves}");
+        assert_eq!(place.idle_since.is_some(), moves == 8, "{moves}");
+    }
+    // While both are full no slot is idle.
+    let other = b.take(&[1]);
+    assert_eq!(stands_in(&tables, &demands, &mut place), ["a", "b"]);
+    assert_eq!(place.idle_since, None);
+    drop(other);
+    assert_eq!(stands_in(&tables, &demands, &mut place), ["a", "b"]);
+    let begun = place.idle_since.expect("a slot is idle");
+    place.idle_since = begun.checked_sub(Duration::from_secs(11));
+    assert_eq!(stands_in(&tables, &demands, &mut place), ["a"]);
+    assert_eq!(place.idle_since, None);
+    drop(mem::replace(&mut held, b.take(&[1])));
+    assert_eq!(stands_in(&tables, &demands, &mut place), ["b"]);
+    drop(held);
 }
 
 #[test]
@@ -343,6 +408,8 @@ fn the_first_in_line_takes_what_falls_free_and_leaves_the_line() {
     assert_eq!(tables.store.table("seats").highest_place(), place.number());
     place.leave();
     assert_eq!(tables.store.table("seats").highest_place(), None);
+    // If it comes again, it comes as a new launch.
+    assert_eq!(place.number(), None);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 use std::{
     ops::ControlFlow,
+    path::PathBuf,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -14,8 +15,11 @@ use crate::{
         Grant, HEARTBEAT_INTERVAL, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, Waiting,
         waiting::acquire_in_turn,
     },
-    judge::terms::{Claim, Demand, Queue, Wait},
-    keeper::{Class, Number, PATIENCE, Store},
+    judge::terms::{
+        Claim, Demand, Queue, Wait,
+        outside::{Counts, Outside, WhenStale},
+    },
+    keeper::{Class, KeeperError, Number, PATIENCE, Store},
 };
 
 /// One step of a launch: it starts, is refused, or waits and comes back.
@@ -139,6 +143,38 @@ fn a_launch_would_wait_until_it_cannot_start_any_more() {
     assert_eq!(wait(&[one(claim("a", 1).waits(0)), one(long("b"))]), None);
 }
 
+/// A launch that cannot find out what is full waits for the longest of its waits, but not beyond its
+/// deadline.
+#[test]
+fn the_time_of_a_launch_counts_before_it_knows_what_is_full() {
+    let outside = Outside {
+        sample: PathBuf::from("/nowhere/sample"),
+        owner: 0,
+        counts: Counts::All,
+        stale_after: Duration::MAX,
+        when_stale: WhenStale::Refuse,
+        settle: Duration::ZERO,
+        uid: 0,
+        is_by_user: false,
+        host: "ws1".to_owned(),
+        is_by_host: false,
+        shared_by: None,
+    };
+    let unknown = |claim: Claim| one(Claim { outside: Some(outside.clone()), ..claim });
+    let tables = tables();
+    let fails = |demands: &[Demand], deadline| {
+        let mut place = PlaceInLine::default();
+        let outcome = tables
+            .asks(|asker| acquire_in_turn(demands, asker, &mut place, deadline, &mut |_| panic!("it waits")));
+        assert!(matches!(outcome, Err(KeeperError::Outside(_))));
+        place
+    };
+    let both = [unknown(claim("a", 1).waits(HOUR)), one(claim("b", 1).waits(2 * HOUR))];
+    is_over_in(&fails(&both, None), 2 * HOUR);
+    is_over_in(&fails(&both, Instant::now().checked_add(Duration::from_millis(HOUR))), HOUR);
+    assert_eq!(fails(&[unknown(claim("a", 1))], None).time_is_over_at(), None, "it waits until its turn");
+}
+
 /// A new policy that leaves no time may also make room. So the launch has a little time then, and never more
 /// than it had before.
 #[test]
@@ -214,6 +250,18 @@ fn a_line_ends_for_newcomers_and_not_for_whoever_comes_from_another() {
     let tables = tables().waiting("seats", 1, 0, 1).held("seats", 1..=1).held("other", 1..=1);
     let refusal = refused(&tables, &both, &mut PlaceInLine::default());
     assert!(unwaited(&refusal).contains(&Some(Unwaited::Queue { waiting: 1, most: 1 })));
+}
+
+/// A launch may have a number before it waits in any queue. It finds a full queue closed nevertheless, also
+/// where only launches with greater numbers wait.
+#[test]
+fn a_launch_that_comes_with_a_number_finds_a_queue_full() {
+    let demands = [one(claim("a", 1).queue(1))];
+    let tables = tables().held("a", 1..=1).waiting("a", 5, 0, 1);
+    let mut place = PlaceInLine::default();
+    place.begin_as(Number(2));
+    let refusal = refused(&tables, &demands, &mut place);
+    assert_eq!(unwaited(&refusal), [Some(Unwaited::Queue { waiting: 1, most: 1 })]);
 }
 
 /// A full queue is closed to newcomers only. A launch that waits in one queue joins every other one that it

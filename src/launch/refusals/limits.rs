@@ -751,12 +751,61 @@ mod tests {
         assert_eq!(told(&[list]), ["none: 0 of 0 wait for a", "none", ""]);
     }
 
+    fn hints() -> Hints {
+        let [words, policy, named, options] = [(); 4].map(|()| String::new());
+        Hints { words, policy, named, options, is_renamed: false }
+    }
+
+    /// The whole message to a launch that wants so many of the slots.
+    fn message(store: &Store, limit: u64, wanted: u32) -> String {
+        let amount = Amount::plain(Slots::Number(wanted), limit);
+        let demands = vec![Demand::One(Claim { amount, ..claim("a", None, 1) })];
+        let wanted = LaunchSpec { demands, hold: Hold::Process, longest: None };
+        let tell = |refusal: &Refusal<'_>| describe(OsStr::new("job"), &wanted, refusal, &hints());
+        of_refusal(store, &wanted.demands, tell)
+    }
+
+    /// The holders that are known come first, the oldest of them before the others. If the end of several
+    /// programs is needed, those of the reader come before those of other users.
+    #[test]
+    fn holders_are_named_in_the_order_of_their_age() {
+        let store = Store::default();
+        let table = store.table("a");
+        let _held = table.take(&[1, 2, 3, 4]).expect("they are free");
+        let now = SystemTime::now();
+        for (slot, pid, uid, minutes) in
+            [(2, 12, own_uid(), 1), (3, 13, own_uid() ^ 1, 3), (4, 14, own_uid(), 2)]
+        {
+            let since = now.checked_sub(Duration::from_secs(60 * minutes));
+            let holder = Holder::unknown(slot..=slot);
+            table.describe(&[slot], Holder { pid: Some(pid), uid: Some(uid), since, ..holder });
+        }
+        let order = |wanted| {
+            let message = message(&store, 4, wanted);
+            let is_holder = |line: &&str| line.starts_with("      PID ") || line.starts_with("      slot ");
+            let words = message.lines().filter(is_holder).filter_map(|line| line.split_whitespace().nth(1));
+            words.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(order(1), ["13", "14", "12", "1:"]);
+        assert_eq!(order(2), ["14", "12", "13", "1:"]);
+    }
+
+    /// A reader who cannot see a holder is told to ask the administrator. Root is not told so.
+    #[test]
+    fn root_is_not_told_to_ask_the_administrator() {
+        let store = Store::default();
+        let _held = store.table("a").take(&[1]).expect("it is free");
+        let message = message(&store, 1, 1);
+        assert!(message.contains("      slot 1: a process that cannot be seen from here\n"), "{message}");
+        let asks = message.contains("      ask your administrator who that is: rungate list");
+        assert_eq!(asks, own_uid() != 0, "{message}");
+    }
+
     /// Programs of the reader are named if their end makes room: of all slots, and of those that the launch
     /// may take.
     #[test]
     fn the_end_of_own_programs_is_advised_if_it_makes_room() {
-        let [words, policy, named, options] = [(); 4].map(|()| String::new());
-        let hints = Hints { words, policy, named, options, is_renamed: false };
+        let hints = hints();
         let advice = |limit, wanted, zone: RangeInclusive<u64>, own: &[u64], others: &[u64]| {
             let (store, mut claim) = (Store::default(), claim("a", None, 1));
             claim.amount = Amount { zones: vec![zone], ..Amount::plain(Slots::Number(wanted), limit) };

@@ -341,3 +341,29 @@ fn words(command: &OsStr, arguments: &[impl AsRef<OsStr>]) -> String {
 fn option(name: &str, value: Option<impl AsRef<OsStr>>) -> String {
     value.map_or_else(String::new, |value| format!(" --{name} {}", word(value)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A command line of up to 200 bytes is repeated with its arguments. Of a longer one only the command is
+    /// repeated.
+    #[test]
+    fn a_long_command_line_is_repeated_without_its_arguments() {
+        let shown = |length: usize| words(OsStr::new("job"), &["a".repeat(length)]);
+        assert_eq!(shown(LONGEST - 4), format!("job {}", "a".repeat(LONGEST - 4)));
+        assert_eq!(shown(LONGEST - 3), "job ...");
+    }
+
+    /// A first policy is suggested for a command with a plain name. Any other name is left out.
+    #[test]
+    fn a_first_policy_is_suggested_for_a_plain_name() {
+        for name in ["matlab", "/opt/bin/matlab"] {
+            assert_eq!(init(OsStr::new(name)), "rungate init matlab");
+        }
+        assert_eq!(init(OsStr::new("clang-16.0_x")), "rungate init clang-16.0_x");
+        for name in ["", "/", ".hidden", "-n", "two words", "größe"] {
+            assert_eq!(init(OsStr::new(name)), "rungate init", "{name}");
+        }
+    }
+}
