@@ -98,29 +98,56 @@ fn a_policy_that_changes_is_seen_from_the_head_of_the_line() {
     assert_eq!(slots[1..], [i64::from(first.pid()), second.pid().into()], "the first has the lower slot");
 }
 
-/// A launch that asks again, because the policy has changed, while it is given a slot for its question of
-/// before: the agent takes that slot back, and so it is not started with. A holder that was ended for
-/// the question of before is reported.
-#[test]
-fn what_was_given_for_an_earlier_question_starts_nothing() {
-    needs_root!();
-    let (site, agent) = seats(1, "");
+/// A launch that waits for so long and has asked an agent of this test, and their connection.
+fn asks(site: &Site, agent: Running, wait: &str) -> (Running, UnixStream, Inbox) {
     agent.kill();
     std::fs::remove_file(site.agent_socket()).expect("the socket of an agent that is gone");
     let listener = UnixListener::bind(site.agent_socket()).expect("an agent of this test");
-    let mut launch = site.test().args(["run", "--wait", "forever", "--", "matlab"]).background();
+    let launch = site.test().args(["run", "--wait", wait, "--", "matlab"]).background();
     let (mut connection, _) = listener.accept().expect("it asks");
     connection.set_read_timeout(Some(LONG)).expect("a time");
     let mut inbox = Inbox::default();
     assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));
-    let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
-    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 2"));
+    (launch, connection, inbox)
+}
+
+/// What an agent says to a launch that finds the seats full.
+fn full() -> Refused {
     let obstacle =
         Obstacle { table: "seats".to_owned(), reason: Reason::Full, unwaited: None, outside: None };
-    let refused = Refused { obstacles: vec![obstacle], tables: Vec::new(), has_waited: true };
+    Refused { obstacles: vec![obstacle], tables: Vec::new(), has_waited: true }
+}
+
+/// A launch whose time is over says so once. If the agent does not answer within five seconds, it ends.
+#[test]
+fn who_leaves_the_queue_waits_for_no_silent_agent() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let (mut launch, mut connection, mut inbox) = asks(&site, agent, "1s");
+    let said = Answer::Waits(WaitState { refused: full(), ahead: 0 }).frame();
+    connection.write_all(&said).expect("it listens");
+    assert!(matches!(request(&mut connection, &mut inbox), Request::Leave));
+    assert_eq!(connection.read(&mut [0; 64]).expect("it closes the connection"), 0, "it says more");
+    let outcome = launch.end();
+    assert_eq!(outcome.ending, Ending::Status(74), "{outcome:?}");
+    assert!(outcome.stderr.contains(" has not answered for 5 s\n"), "{outcome:?}");
+}
+
+/// A launch that asks again, because the policy has changed, while it is given a slot for its question of
+/// before: the agent takes that slot back, and so it is not started with. A holder that was ended for
+/// the question of before is reported. While holders are ended for it, the launch shows that it is alive.
+#[test]
+fn what_was_given_for_an_earlier_question_starts_nothing() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let (mut launch, mut connection, mut inbox) = asks(&site, agent, "forever");
+    connection.write_all(&Answer::Ends(full()).frame()).expect("it listens");
+    assert!(matches!(request(&mut connection, &mut inbox), Request::Beat));
+    let policy = std::fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_file("policy.toml", &policy.replace("limit = 1", "limit = 2"));
     let slots = vec![("seats".to_owned(), "1".to_owned())];
     let granted = Granted { slots, without: Vec::new(), hold: Hold::Process, has_waited: true, joined: None };
-    let mut said = Answer::Waits(WaitState { refused, ahead: 0 }).frame();
+    let mut said = Answer::Waits(WaitState { refused: full(), ahead: 0 }).frame();
     said.extend(Answer::Granted(granted).frame());
     connection.write_all(&said).expect("it listens");
     assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));

@@ -127,12 +127,18 @@ pub(crate) fn without_a_runtime_directory_there_is_a_private_one() {
         assert_eq!((found.uid(), found.permissions().mode() & 0o777), (user.uid, 0o700));
     };
     is_private(&Account::own());
+    // A relative path names no directory.
+    let own = Account::own().uid.to_string();
+    touch.clone().directory("run").env("XDG_RUNTIME_DIR", &own).status(0);
+    assert!(!site.path(format!("run/{own}/rungate")).exists());
     // Root may have any directory; the second launch finds what the first has made.
     if is_root() {
         for _ in 0..2 {
             touch.clone().user("www-data").status(0);
             is_private(&Account::named("www-data"));
         }
+        // After a change of user the variable may name the directory of another one.
+        touch.clone().user("www-data").env("XDG_RUNTIME_DIR", format!("$DIR/run/{own}")).status(0);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::support::{Account, Running, Site, Terminal, given_time, needs_root, needs_tmux};
+use crate::support::{Account, Ending, Running, Site, Terminal, given_time, needs_root, needs_tmux, seats};
 
 const POLICY: &str = r#"
     version = 1
@@ -333,6 +333,21 @@ pub(crate) fn a_refusal_speaks_of_the_name_that_was_given() {
         .args(["run", "--as", "secret", "--", "python"])
         .stderr("rungate: secret: refused: rule \"not this\"\n...\n")
         .status(77);
+}
+
+/// Options are told to a launch that sshd has not started, also if it cannot be seen which process has.
+#[test]
+fn a_launch_whose_parent_cannot_be_seen_is_told_of_options() {
+    needs_root!();
+    let site = Site::with_policy(&seats(1, "", &["nightly-sync"]));
+    site.program("python");
+    let launch = site.test().args(["run", "--as", "nightly-sync", "--", "python"]);
+    let _running = launch.spawn();
+    let first = launch.clone().through(["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    let wait = " wait in the queue: rungate run --wait 30m --as nightly-sync -- python\n";
+    let refused = first.outcome();
+    assert_eq!(refused.ending, Ending::Status(75), "{refused:?}");
+    assert!(refused.stderr.contains(wait), "{refused:?}");
 }
 
 /// On a terminal every line that is too long for it is broken between words, and what is to be copied is not;

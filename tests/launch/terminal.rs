@@ -184,6 +184,29 @@ fn a_wait_shows_one_living_line() {
     terminal.is_repeated("one");
 }
 
+/// A message during a wait has a line of its own: the living line is wiped first.
+#[test]
+fn a_message_during_a_wait_stands_in_its_own_line() {
+    needs_tmux!();
+    let repository = |name: &str| {
+        format!(
+            "[repository.{name}]\nlimit = 1\nmax_wait = \"1h\"\n\
+             [[rule]]\ncommands = [\"{name}\", \"both\"]\nacquire = [\"{name}\"]\n"
+        )
+    };
+    let site = Site::with_policy(&(repository("a") + &repository("b")));
+    for name in ["a", "b", "both"] {
+        site.program(name);
+    }
+    let first = site.test().args(["run", "--", "a"]).spawn();
+    let terminal = Terminal::open(&site);
+    terminal.command(&format!("clear; {} run -w 2h -- both", site.rungate().display()));
+    terminal.shows("\nrungate: both: waits for a (1 of 1 used), first in line,");
+    let _second = site.test().args(["run", "--", "b"]).spawn();
+    first.kill();
+    terminal.shows("\nrungate: both: waits for b no longer than 1h, not 2h: ");
+}
+
 /// The wait for a mutex is bounded (10 s), and Ctrl-Z does not make anybody wait for it: who is stopped has
 /// given it back.
 #[test]

@@ -193,6 +193,13 @@ fn each_event_says_what_happened() {
     assert_eq!((&both[0]["event"], &both[0]["repositories"]), (&json!("would-refuse"), &json!(["trial"])));
     assert_eq!(both[1]["event"], "started");
 
+    // It is found, but cannot be executed.
+    site.script("novel", "#!/nowhere/at-all\n");
+    assert_eq!(run(&site, "novel").outcome().ending, Ending::Status(127));
+    let all = events(&site);
+    assert_eq!((all.len(), &all[1]["event"]), (3, &json!("started")));
+    assert_eq!((&all[2]["event"], &all[2]["status"]), (&json!("ended"), &json!("not executed")));
+
     run(&site, "unknown-to-the-policy").outcome();
     assert_eq!(
         events(&site),

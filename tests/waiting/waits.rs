@@ -127,6 +127,7 @@ pub(crate) fn a_wait_that_the_policy_shortens_is_told_at_once() {
     let cut = "rungate: job: waits for a no longer than 50ms, not 2h: repository a has max_wait = \"50ms\"";
     let told: Vec<&str> = outcome.stderr.lines().collect();
     assert_eq!(told[0], cut, "{told:?}");
+    assert_eq!(told.iter().filter(|line| **line == cut).count(), 1, "{told:?}");
     assert!(told[1].starts_with("rungate: job: waits for a (1 of 1 used), first in line"), "{told:?}");
     refused(&outcome, 124, &["  a  1 of 1 used, waited for no longer than 50ms"]);
     // What is not shortened is no news, and neither is what need not be waited for.
