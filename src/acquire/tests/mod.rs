@@ -3,6 +3,7 @@
 
 mod amounts;
 mod choices;
+mod endings;
 mod foresight;
 mod line;
 mod ownership;

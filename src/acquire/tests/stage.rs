@@ -1,7 +1,7 @@
 //! Tables in memory, those who use them already, and launches.
 
 use std::{
-    cell::Cell,
+    cell::{Cell, RefCell},
     ops::RangeInclusive,
     sync::{Arc, LazyLock},
     time::{Duration, SystemTime},
@@ -80,16 +80,23 @@ impl Tables {
     }
 
     pub(super) fn asks<T>(&self, ask: impl FnOnce(&AcquireContext<'_>) -> T) -> T {
+        self.asks_and_ends(ask).0
+    }
+
+    /// The same, with the processes that were to be ended for the launch.
+    pub(super) fn asks_and_ends<T>(&self, ask: impl FnOnce(&AcquireContext<'_>) -> T) -> (T, Vec<i32>) {
+        let ended = RefCell::new(Vec::new());
         let launch =
             Launch { command: "matlab", host: "ws1", uid: 1000, ancestors: &[], hold: Hold::Process };
         let keepers = Keepers { inherited: &self.inherited, memory: self.store.clone() };
-        ask(&AcquireContext {
+        let answer = ask(&AcquireContext {
             launch,
             keepers,
             generation: GENERATION,
-            on_expired: &|_, _, _| {},
+            on_expired: &|_, overdue, _| ended.borrow_mut().push(overdue.pid),
             clock: Clock::default(),
-        })
+        });
+        (answer, ended.into_inner())
     }
 
     /// What is foreseen.

@@ -1,0 +1,90 @@
+//! Which holders are to be ended for a launch. No holder of a table in memory can be, so all of them stay.
+
+use std::time::Duration;
+
+use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, tables};
+use crate::{
+    acquire::{Outcome, waiting::acquire},
+    judge::terms::{Claim, Demand, Expiry, Pace},
+    keeper::{Holder, memory},
+    sys::process,
+};
+
+/// The claim, by which a holder is overdue after five seconds.
+fn expires(claim: Claim) -> Claim {
+    let after = Duration::from_secs(5);
+    Claim { pace: Pace { expiry: Some(Expiry { after, ..Expiry::AT_REQUEST }), ..claim.pace }, ..claim }
+}
+
+/// No process.
+const NOBODY: [i32; 0] = [];
+
+/// Processes with these numbers hold a slot each, for so many seconds, or have just taken it.
+fn held(tables: &Tables, name: &str, first: i32, seconds: &[Option<u64>]) -> Vec<memory::Held> {
+    let (table, now) = (tables.store.table(name), process::since_boot().expect("a time"));
+    // No pause of the machine makes the latter overdue.
+    let later = now + Duration::from_secs(3600);
+    let hold = |((slot, pid), seconds): ((u64, i32), Option<u64>)| {
+        let held = table.take(&[slot]).expect("it is free");
+        let taken = seconds.map_or(later, |seconds| now.saturating_sub(Duration::from_secs(seconds)));
+        let holder = Holder { pid: Some(pid), taken: Some(taken), ..Holder::unknown(slot..=slot) };
+        table.describe(&[slot], holder);
+        held
+    };
+    (1..).zip(first..).zip(seconds.iter().copied()).map(hold).collect()
+}
+
+/// The processes that are to be ended for a launch that gets nothing, in this order.
+#[track_caller]
+fn ended(tables: &Tables, demands: &[Demand]) -> Vec<i32> {
+    let (outcome, ended) = tables.asks_and_ends(|asker| acquire(demands, asker));
+    match outcome.expect("tables in memory") {
+        Outcome::Refused(_) => ended,
+        Outcome::Granted(grant) => panic!("it starts with {}", granted(&grant)),
+        Outcome::Interrupted => panic!("it does not wait"),
+    }
+}
+
+/// As many holders are ended as make room for all slots that are wanted, the longest overdue first. If one of
+/// them stays nevertheless, no other one is ended.
+#[test]
+fn no_more_holders_are_ended_than_are_needed() {
+    let tables = tables();
+    let _held = held(&tables, "seats", 1, &[Some(20), Some(40), None, Some(10)]);
+    let seats = |slots| [one(expires(claim("seats", 4).slots(slots)))];
+    assert_eq!(ended(&tables, &seats(1)), [2]);
+    assert_eq!(ended(&tables, &seats(2)), [2, 1]);
+    assert_eq!(ended(&tables, &seats(3)), [2, 1, 4]);
+    assert_eq!(ended(&tables, &seats(4)), NOBODY, "one of them is not overdue");
+    assert_eq!(ended(&tables, &[one(claim("seats", 4))]), NOBODY, "no holder is ever overdue");
+}
+
+/// No holder is ended in vain: all demands of the launch must be met, and all claims of a list. Of several
+/// alternatives the first is chosen for which there are enough holders.
+#[test]
+fn no_holder_is_ended_where_something_else_stays_full() {
+    let tables = tables();
+    let _late = held(&tables, "late", 10, &[Some(20)]);
+    let _later = held(&tables, "later", 20, &[Some(40)]);
+    let _early = held(&tables, "early", 30, &[None]);
+    let [late, later, early] = ["late", "later", "early"].map(|name| move || expires(claim(name, 1)));
+    assert_eq!(ended(&tables, &[one(late()), one(later())]), [10, 20]);
+    assert_eq!(ended(&tables, &[one(late()), one(early())]), NOBODY);
+    assert_eq!(ended(&tables, &[any_of([early(), late(), later()])]), [10]);
+    assert_eq!(ended(&tables, &[any_list_of([vec![late(), early()], vec![later()]])]), [20]);
+    assert_eq!(ended(&tables, &[any_list_of([vec![late(), later()], vec![early()]])]), [10, 20]);
+    assert_eq!(ended(&tables, &[one(late()), one(claim("late", 1).slots(2).called("never"))]), NOBODY);
+}
+
+/// A holder stays if its slot would not be for the launch: it is kept for others, or older launches wait.
+#[test]
+fn no_holder_is_ended_whose_slot_would_be_for_others() {
+    let seats = || expires(claim("seats", 2));
+    let of_two = |tables: &Tables| held(tables, "seats", 1, &[Some(40), Some(20)]);
+    let kept = tables();
+    let _held = of_two(&kept);
+    assert_eq!(ended(&kept, &[one(seats().zones(&[2..=2]))]), [2]);
+    let behind = tables().waiting("seats", 1, 0, 2);
+    let _held = of_two(&behind);
+    assert_eq!(ended(&behind, &[one(seats())]), NOBODY);
+}
