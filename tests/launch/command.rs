@@ -248,6 +248,11 @@ pub(crate) fn verbose() {
         .args(["run", "-v", "--", "matlab"])
         .stderr("rungate: matlab: starts with seats slot 1[..]\n...\n")
         .status(0);
+    site.policy(&POLICY.replace("limit = 2", "limit = 0\n    enforce = false"));
+    site.test()
+        .args(["run", "-v", "--", "matlab"])
+        .stderr("rungate: matlab: starts with no slot; seats is full, but not enforced\n...\n")
+        .status(0);
     site.test().args(["run", "--verbose", "--", "true"]).stderr("rungate: true: [..]\n...\n").status(0);
 }
 

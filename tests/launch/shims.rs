@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt, symlink};
 
-use crate::support::{Site, Test, copy_program, needs_root, skip};
+use crate::support::{Site, Test, copy_program, is_root, needs_root, skip};
 
 const POLICY: &str = r#"
     [repository.seats]
@@ -429,6 +429,12 @@ fn some_names_are_refused() {
                 "
             ))
             .status(78);
+    }
+    if is_root() {
+        // The directory is root's.
+        let others = site.test().user("games").program(site.path("shims/sh"));
+        let said = "...\nAsk your administrator to remove the link: rm $DIR/shims/sh\n";
+        others.args(["-c", "true"]).stderr(said).status(78);
     }
     site.shim("rungate");
     site.shim("rungate-0.1");

@@ -284,6 +284,17 @@ fn a_process_with_several_locks_is_one_holder() {
     assert_eq!(holders[0]["shared_with"], serde_json::json!([]), "{listed:?}");
 }
 
+/// No path is printed if one of the lock files cannot be made.
+#[test]
+fn a_lock_file_that_cannot_be_made_is_no_path() {
+    let site = site(TWO);
+    site.write("work/file", "");
+    site.policy(&format!("version = 1\ndefaults.directory = \"$DIR/work/file/below\"\n{TWO}"));
+    let Outcome { stdout, stderr, ending } = outcome(&site, "rungate acquire --path deploy");
+    assert_eq!((stdout.as_str(), ending), ("", Ending::Status(74)), "{stderr}");
+    assert!(stderr.contains("deploy: "), "{stderr}");
+}
+
 /// Each lock file needs a descriptor, and each descriptor a lock file; nothing is taken otherwise.
 #[test]
 fn what_cannot_keep_a_slot_is_refused() {

@@ -101,6 +101,24 @@ pub(crate) fn whoever_ends_a_holder_sees_other_slots_and_its_deadline() {
     assert!(stubborn.state() != 'Z', "it is there still");
 }
 
+/// A launch that does not wait ends a holder, too. Meanwhile it takes a slot that another one releases.
+#[test]
+fn a_launch_that_ends_a_holder_sees_other_slots_without_a_wait() {
+    let site = site(2, "expire_after = \"1ms\"\nexpire_grace = \"10m\"");
+    let stubborn = site.test().args(["run", "--as", "job", "--"]).args([site.helper("witness")]);
+    let stubborn = stubborn.args(["$DIR/work/signals"]).through(["env", "--default-signal"]).spawn();
+    // Of a process that is younger it is not known that it is overdue.
+    let other = runs(&site, "other");
+    let mut newcomer = job(&site, "newcomer", &[]).background();
+    eventually("the first is asked to end", || {
+        let signals = fs::read_to_string(site.path("work/signals")).unwrap_or_default();
+        signals.contains("SIGINT").then_some(())
+    });
+    other.kill();
+    newcomer.wait_for_echo();
+    assert!(stubborn.state() != 'Z', "it is there still");
+}
+
 /// The same, where the one whose time runs out is the head that ends the holder.
 #[test]
 pub(crate) fn the_head_that_ends_a_holder_keeps_its_deadline() {

@@ -12,8 +12,10 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, shown, tables};
 use crate::{
     acquire::{
-        Grant, HEARTBEAT_INTERVAL, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, Waiting,
-        waiting::acquire_in_turn,
+        AtOnce, Grant, HEARTBEAT_INTERVAL, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, Waiting,
+        acquire_at_once,
+        at_once::at_once,
+        waiting::{acquire, acquire_in_turn},
     },
     judge::terms::{
         Claim, Demand, Queue, Wait,
@@ -143,10 +145,8 @@ fn a_launch_would_wait_until_it_cannot_start_any_more() {
     assert_eq!(wait(&[one(claim("a", 1).waits(0)), one(long("b"))]), None);
 }
 
-/// A launch that cannot find out what is full waits for the longest of its waits, but not beyond its
-/// deadline.
-#[test]
-fn the_time_of_a_launch_counts_before_it_knows_what_is_full() {
+/// One that needs a measurement of the use outside rungate, which does not exist.
+fn unmeasured(claim: Claim) -> Demand {
     let outside = Outside {
         sample: PathBuf::from("/nowhere/sample"),
         owner: 0,
@@ -160,7 +160,26 @@ fn the_time_of_a_launch_counts_before_it_knows_what_is_full() {
         is_by_host: false,
         shared_by: None,
     };
-    let unknown = |claim: Claim| one(Claim { outside: Some(outside.clone()), ..claim });
+    one(Claim { outside: Some(outside), ..claim })
+}
+
+/// While it is unknown what is in use outside rungate, a launch fails. It is not refused as if there were no
+/// room.
+#[test]
+fn a_launch_that_cannot_know_the_use_outside_fails() {
+    let (tables, demands) = (tables(), [unmeasured(claim("a", 1))]);
+    let is_unknown = |error: Option<KeeperError>| matches!(error, Some(KeeperError::Outside(_)));
+    assert!(is_unknown(tables.asks(|asker| acquire(&demands, asker)).err()));
+    assert!(is_unknown(tables.asks(|asker| acquire_at_once(&demands, asker)).err()));
+    assert!(is_unknown(tables.outlook(&demands).refusal.err()));
+    let mut place = PlaceInLine::default();
+    assert!(is_unknown(tables.asks(|asker| at_once(&demands, asker, &mut place, None)).err()));
+}
+
+/// A launch that cannot find out what is full waits for the longest of its waits, but not beyond its
+/// deadline.
+#[test]
+fn the_time_of_a_launch_counts_before_it_knows_what_is_full() {
     let tables = tables();
     let fails = |demands: &[Demand], deadline| {
         let mut place = PlaceInLine::default();
@@ -169,10 +188,31 @@ fn the_time_of_a_launch_counts_before_it_knows_what_is_full() {
         assert!(matches!(outcome, Err(KeeperError::Outside(_))));
         place
     };
-    let both = [unknown(claim("a", 1).waits(HOUR)), one(claim("b", 1).waits(2 * HOUR))];
+    let both = [unmeasured(claim("a", 1).waits(HOUR)), one(claim("b", 1).waits(2 * HOUR))];
     is_over_in(&fails(&both, None), 2 * HOUR);
     is_over_in(&fails(&both, Instant::now().checked_add(Duration::from_millis(HOUR))), HOUR);
-    assert_eq!(fails(&[unknown(claim("a", 1))], None).time_is_over_at(), None, "it waits until its turn");
+    assert_eq!(fails(&[unmeasured(claim("a", 1))], None).time_is_over_at(), None, "it waits until its turn");
+}
+
+/// A launch is looked at again when the first of its waits is over, and at its deadline. Waits that are over
+/// already do not count.
+#[test]
+fn a_launch_is_looked_at_again_when_one_of_its_waits_is_over() {
+    let full = tables().held("a", 1..=1).held("b", 1..=1);
+    let next = |demands: &[Demand], deadline| {
+        let mut place = PlaceInLine::default();
+        let tried = full.asks(|asker| at_once(demands, asker, &mut place, deadline));
+        let Ok(AtOnce::Blocked(standing)) = tried else { panic!("both are full") };
+        assert!(standing.waits);
+        standing.next.map(|next| next.saturating_duration_since(Instant::now()).as_secs().div_ceil(60))
+    };
+    let waits = |name, hours| claim(name, 1).waits(hours * HOUR);
+    assert_eq!(next(&[any_of([waits("a", 1), waits("b", 2)])], None), Some(60));
+    assert_eq!(next(&[any_of([waits("a", 0), waits("b", 2)])], None), Some(120));
+    assert_eq!(next(&[one(claim("a", 1))], None), None);
+    let deadline = Instant::now().checked_add(Duration::from_millis(HOUR));
+    assert_eq!(next(&[one(waits("a", 2))], deadline), Some(60));
+    assert_eq!(next(&[one(claim("a", 1))], deadline), Some(60));
 }
 
 /// A new policy that leaves no time may also make room. So the launch has a little time then, and never more

@@ -449,6 +449,8 @@ mod tests {
             event.status = Some(status.to_owned());
             assert_eq!(event.has_left(), has_left, "{status}");
         }
+        event.status = None;
+        assert!(event.has_left(), "it needed no signal");
     }
 
     #[test]

@@ -173,3 +173,67 @@ fn pids(found: &Found) -> String {
 pub(crate) fn title(claim: &Claim) -> String {
     visible(claim.title(&SystemNames))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::{
+        acquire::{self, AcquireContext, outlook},
+        judge::terms::{Amount, Demand, FileLocation, Hold, Launch, Location, Slots},
+        keeper::{Class, Holder, Keepers, Number, Store, memory},
+        sys::Inherited,
+    };
+
+    /// What is said of a claim on one slot of a table with this limit.
+    fn said(store: &Store, limit: u64) -> String {
+        let file = FileLocation::named(PathBuf::from("seats"), 0o600);
+        let claim = Claim::outside_the_policy(file, Amount::plain(Slots::Number(1), limit), "--limit");
+        let demands = [Demand::One(Claim { location: Location::Memory("seats".to_owned()), ..claim })];
+        let inherited = Inherited::default();
+        let asker = AcquireContext {
+            launch: Launch { command: "job", host: "ws1", uid: 1000, ancestors: &[], hold: Hold::Process },
+            keepers: Keepers { inherited: &inherited, memory: store.clone() },
+            generation: 0,
+            on_expired: &|_, _, _| {},
+            clock: acquire::Clock::default(),
+        };
+        let prospects = outlook(&demands, &asker).prospects;
+        prospects.iter().map(|prospect| verdict_on(prospect, &Clock::now())).collect()
+    }
+
+    /// A process holds these slots.
+    fn held(store: &Store, pid: i32, slots: &[u64]) -> memory::Held {
+        let table = store.table("seats");
+        let held = table.take(slots).expect("they are free");
+        table.describe(slots, Holder { pid: Some(pid), ..Holder::unknown(1..=1) });
+        held
+    }
+
+    /// Each holder is named once, and four of them at most.
+    #[test]
+    fn four_holders_are_named_each_once() {
+        let store = Store::default();
+        let _two = held(&store, 11, &[1, 3]);
+        let _three = [(12, 2), (13, 4), (14, 5)].map(|(pid, slot)| held(&store, pid, &[slot]));
+        assert_eq!(said(&store, 5), "FULL: PID 11 12 13 14");
+        let _fifth = held(&store, 15, &[6]);
+        assert_eq!(said(&store, 6), "FULL: PID 11 12 13 14 \u{2026}");
+        assert_eq!(said(&store, 7), "ok");
+    }
+
+    /// If there is room for which others wait, the queue is named. If there is no room, the holders are.
+    #[test]
+    fn the_queue_is_named_where_there_is_room() {
+        let store = Store::default();
+        let _one = held(&store, 11, &[1]);
+        let mut place = store.table("seats").take_place(Number(1)).expect("a number of its own");
+        place.stand(&[Class { generation: 0, capacity: 2 }]);
+        let behind = said(&store, 2);
+        assert!(behind.starts_with("FULL: 1 ahead in the queue"), "{behind}");
+        assert!(behind.ends_with(", it waits for PID 11"), "{behind}");
+        let _two = held(&store, 12, &[2]);
+        assert_eq!(said(&store, 2), "FULL: PID 11 12");
+    }
+}

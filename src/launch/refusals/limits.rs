@@ -830,4 +830,22 @@ mod tests {
         assert_eq!(advice(3, 1, 1..=1, &[2], &[1]), vain("Try again later"), "it may take slot 1 only");
         assert_eq!(advice(2, 1, 1..=2, &[1], &[2, 3]), vain("Try again once 2 slots are freed"));
     }
+
+    /// To close own programs is advised only if that makes room in every repository that is full.
+    #[test]
+    fn own_programs_are_named_only_if_their_end_is_enough_everywhere() {
+        let helps = |uid: u32| {
+            let store = Store::default();
+            let _held = [("a", own_uid()), ("b", uid)].map(|(name, uid)| {
+                let table = store.table(name);
+                let held = table.take(&[1]).expect("it is free");
+                table.describe(&[1], Holder { pid: Some(7), uid: Some(uid), ..Holder::unknown(1..=1) });
+                held
+            });
+            let demands = ["a", "b"].map(|name| Demand::One(claim(name, None, 1)));
+            of_refusal(&store, &demands, what_helps)
+        };
+        assert_eq!(helps(own_uid()), ("Close one of yours".to_owned(), true));
+        assert_eq!(helps(own_uid() ^ 1), ("Try again later".to_owned(), false));
+    }
 }
