@@ -125,6 +125,9 @@ pub(crate) fn not_executable_and_not_found() {
         .args(["run", "--", "$DIR/bin/script"])
         .stderr("rungate: [..]Permission denied[..]\n...\n")
         .status(126);
+    site.write("bin/no-program", "no program\n");
+    let found = "rungate: $DIR/bin/no-program: cannot be executed: Permission denied\n...\n";
+    site.test().args(["run", "--", "no-program"]).stderr(found).status(126);
     site.test().args(["run", "--", "$DIR/bin"]).stderr("rungate: [..]\n...\n").status(126);
     assert_eq!(site.held("seats.lock"), []);
 }

@@ -145,6 +145,16 @@ pub(crate) fn who_cannot_see_a_holder_learns_whom_to_ask() {
     let lines = "      slot 1: a process that cannot be seen from here\n      \
                  ask your administrator who that is: rungate list matlab\n";
     assert!(refused.stderr.contains(lines), "{}", refused.stderr);
+    // Also if others are known.
+    site.policy(&POLICY.replace("limit = 5", "limit = 2"));
+    let known = site.test().user("games").args(["run", "--", "matlab"]).spawn();
+    let refused = site.test().user("games").args(["run", "--", "matlab"]).outcome();
+    assert!(
+        refused.stderr.contains(&format!("      PID {} games matlab", known.pid())),
+        "{}",
+        refused.stderr
+    );
+    assert!(refused.stderr.contains(lines), "{}", refused.stderr);
 }
 
 #[test]

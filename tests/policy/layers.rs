@@ -176,6 +176,12 @@ fn a_faulty_drop_in_starts_nothing() {
             ",
         )
         .status(78);
+    // A change is told once, however many faults it made.
+    let faults = "version = 1\n[[rule]]\nname = \"x\"\nacquire = [\"saets\", \"seets\"]\n";
+    site.system_file("policy.d/30-students.toml", faults);
+    let refused = matlab(&site).outcome().stderr;
+    assert!(refused.contains("the policy has 2 faults\n"), "{refused}");
+    assert_eq!(refused.matches(" was changed ").count(), 1, "{refused}");
 }
 
 #[test]

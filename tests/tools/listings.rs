@@ -209,6 +209,12 @@ fn explain_answers_for_another_user() {
     explain("ann").stdout("...\nnow[gap]starts\n...\n").status(0);
     explain("bob").stdout("...\nnow[gap]refused, status 77[..]\n...\n").status(0);
     explain("nobody-knows").stderr("rungate: [..]nobody-knows[..]\n...\n").status(64);
+    // The directory of the caller is not that of the other user.
+    let seats = crate::support::seats(1, "", &["matlab"]);
+    site.policy(&format!("version = 1\ndefaults.directory = \"{{runtime}}\"\n{seats}"));
+    let _running = site.test().args(["run", "--", "matlab"]).spawn();
+    explain("root").stdout("...\nnow[gap]refused, status 75[..]\n...\n").status(0);
+    explain("bob").stdout("...\nnow[gap]starts\n...\n").status(0);
 }
 
 /// A directory is shown by its path, to people and to scripts, whether anybody is in it or not, alone and

@@ -140,6 +140,22 @@ pub(crate) fn a_wait_that_the_policy_shortens_is_told_at_once() {
     launch(&site, &["--wait", "2h"], "job").status(0);
 }
 
+/// A launch is told what it waits for and who has that. It is not told of what it never waits for.
+#[test]
+fn a_launch_is_told_of_what_it_waits_for_alone() {
+    let site = site(
+        "[repository.a]\nlimit = 1\nmax_wait = \"0s\"\n[repository.b]\nlimit = 1\nmax_wait = \"50ms\"\n",
+        "[[rule]]\ncommands = [\"job\"]\nacquire = [{ any_of = [\"a\", \"b\"] }]\n",
+    );
+    let (_a, b) = (takes(&site, "a"), takes(&site, "b"));
+    let outcome = launch(&site, &["--wait", "2h"], "job").outcome();
+    assert_eq!(outcome.ending, Ending::Status(124), "{outcome:?}");
+    let told: Vec<&str> = outcome.stderr.lines().collect();
+    assert!(told[0].starts_with("rungate: job: waits for b no longer than 50ms, not 2h: "), "{told:?}");
+    assert!(told[1].starts_with("rungate: job: waits for b (1 of 1 used), first in line, "), "{told:?}");
+    assert!(told[1].contains(&format!("; held by PID {} ", b.pid())), "{told:?}");
+}
+
 /// "With -w the whole launch waits no longer than that."
 #[test]
 pub(crate) fn the_command_line_caps_the_whole_launch() {

@@ -140,9 +140,12 @@ fn a_heartbeat_before_the_last_look_prevents_overtaking() {
     tables.line[0].fall_silent();
     let (liveness, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
     let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
+    let mut looks = 1;
     while liveness.look(&table, &waiter).expect("a table in memory") != Sign::Silent {
         thread::sleep(HEARTBEAT_INTERVAL);
+        looks += 1;
     }
+    assert_eq!(looks, 4, "it was seen once, and has missed three heartbeats");
     assert_eq!(liveness.is_silent(&table, &waiter).ok(), Some(true));
     tables.line.clear();
     let _beats = tables.waiting("seats", 1, 0, 3);
@@ -278,8 +281,15 @@ fn a_launch_that_starts_has_no_place_in_a_table_that_is_not_needed() {
     assert!(matches!(interrupted, Outcome::Interrupted));
     let granted = wait(&tables, &first, &mut place, &mut || ControlFlow::Continue(()));
     assert!(matches!(granted, Outcome::Granted(_)));
-    let places = ["a", "b"].map(|name| tables.store.table(name).highest_place());
-    assert_eq!(places, [Some(Number(1)), None]);
+    let places = || ["a", "b"].map(|name| tables.store.table(name).highest_place());
+    assert_eq!(places(), [Some(Number(1)), None]);
+    drop((granted, place));
+    // The same where one process owns all tables.
+    let mut place = PlaceInLine::default();
+    assert_eq!(stands_in(&tables, &both, &mut place), ["b"]);
+    let granted = tables.asks(|asker| at_once(&first, asker, &mut place, None));
+    assert!(matches!(granted, Ok(AtOnce::Granted(_))));
+    assert_eq!(places(), [Some(Number(1)), None]);
 }
 
 /// Where one process owns all tables, it tries once. Overdue holders are ended only for a launch that can

@@ -256,6 +256,8 @@ mod tests {
             Circumstances { arguments: vec![None, Some("a \"b\"\\".to_owned())], ..Circumstances::default() };
         event.launch = Some(Box::new(told));
         event.tables = vec![TableSeen { repository: "seats".to_owned(), limit: 2, ..TableSeen::default() }];
+        event.outside = serde_json::from_str(r#"[{"user":"ann","amount":2}]"#).ok();
+        assert!(event.outside.is_some());
         event
     }
 
