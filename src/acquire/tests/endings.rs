@@ -1,10 +1,13 @@
 //! Which holders are to be ended for a launch. No holder of a table in memory can be, so all of them stay.
 
-use std::time::Duration;
+use std::{ops::ControlFlow, time::Duration};
 
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, tables};
 use crate::{
-    acquire::{Outcome, waiting::acquire},
+    acquire::{
+        Outcome, PlaceInLine, Waiting,
+        waiting::{acquire, acquire_in_turn},
+    },
     judge::terms::{Claim, Demand, Expiry, Pace},
     keeper::{Holder, memory},
     sys::process,
@@ -57,6 +60,22 @@ fn no_more_holders_are_ended_than_are_needed() {
     assert_eq!(ended(&tables, &seats(3)), [2, 1, 4]);
     assert_eq!(ended(&tables, &seats(4)), NOBODY, "one of them is not overdue");
     assert_eq!(ended(&tables, &[one(claim("seats", 4))]), NOBODY, "no holder is ever overdue");
+}
+
+/// A launch that waits tries the next holder if the end of the first makes no room. It tries each once.
+#[test]
+fn a_launch_that_waits_tries_each_holder_once() {
+    let (tables, demands) = (tables(), [one(expires(claim("seats", 4)))]);
+    let _held = held(&tables, "seats", 1, &[Some(20), Some(40), None, Some(10)]);
+    let (mut place, mut told) = (PlaceInLine::default(), 0);
+    let mut look = |waiting: Option<&Waiting<'_, '_>>| {
+        told += i32::from(waiting.is_some());
+        if told < 8 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let (outcome, ended) =
+        tables.asks_and_ends(|asker| acquire_in_turn(&demands, asker, &mut place, None, &mut look));
+    assert!(matches!(outcome, Ok(Outcome::Interrupted)));
+    assert_eq!(ended, [2, 1, 4]);
 }
 
 /// No holder is ended in vain: all demands of the launch must be met, and all claims of a list. Of several

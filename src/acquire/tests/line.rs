@@ -12,7 +12,7 @@ use super::stage::{But, GENERATION, Tables, any_of, claim, granted, one, shown, 
 use crate::{
     acquire::{
         AtOnce, HEARTBEAT_INTERVAL, LivenessTracker, Outcome, PlaceInLine, QueuePosition, Room, Sign,
-        TableView, at_once::at_once, waiting::acquire_in_turn,
+        TableView, Waiting, at_once::at_once, waiting::acquire_in_turn,
     },
     judge::terms::{Demand, Terms},
     keeper::{Class, Number, table::Table},
@@ -72,6 +72,41 @@ fn a_younger_launch_is_not_ahead() {
         ahead.iter().map(|waiter| waiter.number).collect::<Vec<_>>()
     };
     assert_eq!((all_ahead(42), all_ahead(43)), (vec![], vec![Number(42)]));
+}
+
+/// A launch that is away is passed over. Others of the same process are not.
+#[test]
+fn each_launch_of_a_process_is_away_for_itself() {
+    let mut tables = many(tables(), 1..=2, 3);
+    let table = Table::Memory(tables.store.table("seats"));
+    let ahead = || {
+        let position = QueuePosition::newcomer(0, None);
+        position.nearest_ahead(&table, 3).expect("a table in memory").map(|waiter| waiter.number)
+    };
+    assert_eq!(ahead(), Some(Number(2)));
+    tables.line[1].set_away(true);
+    assert_eq!(ahead(), Some(Number(1)));
+    tables.line[0].set_away(true);
+    assert_eq!(ahead(), None);
+}
+
+/// A launch that waits is told how many come before it: the older ones that it may not pass.
+#[test]
+fn a_launch_is_told_how_many_come_before_it() {
+    let demands = [one(claim("seats", 3))];
+    let tables = tables().held("seats", 1..=3).waiting("seats", 1, 0, 3).waiting("seats", 2, 0, 1);
+    let (mut place, mut later) = (PlaceInLine::default(), None);
+    let mut told = Vec::new();
+    let mut look = |waiting: Option<&Waiting<'_, '_>>| {
+        told.extend(waiting.map(Waiting::ahead));
+        // A younger one comes.
+        later = later.take().or_else(|| tables.store.table("seats").take_place(Number(4)));
+        later.iter_mut().for_each(|place| place.stand(&[Class { generation: 0, capacity: 3 }]));
+        if told.len() < 2 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let outcome = tables.asks(|asker| acquire_in_turn(&demands, asker, &mut place, None, &mut look));
+    assert!(matches!(outcome, Ok(Outcome::Interrupted)));
+    assert_eq!(told, [1, 1]);
 }
 
 /// Many waiters may be silent at once. They are checked from both ends of the queue, so a launch passes over
@@ -310,8 +345,9 @@ fn holders_are_ended_for_the_first_in_a_queue() {
     let full = || tables().held("seats", 1..=1);
     assert_eq!(stands(&full(), &seat), (Some((true, true)), 1));
     assert_eq!(stands(&full().waiting("seats", 1, 0, 1), &seat), (Some((true, false)), 1));
-    let (waits, is_first) = stands(&full(), &[one(claim("seats", 1).slots(2))]).0.expect("it is too much");
-    assert!(!waits && !is_first);
+    // What it can never have gives it no place.
+    assert_eq!(stands(&full(), &[one(claim("seats", 1).slots(2))]), (Some((false, false)), 0));
+    assert_eq!(stands(&full(), &[one(claim("seats", 1).waits(0))]), (Some((false, true)), 0));
 }
 
 /// A table without places may be forgotten between two looks. The next look takes the slot in the table that

@@ -453,6 +453,19 @@ mod tests {
         assert!(event.has_left(), "it needed no signal");
     }
 
+    /// How many slots were held is known if they were counted, or from the room that there was. It is not
+    /// known if an ancestor's slots were enough.
+    #[test]
+    fn how_many_slots_were_held_is_known_from_the_room() {
+        let seen = TableSeen { limit: 5, ..TableSeen::default() };
+        let counted = TableSeen { used: Some(4), room: Some(2), ..seen.clone() };
+        let with_room = TableSeen { room: Some(2), ..seen.clone() };
+        assert_eq!((counted.most_held(), with_room.most_held(), seen.most_held()), (Some(4), Some(3), None));
+        let more_than_that = TableSeen { room: Some(6), ..seen };
+        assert_eq!(more_than_that.most_held(), None);
+        assert_eq!(TableSeen { shared: true, ..counted }.most_held(), None);
+    }
+
     #[test]
     fn what_is_quoted_reads_back_and_moves_no_cursor() {
         assert_eq!(quoted("größe"), "\"größe\"");
