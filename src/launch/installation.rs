@@ -159,7 +159,7 @@ fn is_as_safe(found: &fs::Metadata, model: &fs::Metadata) -> bool {
 mod tests {
     use std::{
         fs::Permissions,
-        os::unix::fs::{PermissionsExt, symlink},
+        os::unix::fs::{PermissionsExt, chown, symlink},
     };
 
     use super::*;
@@ -207,6 +207,12 @@ mod tests {
             set(path, 0o777);
         }
         assert_eq!(distrusted(), None);
+        // Not if others are in its group. Only root can give it away.
+        if chown(&tools, None, Some(1)).is_ok() {
+            assert_eq!(distrusted().as_ref(), Some(&tools));
+            let group = fs::metadata(&launcher).expect("a file").gid();
+            chown(&tools, None, Some(group)).expect("it is this user's");
+        }
         // A link may lead elsewhere later.
         symlink(&tools, &beside).expect("a link");
         assert_eq!(distrusted(), Some(beside.clone()));

@@ -219,6 +219,16 @@ fn nobody_looks_for_life_where_others_in_line_are_not_all_that_is_in_the_way() {
     assert_eq!(shown(&refusal), "75: seats behind; pool full");
 }
 
+/// The same if there were no room without them either.
+#[test]
+fn the_launches_ahead_are_not_checked_if_everything_is_full() {
+    let demands = [one(claim("seats", 3))];
+    let tables = tables().held("seats", 1..=3).waiting("seats", 1, 0, 3);
+    tables.line[0].fall_silent();
+    let refusal = tables.acquire(&demands).err().expect("no seat is free");
+    assert_eq!(shown(&refusal), "75: seats behind", "it is not known that the waiter is silent");
+}
+
 /// Waits with this place, and does `next` each time that it is told of the wait.
 fn wait<'c>(
     tables: &Tables,

@@ -487,7 +487,26 @@ mod tests {
         event.repositories = vec!["\u{1b}".repeat(100_000)];
         event.rules = event.repositories.clone();
         assert!(event.line().len() < 30_000);
-        assert!(event.fields().iter().any(|(name, value)| *name == "RULES" && value.ends_with('…')));
+        let mut told = |length: usize| {
+            event.rules = vec!["r".repeat(length)];
+            let mut fields = event.fields().into_iter();
+            fields.find_map(|(name, value)| (name == "RULES").then_some(value)).unwrap_or_default()
+        };
+        assert_eq!(told(2048), "r".repeat(2048));
+        assert_eq!(told(2049), format!("{}…", "r".repeat(2048)));
+    }
+
+    /// The facts of a decision that are too long for a field are left out, because a part of them could not be
+    /// read.
+    #[test]
+    fn facts_are_told_as_a_whole_or_not_at_all() {
+        let mut event = Event::now(Kind::Started, "matlab", 7, OsStr::new("ws17"));
+        let mut is_told = |length: usize| {
+            let arguments = vec![Some("a".repeat(length))];
+            event.launch = Some(Box::new(Circumstances { arguments, ..Circumstances::default() }));
+            event.fields().iter().any(|(name, _)| *name == "LAUNCH")
+        };
+        assert_eq!((is_told(10), is_told(3000)), (true, false));
     }
 
     #[test]

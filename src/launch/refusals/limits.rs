@@ -788,6 +788,8 @@ mod tests {
         };
         assert_eq!(order(1), ["13", "14", "12", "1:"]);
         assert_eq!(order(2), ["14", "12", "13", "1:"]);
+        let advice = message(&store, 4, 1);
+        assert!(advice.ends_with("\nTo end the oldest of yours: rungate end a 14"), "{advice}");
     }
 
     /// A reader who cannot see a holder is told to ask the administrator. Root is not told so.
