@@ -377,10 +377,11 @@ fn a_refusal_tells_in_which_tables_there_was_room() {
         closed.limit = 0
         shut.limit   = 0
         open.limit   = 5
+        soft         = { limit = 5, enforce = false }
 
         [[rule]]
         commands = ["matlab"]
-        acquire  = ["closed", { repository = "open", slots = 2 }, "shut"]
+        acquire  = ["closed", { repository = "open", slots = 2 }, "shut", "soft"]
         "#,
     );
     site.program("matlab");

@@ -302,6 +302,12 @@ fn a_launch_that_comes_with_a_number_finds_a_queue_full() {
     place.begin_as(Number(2));
     let refusal = refused(&tables, &demands, &mut place);
     assert_eq!(unwaited(&refusal), [Some(Unwaited::Queue { waiting: 1, most: 1 })]);
+    // In a queue that is not full it waits under this number.
+    let demands = [one(claim("a", 1).queue(2))];
+    let mut place = PlaceInLine::default();
+    place.begin_as(Number(2));
+    waits(&tables, &demands, &mut place);
+    assert_eq!(line(&tables, "a"), [2, 5]);
 }
 
 /// A full queue is closed to newcomers only. A launch that waits in one queue joins every other one that it
@@ -376,9 +382,12 @@ fn who_comes_back_to_a_line_has_stood_in_it_before() {
     let since = Some(SystemTime::now() - hour);
     let place = PlaceInLine::again(Number(1), since, &[saved(hour, vec![class])]);
     assert!(times(&place)[0] >= hour, "its time goes on");
-    assert_eq!(place.since(), since);
+    assert_eq!((place.since(), place.number()), (since, Some(Number(1))));
     let idle = PlaceInLine::again(Number(2), None, &[saved(hour, Vec::new())]);
     assert_eq!(times(&idle), [hour], "the time of a line in which it only keeps its number does not");
+    let wanted = PlaceInTable { wants: Some(2), ..saved(hour, vec![class]) };
+    let place = PlaceInLine::again(Number(3), None, &[wanted]);
+    assert_eq!(place.saved().iter().map(|saved| saved.wants).collect::<Vec<_>>(), [Some(2)]);
 }
 
 #[test]

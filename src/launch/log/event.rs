@@ -496,8 +496,8 @@ mod tests {
         assert_eq!(told(2049), format!("{}…", "r".repeat(2048)));
     }
 
-    /// The facts of a decision that are too long for a field are left out, because a part of them could not be
-    /// read.
+    /// The facts of a decision that are too long for a field are left out, because a part of them could not
+    /// be read.
     #[test]
     fn facts_are_told_as_a_whole_or_not_at_all() {
         let mut event = Event::now(Kind::Started, "matlab", 7, OsStr::new("ws17"));

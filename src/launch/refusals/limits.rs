@@ -792,6 +792,32 @@ mod tests {
         assert!(advice.ends_with("\nTo end the oldest of yours: rungate end a 14"), "{advice}");
     }
 
+    /// A claim that two alternatives have in common is told once.
+    #[test]
+    fn a_common_claim_of_alternatives_is_told_once() {
+        let store = Store::default();
+        let _held = ["a", "b"].map(|name| store.table(name).take(&[1]).expect("it is free"));
+        let [a, b] = ["a", "b"].map(|name| claim(name, None, 1));
+        let demands = vec![Demand::AnyOf(vec![vec![a.clone()], vec![a, b]])];
+        let wanted = LaunchSpec { demands, hold: Hold::Process, longest: None };
+        let tell = |refusal: &Refusal<'_>| describe(OsStr::new("job"), &wanted, refusal, &hints());
+        let message = of_refusal(&store, &wanted.demands, tell);
+        for name in ["a", "b"] {
+            assert_eq!(message.matches(&format!("\n  {name}  1 of 1 used")).count(), 1, "{message}");
+        }
+    }
+
+    /// Who has waited in vain is told to wait for twice as long, and for half an hour at least.
+    #[test]
+    fn a_longer_wait_is_twice_as_long() {
+        let after = |minutes: u64| {
+            let waited = Some(Duration::from_secs(60 * minutes));
+            longer(&Refusal { unmet: Vec::new(), waited })
+        };
+        assert_eq!(after(60), Wait::For(Duration::from_secs(60 * 121)));
+        assert_eq!(after(1), Wait::For(Duration::from_secs(60 * 30)));
+    }
+
     /// A reader who cannot see a holder is told to ask the administrator. Root is not told so.
     #[test]
     fn root_is_not_told_to_ask_the_administrator() {
