@@ -218,6 +218,17 @@ mod tests {
         assert_eq!(distrusted(), Some(beside.clone()));
         fs::remove_file(&beside).expect("it is there");
         fs::write(&beside, "").expect("a file");
-        assert_eq!(tools_of(&launcher).ok(), Some(beside));
+        assert_eq!(tools_of(&launcher).ok(), Some(beside.clone()));
+        // What cannot be looked at may be there.
+        fs::remove_file(&beside).expect("it is there");
+        fs::remove_dir_all(root.join("lib")).expect("it is there");
+        symlink("lib", root.join("lib")).expect("a link to itself");
+        assert!(matches!(tools_of(&launcher), Err(NoTools::Failed(path, _)) if path == tools));
+    }
+
+    /// This program is no second program, so no launcher belongs to it.
+    #[test]
+    fn no_launcher_is_found_where_there_is_none() {
+        assert_eq!(super::launcher(Path::new("/nowhere/rungate")), None);
     }
 }

@@ -287,6 +287,50 @@ fn who_waits_keeps_the_place_while_the_policy_has_a_fault() {
     }
 }
 
+/// A launch of a user whose own policy has a fault leaves the queue, so that others start. It waits again
+/// when the fault is gone.
+#[test]
+fn who_has_a_fault_of_their_own_leaves_the_queue() {
+    needs_root!();
+    let (site, _agent) = seats(1, "");
+    let games = site.user("games");
+    site.own_policy(&games, "version = 1\n");
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let mut first = waiter(&site, "games", 1);
+    let mut second = waiter(&site, "backup", 2);
+    site.own_policy(&games, "version = 1\nnonsense\n");
+    eventually("the first has left", || (waiting(&site) == 1).then_some(()));
+    holder.kill();
+    assert_eq!(second.read_line(), "it runs\n");
+    site.own_policy(&games, "version = 1\n");
+    eventually("the first waits again", || (waiting(&site) == 1).then_some(()));
+    second.kill();
+    assert_eq!(first.read_line(), "it runs\n");
+}
+
+/// A launch whose agent is gone before it has answered asks the next one, and says that it asks again.
+#[test]
+fn a_request_that_was_lost_is_repeated() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    agent.kill();
+    std::fs::remove_file(site.agent_socket()).expect("the socket of an agent that is gone");
+    let listener = UnixListener::bind(site.agent_socket()).expect("an agent of this test");
+    listener.set_nonblocking(true).expect("a listener");
+    let mut launch = site.test().args(["run", "--", "matlab"]).background();
+    for is_again in [false, true] {
+        let (mut connection, _) = eventually("it asks", || listener.accept().ok());
+        connection.set_read_timeout(Some(LONG)).expect("a time");
+        let asked = request(&mut connection, &mut Inbox::default());
+        assert!(matches!(asked, Request::Take(take) if take.is_again == is_again));
+        if is_again {
+            let failed = Answer::Failed("it is only a test".to_owned());
+            connection.write_all(&failed.frame()).expect("it listens");
+            assert_eq!(launch.end().ending, Ending::Status(74));
+        }
+    }
+}
+
 /// `-w` counts once, from the beginning, however often the launch is judged again or calls another agent.
 #[test]
 fn the_time_of_a_launch_counts_once() {

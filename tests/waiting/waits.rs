@@ -154,6 +154,7 @@ fn a_launch_is_told_of_what_it_waits_for_alone() {
     assert!(told[0].starts_with("rungate: job: waits for b no longer than 50ms, not 2h: "), "{told:?}");
     assert!(told[1].starts_with("rungate: job: waits for b (1 of 1 used), first in line, "), "{told:?}");
     assert!(told[1].contains(&format!("; held by PID {} ", b.pid())), "{told:?}");
+    assert!(!told[1].contains(" slots"), "{told:?}");
 }
 
 /// "With -w the whole launch waits no longer than that."

@@ -292,6 +292,19 @@ fn a_line_ends_for_newcomers_and_not_for_whoever_comes_from_another() {
     assert!(unwaited(&refusal).contains(&Some(Unwaited::Queue { waiting: 1, most: 1 })));
 }
 
+/// A launch that waits in a queue stays there, however many older launches come to it from other queues.
+#[test]
+fn older_launches_that_come_later_fill_no_queue() {
+    let demands = [one(claim("a", 1).queue(1))];
+    let tables = tables().held("a", 1..=1);
+    let mut place = PlaceInLine::default();
+    place.begin_as(Number(5));
+    waits(&tables, &demands, &mut place);
+    let tables = tables.waiting("a", 2, 0, 1).waiting("a", 3, 0, 1);
+    waits(&tables, &demands, &mut place);
+    assert_eq!(line(&tables, "a"), [2, 3, 5]);
+}
+
 /// A launch may have a number before it waits in any queue. It finds a full queue closed nevertheless, also
 /// where only launches with greater numbers wait.
 #[test]

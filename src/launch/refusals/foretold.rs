@@ -203,6 +203,16 @@ mod tests {
         prospects.iter().map(|prospect| verdict_on(prospect, &Clock::now())).collect()
     }
 
+    /// A launch that wants more than it can ever get is told why.
+    #[test]
+    fn what_can_never_be_had_is_foretold() {
+        let file = FileLocation::named(PathBuf::from("seats"), 0o600);
+        let amount = |zone| Amount { zones: vec![zone], ..Amount::plain(Slots::Number(3), 4) };
+        let claim = |zone| Claim::outside_the_policy(file.clone(), amount(zone), "--limit");
+        assert_eq!(never(&claim(1..=4)), "more than there can be");
+        assert_eq!(never(&claim(1..=2)), "more than there can be", "no slot is kept for others");
+    }
+
     /// A process holds these slots.
     fn held(store: &Store, pid: i32, slots: &[u64]) -> memory::Held {
         let table = store.table("seats");

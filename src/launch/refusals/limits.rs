@@ -681,7 +681,7 @@ mod tests {
     use crate::{
         acquire::{self, AcquireContext, Outcome, acquire_at_once},
         judge::terms::{Demand, FileLocation, Launch, Setting, Slots},
-        keeper::{Keepers, Store},
+        keeper::{Class, Keepers, Number, Store, WaitingProcess},
         sys::Inherited,
     };
 
@@ -749,6 +749,11 @@ mod tests {
         assert_eq!(told(&[either]), ["up to 1h", "up to 2h", "; with -w up to 2h"]);
         let list = Demand::AnyOf(vec![vec![full(), other()]]);
         assert_eq!(told(&[list]), ["none: 0 of 0 wait for a", "none", ""]);
+        // Also for a launch that does not wait.
+        for queue in [Queue { most: Some(0), per_user: None }, Queue { most: None, per_user: Some(0) }] {
+            let claim = Claim { queue, ..claim("a", None, 0) };
+            assert_eq!(told(&[Demand::One(claim)]), ["none", "none", ""]);
+        }
     }
 
     fn hints() -> Hints {
@@ -756,10 +761,14 @@ mod tests {
         Hints { words, policy, named, options, is_renamed: false }
     }
 
-    /// The whole message to a launch that wants so many of the slots.
-    fn message(store: &Store, limit: u64, wanted: u32) -> String {
+    /// So many slots of `a` with this limit.
+    fn slots(wanted: u32, limit: u64) -> Vec<Demand> {
         let amount = Amount::plain(Slots::Number(wanted), limit);
-        let demands = vec![Demand::One(Claim { amount, ..claim("a", None, 1) })];
+        vec![Demand::One(Claim { amount, ..claim("a", None, 1) })]
+    }
+
+    /// The whole message to a launch that wants this.
+    fn message(store: &Store, demands: Vec<Demand>) -> String {
         let wanted = LaunchSpec { demands, hold: Hold::Process, longest: None };
         let tell = |refusal: &Refusal<'_>| describe(OsStr::new("job"), &wanted, refusal, &hints());
         of_refusal(store, &wanted.demands, tell)
@@ -781,14 +790,14 @@ mod tests {
             table.describe(&[slot], Holder { pid: Some(pid), uid: Some(uid), since, ..holder });
         }
         let order = |wanted| {
-            let message = message(&store, 4, wanted);
+            let message = message(&store, slots(wanted, 4));
             let is_holder = |line: &&str| line.starts_with("      PID ") || line.starts_with("      slot ");
             let words = message.lines().filter(is_holder).filter_map(|line| line.split_whitespace().nth(1));
             words.map(str::to_owned).collect::<Vec<_>>()
         };
         assert_eq!(order(1), ["13", "14", "12", "1:"]);
         assert_eq!(order(2), ["14", "12", "13", "1:"]);
-        let advice = message(&store, 4, 1);
+        let advice = message(&store, slots(1, 4));
         assert!(advice.ends_with("\nTo end the oldest of yours: rungate end a 14"), "{advice}");
     }
 
@@ -798,24 +807,36 @@ mod tests {
         let store = Store::default();
         let _held = ["a", "b"].map(|name| store.table(name).take(&[1]).expect("it is free"));
         let [a, b] = ["a", "b"].map(|name| claim(name, None, 1));
-        let demands = vec![Demand::AnyOf(vec![vec![a.clone()], vec![a, b]])];
-        let wanted = LaunchSpec { demands, hold: Hold::Process, longest: None };
-        let tell = |refusal: &Refusal<'_>| describe(OsStr::new("job"), &wanted, refusal, &hints());
-        let message = of_refusal(&store, &wanted.demands, tell);
+        let message = message(&store, vec![Demand::AnyOf(vec![vec![a.clone()], vec![a, b]])]);
         for name in ["a", "b"] {
             assert_eq!(message.matches(&format!("\n  {name}  1 of 1 used")).count(), 1, "{message}");
         }
     }
 
+    /// The first in the queue is named, with the number of slots that it wants if it wants several.
+    #[test]
+    fn the_first_in_the_queue_is_named() {
+        let first = |wants: u64| {
+            let store = Store::default();
+            let mut place = store.table("a").take_place(Number(1)).expect("a number of its own");
+            let (host, command) = (Some("lab2".into()), Some("large".into()));
+            place.belongs_to(&WaitingProcess { pid: Some(7), host, command, ..WaitingProcess::default() });
+            place.stand(&[Class { generation: 0, capacity: 3 }]);
+            place.wants(wants);
+            let message = message(&store, slots(1, 3));
+            message.lines().find_map(|line| line.strip_prefix("      first in line: ")).map(str::to_owned)
+        };
+        assert_eq!(first(1).as_deref(), Some("PID 7 ? large on lab2"));
+        assert_eq!(first(2).as_deref(), Some("PID 7 ? large on lab2, 2 slots wanted"));
+    }
+
     /// Who has waited in vain is told to wait for twice as long, and for half an hour at least.
     #[test]
     fn a_longer_wait_is_twice_as_long() {
-        let after = |minutes: u64| {
-            let waited = Some(Duration::from_secs(60 * minutes));
-            longer(&Refusal { unmet: Vec::new(), waited })
-        };
-        assert_eq!(after(60), Wait::For(Duration::from_secs(60 * 121)));
-        assert_eq!(after(1), Wait::For(Duration::from_secs(60 * 30)));
+        let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
+        let after = |waited| longer(&Refusal { unmet: Vec::new(), waited: Some(minutes(waited)) });
+        assert_eq!(after(60), Wait::For(minutes(121)));
+        assert_eq!(after(1), Wait::For(minutes(30)));
     }
 
     /// A reader who cannot see a holder is told to ask the administrator. Root is not told so.
@@ -823,7 +844,7 @@ mod tests {
     fn root_is_not_told_to_ask_the_administrator() {
         let store = Store::default();
         let _held = store.table("a").take(&[1]).expect("it is free");
-        let message = message(&store, 1, 1);
+        let message = message(&store, slots(1, 1));
         assert!(message.contains("      slot 1: a process that cannot be seen from here\n"), "{message}");
         let asks = message.contains("      ask your administrator who that is: rungate list");
         assert_eq!(asks, own_uid() != 0, "{message}");
