@@ -154,6 +154,18 @@ fn looks_at_one_moment_are_one_look() {
         assert_eq!(liveness.look(&table, &waiter).expect("a table in memory"), Sign::None);
     }
     assert_eq!(liveness.is_silent(&table, &waiter).ok(), Some(false));
+    // The same for later ones, as far as they are not apart from each other.
+    let later = || {
+        let liveness = LivenessTracker::default();
+        let look = || liveness.look(&table, &waiter).expect("a table in memory");
+        assert_eq!(look(), Sign::None);
+        thread::sleep(HEARTBEAT_INTERVAL);
+        let begun = Instant::now();
+        let signs = [(); 5].map(|()| look());
+        (begun.elapsed() < HEARTBEAT_INTERVAL).then_some(signs)
+    };
+    let signs = iter::repeat_with(later).flatten().next();
+    assert_eq!(signs, Some([Sign::None; 5]));
 }
 
 /// A waiter is known to be alive when it has sent a heartbeat since it was first seen.
@@ -164,8 +176,13 @@ fn a_waiter_with_another_heartbeat_is_alive() {
     let waiter = table.waiters().expect("a table in memory").pop().expect("a line");
     let look = || liveness.look(&table, &waiter).expect("a table in memory");
     assert_eq!([look(), look(), look()], [Sign::None, Sign::Alive, Sign::Alive]);
+    // From then on three heartbeats have to be missed.
     tables.line[0].fall_silent();
-    assert_eq!(look(), Sign::None);
+    let later = [(); 3].map(|()| {
+        thread::sleep(HEARTBEAT_INTERVAL);
+        look()
+    });
+    assert_eq!(later, [Sign::None, Sign::None, Sign::Silent]);
 }
 
 /// The launch may beat again, or another one take its number, before the table is locked.

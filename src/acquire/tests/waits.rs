@@ -18,7 +18,7 @@ use crate::{
         waiting::{acquire, acquire_in_turn},
     },
     judge::terms::{
-        Claim, Demand, Queue, Wait,
+        Admit, Claim, Demand, Queue, Wait,
         outside::{Counts, Outside, WhenStale},
     },
     keeper::{Class, KeeperError, Number, PATIENCE, Store},
@@ -174,6 +174,11 @@ fn a_launch_that_cannot_know_the_use_outside_fails() {
     assert!(is_unknown(tables.outlook(&demands).refusal.err()));
     let mut place = PlaceInLine::default();
     assert!(is_unknown(tables.asks(|asker| at_once(&demands, asker, &mut place, None)).err()));
+    // What refuses no launch is not measured.
+    for claim in [claim("a", 1).admit(Admit::Always), claim("a", 1).unenforced()] {
+        let demands = [unmeasured(claim)];
+        assert_eq!(tables.acquire(&demands).ok().map(|grant| granted(&grant)).as_deref(), Some("a 1"));
+    }
 }
 
 /// A launch that cannot find out what is full waits for the longest of its waits, but not beyond its

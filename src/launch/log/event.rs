@@ -422,6 +422,8 @@ mod tests {
         let mut event = Event::now(Kind::Waited, "sync", 0, OsStr::new("ws17"));
         for (seconds, duration) in [
             (Some(1.5), Some(Duration::from_millis(1500))),
+            (Some(3_162_240_000.0), Some(Duration::from_secs(3_162_240_000))),
+            (Some(3_162_240_001.0), None),
             (Some(1e300), None),
             (Some(1e18), None),
             (Some(-1.0), None),
