@@ -374,3 +374,65 @@ pub(crate) fn why_not(doubt: UnverifiedTarget) -> &'static str {
         UnverifiedTarget::OutOfSight => "it cannot be inspected from here",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{keeper::Holder, sys::signals::Signal};
+
+    /// What is said of the holder of a slot, which may have ended.
+    fn said(fate: EvictionOutcome, by: Option<u64>, lingers: bool) -> String {
+        let holder = Holder {
+            command: Some("matlab".to_owned()),
+            lingers_until: lingers.then_some(SystemTime::UNIX_EPOCH),
+            ..Holder::unknown(3..=3)
+        };
+        let by = by.map(Duration::from_secs);
+        let (elsewhere, job, with) = (None, Ok(7), Vec::new());
+        let overdue = Overdue { holder, pid: 7, elsewhere, by, slots: 1, job, may_be_signalled: true, with };
+        let said = describe("seats", Some(Path::new("/run/seats.lock")), &overdue, fate);
+        said.strip_prefix("rungate: seats: ").unwrap_or_default().to_owned()
+    }
+
+    /// The message about a holder says by how much it is overdue, and what came of it. If it is not clear what
+    /// keeps the slot, it says how to find that.
+    #[test]
+    fn what_came_of_a_holder_is_said() {
+        let late = |fate| said(fate, Some(90), false);
+        let kill = Signal::SIGKILL;
+        for delivery in [Delivery::Full, Delivery::Partly] {
+            let ended = late(EvictionOutcome::Ended(kill, delivery));
+            assert_eq!(ended, "ended PID 7 (matlab), overdue by 1m30s, with SIGKILL");
+        }
+        let alone = " to the process alone: it leads no group of its own";
+        assert!(late(EvictionOutcome::Ended(kill, Delivery::NoGroup)).ends_with(alone));
+        let by_hand = "\n  To see who has its file open (as root): fuser -v /run/seats.lock";
+        let left = late(EvictionOutcome::LeftOthers(kill));
+        let others = ", but a process that it left behind keeps the slot";
+        assert!(left.contains(others) && left.ends_with(by_hand), "{left}");
+        let doubt = late(EvictionOutcome::NotProved(UnverifiedTarget::Gone));
+        assert!(doubt.contains(", was not ended: nothing proves") && doubt.ends_with(by_hand), "{doubt}");
+        for (fate, end) in [
+            (EvictionOutcome::HadLeft, "had already exited"),
+            (EvictionOutcome::NotPermitted, "belongs to another user and was not ended"),
+            (EvictionOutcome::Survived, "survived SIGKILL: it hangs in the kernel"),
+            (EvictionOutcome::Noticed, "is still running: its host was asked to end it"),
+        ] {
+            assert_eq!(late(fate), format!("PID 7 (matlab), overdue by 1m30s, {end}"));
+            assert_eq!(said(fate, None, false), format!("PID 7 (matlab) {end}"));
+        }
+    }
+
+    /// Of a slot that lingers its number is said, because its program has ended.
+    #[test]
+    fn what_came_of_a_lingering_slot_is_said() {
+        let slot = "slot 3 of PID 7 (matlab)";
+        for (fate, expected) in [
+            (EvictionOutcome::Freed, format!("freed {slot}")),
+            (EvictionOutcome::HadLeft, format!("{slot} does not linger any more")),
+            (EvictionOutcome::Noticed, format!("{slot} still lingers: its host was asked to free it")),
+        ] {
+            assert_eq!(said(fate, None, true), expected);
+        }
+    }
+}

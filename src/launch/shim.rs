@@ -311,4 +311,17 @@ mod tests {
         shims.remove(&names(&["one", "two"])).expect("two links");
         assert!(!are_there(&["one"]) && !are_there(&["two"]));
     }
+
+    /// Shims are listed in the order of their names. Files, links to other programs and links with a name of
+    /// rungate's own are no shims.
+    #[test]
+    fn shims_are_listed_in_order() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let shims = ShimDirectory::open(directory.path().to_owned()).expect("a directory");
+        let names = ["e", "b", "d", "a", "f", "c", "rungate", "exectimes"].map(OsStr::new);
+        shims.make(&names, Path::new("/opt/rungate")).expect("links");
+        shims.make(&[OsStr::new("other")], Path::new("/opt/other")).expect("a link");
+        fs::write(shims.link(OsStr::new("file")), "").expect("a file");
+        assert_eq!(shims.shims().expect("a directory"), ["a", "b", "c", "d", "e", "f"]);
+    }
 }

@@ -320,6 +320,13 @@ fn a_launch_that_comes_with_a_number_finds_a_queue_full() {
     place.begin_as(Number(2));
     let refusal = refused(&tables, &demands, &mut place);
     assert_eq!(unwaited(&refusal), [Some(Unwaited::Queue { waiting: 1, most: 1 })]);
+    // One that has waited before joins the full queue. That it left with another number does not matter.
+    place.begin_as(Number(2));
+    place.leave();
+    place.come_as(Number(3));
+    waits(&tables, &demands, &mut place);
+    assert_eq!(line(&tables, "a"), [3, 5]);
+    drop(place);
     // In a queue that is not full it waits under this number.
     let demands = [one(claim("a", 1).queue(2))];
     let mut place = PlaceInLine::default();

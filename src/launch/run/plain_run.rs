@@ -174,6 +174,7 @@ mod tests {
             "--wait=forever --hold tree --policy p.toml matlab",
             "--limit 4 --slots 2 --repository f -E 3 -- x",
             "--limit=0 --conflict-exit-code 255 --nonblock --quiet x",
+            "-E 0 x",
             "-nq x",
             "-w10m x",
             "-vw=10m x",
