@@ -280,6 +280,11 @@ mod tests {
         let held = "RUNGATE_HELD=".len();
         assert_eq!(told(100_000), [&[held + 100_000][..], &of_slots(100_000)].concat());
         assert_eq!(told(100_001), [&[held + "b=7".len()][..], &of_slots(100_001)].concat());
+        let named = |length: usize| {
+            let taken = NamedSlots { called: vec!["n".repeat(length)], ..slots("b", &[7]) };
+            with_slots(Vec::new(), &[], &[taken]).len()
+        };
+        assert_eq!((named(100_000), named(100_001)), (3, 2));
     }
 
     #[test]

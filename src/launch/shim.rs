@@ -320,7 +320,10 @@ mod tests {
         let shims = ShimDirectory::open(directory.path().to_owned()).expect("a directory");
         let names = ["e", "b", "d", "a", "f", "c", "rungate", "exectimes"].map(OsStr::new);
         shims.make(&names, Path::new("/opt/rungate")).expect("links");
-        shims.make(&[OsStr::new("other")], Path::new("/opt/other")).expect("a link");
+        for other in ["other", "exectimes"] {
+            let link = OsString::from(format!("to-{other}"));
+            shims.make(&[&link], &Path::new("/opt").join(other)).expect("a link");
+        }
         fs::write(shims.link(OsStr::new("file")), "").expect("a file");
         assert_eq!(shims.shims().expect("a directory"), ["a", "b", "c", "d", "e", "f"]);
     }

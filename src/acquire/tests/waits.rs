@@ -21,7 +21,7 @@ use crate::{
         Admit, Claim, Demand, Queue, Wait,
         outside::{Counts, Outside, WhenStale},
     },
-    keeper::{Class, KeeperError, Number, PATIENCE, Store},
+    keeper::{Class, KeeperError, Number, PATIENCE, Store, WaitingProcess},
 };
 
 /// One step of a launch: it starts, is refused, or waits and comes back.
@@ -295,6 +295,22 @@ fn a_line_ends_for_newcomers_and_not_for_whoever_comes_from_another() {
     let tables = tables().waiting("seats", 1, 0, 1).held("seats", 1..=1).held("other", 1..=1);
     let refusal = refused(&tables, &both, &mut PlaceInLine::default());
     assert!(unwaited(&refusal).contains(&Some(Unwaited::Queue { waiting: 1, most: 1 })));
+}
+
+/// A queue may be full for one user. Launches of others do not count, and neither do those that are away.
+#[test]
+fn a_queue_is_full_for_a_user_alone() {
+    let queue = Queue { most: None, per_user: Some(1) };
+    let demands = [one(Claim { queue, ..claim("a", 1) })];
+    let mut tables = tables().held("a", 1..=1).waiting("a", 1, 0, 1);
+    let of = |user: u32| WaitingProcess { user: Some(user), ..WaitingProcess::default() };
+    tables.line[0].belongs_to(&of(1001));
+    waits(&tables, &demands, &mut PlaceInLine::default());
+    tables.line[0].belongs_to(&of(1000));
+    let refusal = refused(&tables, &demands, &mut PlaceInLine::default());
+    assert_eq!(unwaited(&refusal), [Some(Unwaited::OwnQueue { waiting: 1, most: 1 })]);
+    tables.line[0].set_away(true);
+    waits(&tables, &demands, &mut PlaceInLine::default());
 }
 
 /// A launch that waits in a queue stays there, however many older launches come to it from other queues.

@@ -455,6 +455,16 @@ mod tests {
         assert!(event.has_left(), "it needed no signal");
     }
 
+    /// An event has the time at which it was written.
+    #[test]
+    fn an_event_that_is_written_is_of_now() {
+        let mut event = Event::now(Kind::Ended, "sync", 0, OsStr::new("ws17"));
+        let before = event.time;
+        event.time = 0;
+        event.written_now();
+        assert!(event.time >= before, "{}", event.time);
+    }
+
     /// How many slots were held is known if they were counted, or from the room that there was. It is not
     /// known if an ancestor's slots were enough.
     #[test]

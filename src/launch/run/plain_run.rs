@@ -173,6 +173,7 @@ mod tests {
             "-w 10m -v --as sync -- python3 sync.py",
             "--wait=forever --hold tree --policy p.toml matlab",
             "--limit 4 --slots 2 --repository f -E 3 -- x",
+            "--limit 4 --slots 1 x",
             "--limit=0 --conflict-exit-code 255 --nonblock --quiet x",
             "-E 0 x",
             "-nq x",
