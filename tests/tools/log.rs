@@ -14,7 +14,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
-use crate::support::{Account, Ending, Running, Site, Test, eventually, needs_root, set_mode};
+use crate::support::{Account, Ending, Running, Site, Test, eventually, listing, needs_root, set_mode};
 
 fn policy(to: &str) -> String {
     format!(
@@ -267,7 +267,16 @@ fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
     assert_eq!(refused["launch"]["environment"], json!({ "PROJECT": null, "TOKEN": null }));
     let (arrived, decided) = (refused["arrived"].as_u64(), refused["decided"].as_u64());
     assert!(arrived < decided, "{refused}");
+    let mut waiting = with(&["-", "-batch"]).background();
+    eventually("it waits", || {
+        let is_alone = listing(&site.test())[0]["waiting"].as_array()?.is_empty();
+        (!is_alone).then_some(())
+    });
     drop(holders);
+    waiting.wait_for_echo();
+    let waited = events(&site).into_iter().find(|event| event["event"] == "waited").expect("its wait");
+    let (arrived, decided) = (waited["arrived"].as_u64(), waited["decided"].as_u64());
+    assert!(arrived.is_some() && arrived < decided, "{waited}");
 }
 
 /// A start tells of each repository which slots are held there, with its own.

@@ -482,7 +482,7 @@ fn the_first_in_line_takes_what_falls_free_and_leaves_the_line() {
     place.leave();
     assert_eq!(tables.store.table("seats").highest_place(), None);
     // If it comes again, it comes as a new launch.
-    assert_eq!(place.number(), None);
+    assert_eq!((place.number(), place.tables().len()), (None, 0));
 }
 
 #[test]

@@ -249,7 +249,7 @@ mod tests {
         event.joined = vec!["seats=1".to_owned()];
         event.rules = vec!["one rule".to_owned(), "another".to_owned()];
         (event.seconds, event.status, event.holder) = (Some(2.5), Some("timed out".to_owned()), Some(9));
-        event.time = 1_790_000_000_000;
+        (event.time, event.holder_uid) = (1_790_000_000_000, Some(8));
         (event.decided, event.arrived) = (Some(1_790_000_000_000_123), Some(7));
         event.between = Some((1, 2));
         let told =
