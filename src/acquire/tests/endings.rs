@@ -8,7 +8,7 @@ use crate::{
         Outcome, PlaceInLine, Waiting,
         waiting::{acquire, acquire_in_turn},
     },
-    judge::terms::{Claim, Demand, Expiry, Pace},
+    judge::terms::{Claim, Demand, Expiry, Group, Pace},
     keeper::{Holder, memory},
     sys::process,
 };
@@ -93,6 +93,23 @@ fn no_holder_is_ended_where_something_else_stays_full() {
     assert_eq!(ended(&tables, &[any_list_of([vec![late(), early()], vec![later()]])]), [20]);
     assert_eq!(ended(&tables, &[any_list_of([vec![late(), later()], vec![early()]])]), [10, 20]);
     assert_eq!(ended(&tables, &[one(late()), one(claim("late", 1).slots(2).called("never"))]), NOBODY);
+}
+
+/// Slots that the group of a launch has already need not become free for it.
+#[test]
+fn the_slots_of_a_group_count_for_its_launches() {
+    let seats = |slots| {
+        let mut claim = expires(claim("seats", 2).slots(slots));
+        claim.amount.group = Some(Group::of("ann"));
+        [one(claim)]
+    };
+    let (tables, seat) = (tables(), seats(1));
+    let own = tables.acquire(&seat).ok().expect("a free seat");
+    assert_eq!(granted(&own), "seats 1");
+    let table = tables.store.table("seats");
+    let _other = table.take(&[2]).expect("it is free");
+    table.describe(&[2], Holder { pid: Some(2), taken: Some(Duration::ZERO), ..Holder::unknown(2..=2) });
+    assert_eq!(ended(&tables, &seats(2)), [2]);
 }
 
 /// A holder stays if its slot would not be for the launch: it is kept for others, or older launches wait.

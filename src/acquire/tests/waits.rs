@@ -383,6 +383,17 @@ fn a_launch_whose_time_is_over_passes_no_silent_waiter() {
     assert!(matches!(step(&tables, &demands, &mut PlaceInLine::default()), Outcome::Granted(_)));
 }
 
+/// A launch that waits for one claim passes silent waiters of another one for which it does not wait.
+#[test]
+fn silent_waiters_are_passed_where_a_launch_does_not_wait() {
+    let demands = [one(claim("a", 1)), one(claim("b", 1).waits(0))];
+    let tables = tables().held("a", 1..=1).waiting("b", 1, 0, 1);
+    tables.line[0].fall_silent();
+    let mut place = PlaceInLine::default();
+    waits(&tables, &demands, &mut place);
+    assert_eq!((line(&tables, "a"), line(&tables, "b")), (vec![2], vec![1]));
+}
+
 /// The time of a launch in a queue stops when it steps aside. It keeps its place.
 #[test]
 fn the_time_of_a_launch_stops_while_it_stands_aside() {
