@@ -152,6 +152,21 @@ fn a_file_that_the_new_policy_does_not_name_is_left() {
     drop(other);
 }
 
+/// The same for a queue of the agent.
+#[test]
+fn a_queue_of_the_agent_that_the_new_policy_does_not_name_is_left() {
+    needs_root!();
+    let (site, _agent) = site();
+    let third = site.test().args(["run", "--", "third"]).spawn();
+    let wait = ["run", "-q", "--hold", "supervisor", "--wait", "forever", "--", "matlab"];
+    let mut both = site.test().args(wait).background();
+    eventually("it waits for the agent", || (waiting(&site) == 1).then_some(()));
+    site.system_policy(&POLICY.replace("[\"files\", \"seats\"]", "[\"files\"]"));
+    both.wait_for_echo();
+    eventually("it waits no more", || (waiting(&site) == 0).then_some(()));
+    drop(third);
+}
+
 /// Whoever waits for the agent, under another policy, blocks nobody in the queue of a file.
 #[test]
 fn whoever_waits_for_the_agent_meanwhile_blocks_nobody_at_a_file() {

@@ -345,6 +345,22 @@ pub(crate) fn a_refusal_speaks_of_the_name_that_was_given() {
         .status(77);
 }
 
+/// The end of an own program is suggested only if it is proved which process has the slot. Of one that a
+/// descriptor keeps that is proved where holders may be overdue.
+#[test]
+fn the_end_of_a_program_is_suggested_where_it_is_proved() {
+    for (expiry, is_suggested) in [("", false), ("expire_after = \"1h\"", true)] {
+        let site = Site::with_policy(&seats(1, &format!("hold = \"descriptor\"\n{expiry}"), &["matlab"]));
+        site.program("matlab");
+        let launch = site.test().args(["run", "--", "matlab"]);
+        let _running = launch.spawn();
+        let refused = launch.outcome();
+        assert_eq!(refused.ending, Ending::Status(75), "{refused:?}");
+        let is_told = refused.stderr.contains("\nTo end the oldest of yours: rungate end seats ");
+        assert_eq!(is_told, is_suggested, "{refused:?}");
+    }
+}
+
 /// Options are told to a launch that sshd has not started, also if it cannot be seen which process has.
 #[test]
 fn a_launch_whose_parent_cannot_be_seen_is_told_of_options() {

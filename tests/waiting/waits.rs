@@ -130,10 +130,12 @@ pub(crate) fn a_wait_that_the_policy_shortens_is_told_at_once() {
     assert_eq!(told.iter().filter(|line| **line == cut).count(), 1, "{told:?}");
     assert!(told[1].starts_with("rungate: job: waits for a (1 of 1 used), first in line"), "{told:?}");
     refused(&outcome, 124, &["  a  1 of 1 used, waited for no longer than 50ms"]);
+    assert!(!outcome.stderr.contains("wait longer"), "{}", outcome.stderr);
     // What is not shortened is no news, and neither is what need not be waited for.
     let outcome = launch(&site, &["--wait", "20ms"], "job").outcome();
     refused(&outcome, 124, &["  a  1 of 1 used"]);
     assert!(!outcome.stderr.contains("no longer"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains(", or wait longer: rungate run --wait "), "{}", outcome.stderr);
     let explained = site.test().args(["explain", "--", "job"]).outcome().stdout;
     assert!(explained.contains("\nwait  up to 10ms; with -w up to 50ms\n"), "{explained}");
     drop(a);

@@ -1,6 +1,7 @@
 //! Alternatives, and everything that must be available together.
 
-use super::stage::{But, any_of, claim, one, tables};
+use super::stage::{But, Tables, any_of, claim, one, tables};
+use crate::judge::terms::Claim;
 
 #[test]
 fn the_first_alternative_that_can_be_had_is_taken() {
@@ -89,6 +90,20 @@ fn what_can_never_be_had_is_not_what_there_is_to_wait_for() {
         &[any_of([never(), claim("sync", 1).not_again_within(60), claim("pool", 1)])],
         "75: seats never or sync too soon or pool full",
     );
+}
+
+/// If only time is in the way, nothing else is told. Otherwise everything is.
+#[test]
+fn what_is_told_is_what_is_in_the_way() {
+    let told = |tables: &Tables, other: Claim| {
+        let never = claim("seats", 1).slots(2);
+        let demands = [any_of([never, claim("sync", 1).not_again_within(60), other])];
+        let refusal = tables.outlook(&demands).refusal.expect("tables in memory").expect("no slot is free");
+        refusal.told().map(|refused| refused.claim.repository.to_string()).collect::<Vec<_>>()
+    };
+    let soon = tables().started("sync", 10).held("pool", 1..=1);
+    assert_eq!(told(&soon, claim("other", 1).slots(2)), ["sync"]);
+    assert_eq!(told(&soon, claim("pool", 1)), ["seats", "sync", "pool"]);
 }
 
 /// Alternatives on one table are not added up: only one of them is met.

@@ -311,6 +311,18 @@ fn a_queue_is_full_for_a_user_alone() {
     assert_eq!(unwaited(&refusal), [Some(Unwaited::OwnQueue { waiting: 1, most: 1 })]);
     tables.line[0].set_away(true);
     waits(&tables, &demands, &mut PlaceInLine::default());
+    // A launch that joins the queue later does not count itself.
+    let (mut tables, mut place) = (tables.held("b", 1..=1), PlaceInLine::default());
+    tables.line[0].set_away(false);
+    let either = [any_of([Claim { queue, ..claim("a", 1) }, claim("b", 1)])];
+    waits(&tables, &either, &mut place);
+    place.belongs_to(&of(1000));
+    assert_eq!((line(&tables, "a"), line(&tables, "b")), (vec![1], vec![2]));
+    tables.line.clear();
+    for _ in 0..2 {
+        waits(&tables, &either, &mut place);
+        assert_eq!((line(&tables, "a"), line(&tables, "b")), (vec![2], vec![2]));
+    }
 }
 
 /// A launch that waits in a queue stays there, however many older launches come to it from other queues.

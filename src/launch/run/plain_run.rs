@@ -208,6 +208,7 @@ mod tests {
             "-n -w 1s x",
             "-q -v x",
             "--slots 2 x",
+            "--repository r x",
             "--limit x",
             "--limit 1048576 x",
             "--limit 1 --slots 1048576 x",
