@@ -131,6 +131,20 @@ fn the_deadline_of_a_choice_is_kept_while_the_mutex_is_stuck() {
     drop((holders, mutex));
 }
 
+/// A launch whose time runs out while the policy has a fault ends, and does not wait until it is corrected.
+#[test]
+fn a_deadline_is_kept_while_the_policy_has_a_fault() {
+    let site = Site::with_policy(&seats(1, "", &["matlab"]));
+    site.program("matlab");
+    let _holder = run(&site, "matlab", &[]).spawn();
+    let mut waiter = run(&site, "matlab", &["-w2s"]).background();
+    site.stands_in_line("seats.lock", &waiter);
+    site.policy("version = 1\nnonsense\n");
+    // Its time may be over before it sees the fault.
+    let outcome = waiter.end();
+    assert!(matches!(outcome.ending, Ending::Status(78 | 124)), "{outcome:?}");
+}
+
 /// The end of a pause makes an alternative available. No queue shows that, and whoever waits for the other
 /// one sees it nevertheless, also behind others.
 #[test]

@@ -135,7 +135,11 @@ pub(crate) fn a_wait_that_the_policy_shortens_is_told_at_once() {
     let outcome = launch(&site, &["--wait", "20ms"], "job").outcome();
     refused(&outcome, 124, &["  a  1 of 1 used"]);
     assert!(!outcome.stderr.contains("no longer"), "{}", outcome.stderr);
-    assert!(outcome.stderr.contains(", or wait longer: rungate run --wait "), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains(", or wait longer: rungate run --wait 50ms -- job\n"),
+        "{}",
+        outcome.stderr
+    );
     let explained = site.test().args(["explain", "--", "job"]).outcome().stdout;
     assert!(explained.contains("\nwait  up to 10ms; with -w up to 50ms\n"), "{explained}");
     drop(a);

@@ -308,6 +308,20 @@ fn a_place_stays_the_same_when_the_launch_is_decided_anew() {
     }
 }
 
+/// A launch that needs one more table than before keeps its number.
+#[test]
+fn a_number_stays_the_same_with_one_more_table() {
+    let names = ["a", "b", "c"];
+    let tables = names.iter().fold(tables(), |tables, name| tables.held(name, 1..=1));
+    let demands = names.map(|name| one(claim(name, 1)));
+    let mut place = PlaceInLine::default();
+    for count in [2, 3] {
+        assert_eq!(stands_in(&tables, &demands[..count], &mut place), names[..count]);
+        assert_eq!(place.number(), Some(Number(1)));
+    }
+    assert_eq!(names.map(|name| tables.store.table(name).highest_place()), [Some(Number(1)); 3]);
+}
+
 /// A launch that waits passes over an older one without heartbeats.
 #[test]
 fn a_launch_that_waits_passes_a_silent_one() {

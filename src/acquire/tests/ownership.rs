@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use super::stage::{But, any_of, claim, granted, one, tables};
+use crate::acquire::waiting::acquire;
 
 #[test]
 fn nothing_is_held_after_a_refusal() {
@@ -33,6 +34,20 @@ fn slots_go_round() {
     let seat = [one(claim("seats", 3))];
     for expected in ["seats 1", "seats 2", "seats 3", "seats 1"] {
         tables.gives(&seat, expected);
+    }
+}
+
+/// The time of a decision is known afterwards, whatever was decided.
+#[test]
+fn the_time_of_a_decision_is_known() {
+    for tables in [tables(), tables().held("a", 1..=1)] {
+        let demands = [one(claim("a", 1))];
+        let decided = tables.asks(|asker| {
+            let before = asker.clock.last();
+            drop(acquire(&demands, asker));
+            (before, asker.clock.last())
+        });
+        assert!(decided.0.is_none() && decided.1.is_some_and(|moment| moment >= tables.now));
     }
 }
 
