@@ -179,9 +179,13 @@ fn a_faulty_drop_in_starts_nothing() {
     // A change is told once, however many faults it made.
     let faults = "version = 1\n[[rule]]\nname = \"x\"\nacquire = [\"saets\", \"seets\"]\n";
     site.system_file("policy.d/30-students.toml", faults);
-    let refused = matlab(&site).outcome().stderr;
+    let refused = site.test().args(["run", "--", "matlab"]).outcome().stderr;
     assert!(refused.contains("the policy has 2 faults\n"), "{refused}");
     assert_eq!(refused.matches(" was changed ").count(), 1, "{refused}");
+    // Others can correct none of them, and are told the first.
+    let refused = matlab(&site).outcome().stderr;
+    assert!(refused.contains("the policy has 2 faults, the first of them\n"), "{refused}");
+    assert!(refused.ends_with("\nTell your administrator: rungate policy check\n"), "{refused}");
 }
 
 #[test]

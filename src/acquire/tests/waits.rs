@@ -447,6 +447,7 @@ fn who_comes_back_to_a_line_has_stood_in_it_before() {
     let place = PlaceInLine::again(Number(1), since, &[saved(hour, vec![class])]);
     assert!(times(&place)[0] >= hour, "its time goes on");
     assert_eq!((place.since(), place.number()), (since, Some(Number(1))));
+    assert_eq!((place.tables().len(), place.standing_in().count()), (1, 1));
     let idle = PlaceInLine::again(Number(2), None, &[saved(hour, Vec::new())]);
     assert_eq!(times(&idle), [hour], "the time of a line in which it only keeps its number does not");
     let wanted = PlaceInTable { wants: Some(2), ..saved(hour, vec![class]) };
