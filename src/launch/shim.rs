@@ -324,6 +324,7 @@ mod tests {
             let link = OsString::from(format!("to-{other}"));
             shims.make(&[&link], &Path::new("/opt").join(other)).expect("a link");
         }
+        shims.make(&[OsStr::new("to-root")], Path::new("/")).expect("a link");
         fs::write(shims.link(OsStr::new("file")), "").expect("a file");
         assert_eq!(shims.shims().expect("a directory"), ["a", "b", "c", "d", "e", "f"]);
     }

@@ -136,6 +136,20 @@ fn who_leaves_the_queue_waits_for_no_silent_agent() {
     assert!(outcome.stderr.contains(" has not answered for 5 s\n"), "{outcome:?}");
 }
 
+/// If the agent refuses because of a repository that the launch does not need, that is told.
+#[test]
+fn a_refusal_because_of_something_else_is_told() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let (mut launch, mut connection, _) = asks(&site, agent, "1m");
+    let mut refused = full();
+    "others".clone_into(&mut refused.obstacles[0].table);
+    connection.write_all(&Answer::Refused(refused).frame()).expect("it listens");
+    let outcome = launch.end();
+    assert!(outcome.stderr.contains("there is no room in others"), "{outcome:?}");
+    assert_ne!(outcome.ending, Ending::Status(0), "{outcome:?}");
+}
+
 /// A launch that asks again, because the policy has changed, while it is given a slot for its question of
 /// before: the agent takes that slot back, and so it is not started with. A holder that was ended for
 /// the question of before is reported. While holders are ended for it, the launch shows that it is alive.

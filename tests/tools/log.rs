@@ -252,6 +252,7 @@ fn a_log_that_is_to_be_replayed_tells_what_was_looked_at_and_no_secret() {
     assert!(launch["directory"].as_str().is_some_and(|path| path.starts_with('/')), "{launch}");
     let (began, end) = (started["decided"].as_u64(), ended["decided"].as_u64());
     assert!(began.is_some() && began <= end, "{began:?} {end:?}");
+    assert_eq!(ended["launch"], Value::Null, "the start has it");
     assert!(!logged.iter().any(|event| event.to_string().contains("password")));
     assert!(!logged.iter().any(|event| event.to_string().contains("hush")));
 

@@ -392,6 +392,7 @@ pub(crate) fn a_deadline_is_kept_while_the_mutex_is_stuck() {
     drop(holder);
     let outcome = waiter.end();
     assert_eq!(outcome.ending, Ending::Status(124), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("\n  seats  "), "it tells what it waited for: {}", outcome.stderr);
     drop(mutex);
 }
 

@@ -519,4 +519,9 @@ fn what_can_never_be_had_is_not_waited_for() {
     let outcome = wait(&tables, &demands, &mut PlaceInLine::default(), &mut || panic!("nobody waits"));
     let Outcome::Refused(refusal) = outcome else { panic!("there is no room") };
     assert_eq!(shown(&refusal), "78: seats never; pool full");
+    // The same if no alternative is waited for.
+    let demands = [any_of([claim("seats", 1).slots(2), claim("pool", 1).waits(0)])];
+    let outcome = wait(&tables, &demands, &mut PlaceInLine::default(), &mut || panic!("nobody waits"));
+    let Outcome::Refused(refusal) = outcome else { panic!("there is no room") };
+    assert_eq!(shown(&refusal), "75: seats never or pool full");
 }

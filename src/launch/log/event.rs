@@ -490,7 +490,10 @@ mod tests {
         let event = Event::now(Kind::Refused, &"ü".repeat(60_000), 7, OsStr::new("ws17"));
         assert_eq!((event.command.as_str(), event.cut), ("ü".repeat(127).as_str(), Some(120_000)));
         assert!(event.line().ends_with(" cut=120000"), "{}", event.line());
-        assert_eq!(Event::now(Kind::Refused, &"m".repeat(255), 7, OsStr::new("ws17")).cut, None);
+        for (length, cut) in [(255, None), (256, Some(256))] {
+            let event = Event::now(Kind::Refused, &"m".repeat(length), 7, OsStr::new("ws17"));
+            assert_eq!((event.command.len(), event.cut), (255, cut));
+        }
     }
 
     #[test]
