@@ -191,6 +191,7 @@ fn each_event_says_what_happened() {
     run(&site, "novel").status(0);
     let both = events(&site);
     assert_eq!((&both[0]["event"], &both[0]["repositories"]), (&json!("would-refuse"), &json!(["trial"])));
+    assert_eq!(both[0]["rules"], json!(["tried out"]));
     assert_eq!(both[1]["event"], "started");
 
     // It is found, but cannot be executed.
@@ -648,6 +649,8 @@ fn without_a_target(without: &str) {
     site.program("nightly");
     other.program("forbidden");
     site.system_policy(without);
+    // Another layer changes nothing.
+    site.own_policy(&Account::own(), "version = 1\n");
     fs::create_dir(site.path("journal")).expect("a new directory");
     let journal = Receiver::bind(&site, "journal/socket");
     let through = behind_the_journal(&site);

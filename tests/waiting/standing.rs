@@ -1,7 +1,7 @@
 //! To wait in the queue is to have a lock. Where somebody else has that byte, for a moment, a waiter does not
 //! stand there, and must not believe that it does.
 
-use crate::support::{Site, eventually};
+use crate::support::{Running, Site, Test, eventually};
 
 /// The byte at which a launch with the first number, a limit of one, and no policy, waits in the queue.
 const STANDING: i64 = (1 << 61) + (1 << 32) + 1;
@@ -9,19 +9,26 @@ const STANDING: i64 = (1 << 61) + (1 << 32) + 1;
 /// The place of the first number; one byte more for each beat.
 const PLACE: i64 = (1 << 62) + (1 << 20);
 
+fn launch(site: &Site, wait: &str, name: &str) -> Test {
+    let lock_file = "$DIR/repositories/seats.lock";
+    site.test().args(["run", wait, "--limit", "1", "--repository", lock_file, "--", "job", name])
+}
+
+/// A job that says its name, and one that runs.
+fn begin() -> (Site, Running) {
+    let site = Site::new();
+    site.script("job", "#!/bin/sh\necho $1\nexec cat\n");
+    let mut holder = launch(&site, "-n", "holder").background();
+    assert_eq!(holder.read_line(), "holder\n");
+    (site, holder)
+}
+
 /// Whoever slept behind a waiter that has left has its byte until it wakes.
 #[test]
 fn who_could_not_stand_in_line_tries_again() {
-    let site = Site::new();
-    site.script("job", "#!/bin/sh\necho $1\nexec cat\n");
-    let lock_file = "$DIR/repositories/seats.lock";
-    let launch = |wait: &str, name: &str| {
-        site.test().args(["run", wait, "--limit", "1", "--repository", lock_file, "--", "job", name])
-    };
-    let mut holder = launch("-n", "holder").background();
-    assert_eq!(holder.read_line(), "holder\n");
+    let (site, holder) = begin();
     let somebody = site.holder("seats.lock", ["ofd", "write", &format!("{STANDING}:1")]);
-    let mut waiter = launch("-wforever", "waiter").background();
+    let mut waiter = launch(&site, "-wforever", "waiter").background();
     eventually("it has tried to stand, and beats", || {
         site.lock_between("seats.lock", PLACE, PLACE + 1).filter(|place| place.l_len > 1)
     });
@@ -31,4 +38,20 @@ fn who_could_not_stand_in_line_tries_again() {
     site.stands_in_line("seats.lock", &waiter);
     holder.kill();
     assert_eq!(waiter.read_line(), "waiter\n");
+}
+
+/// The same for one that waits behind another one, although nothing changes there.
+#[test]
+fn who_could_not_stand_behind_another_tries_again() {
+    let (site, _holder) = begin();
+    let first = launch(&site, "-wforever", "first").background();
+    site.stands_in_line("seats.lock", &first);
+    let (standing, place) = (STANDING + (1 << 32), PLACE + (1 << 20));
+    let somebody = site.holder("seats.lock", ["ofd", "write", &format!("{standing}:1")]);
+    let second = launch(&site, "-wforever", "second").background();
+    eventually("it has tried to stand, and beats", || {
+        site.lock_between("seats.lock", place, place + 1).filter(|place| place.l_len > 1)
+    });
+    drop(somebody);
+    site.stands_in_line("seats.lock", &second);
 }
