@@ -163,6 +163,23 @@ fn a_launch_is_told_of_what_it_waits_for_alone() {
     assert!(!told[1].contains(" slots"), "{told:?}");
 }
 
+/// Of several processes that hold what a launch waits for, it is told of one, and that others hold less long.
+#[test]
+fn a_launch_is_told_that_others_hold_what_it_waits_for() {
+    let site = site(
+        "[repository.b]\nlimit = 2\nmax_wait = \"50ms\"\n",
+        "[[rule]]\ncommands = [\"job\"]\nacquire = [\"b\"]\n",
+    );
+    let _both = (takes(&site, "b"), takes(&site, "b"));
+    let outcome = launch(&site, &["--wait", "50ms"], "job").outcome();
+    assert_eq!(outcome.ending, Ending::Status(124), "{outcome:?}");
+    let is_told = |line: &str| {
+        line.starts_with("rungate: job: waits for b (2 of 2 used), first in line, ")
+            && line.contains("; longest held by PID ")
+    };
+    assert!(outcome.stderr.lines().any(is_told), "{}", outcome.stderr);
+}
+
 /// "With -w the whole launch waits no longer than that."
 #[test]
 pub(crate) fn the_command_line_caps_the_whole_launch() {
