@@ -211,7 +211,7 @@ fn a_holder_is_ended_while_the_reason_for_it_lasts() {
         assert_eq!(reply(&stage), is_ended.then_some(ENDING), "{case}");
         let gone = stage.pair(&Key::Notice("seats".to_owned(), 1), 10, Vec::new());
         stage.sees(vec![(gone, false)]);
-        assert_eq!(stage.site.ended_by_notices(), [], "there is no notice");
+        assert_eq!(stage.site.ended_by_notices(), [0_u64; 0], "there is no notice");
         // It is remembered, so that it gets no signal twice.
         assert_eq!(!stage.site.received.is_empty(), is_ended, "{case}");
     }
