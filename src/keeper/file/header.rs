@@ -181,6 +181,8 @@ mod tests {
         // An end that was written later stays.
         Header::write_end(&file, end).expect("the file can be written");
         assert_eq!(write().last_end, Some(end));
+        let begins = file.read(16, HEADER_AT).expect("the file can be read");
+        assert_eq!(begins, [MAGIC, 1_u64.to_le_bytes()].concat(), "the name, and version 1");
     }
 
     #[test]

@@ -535,7 +535,133 @@ impl TableSnapshot {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
+    use tempfile::{NamedTempFile, TempPath};
+
     use super::*;
+    use crate::{
+        judge::terms::Creation,
+        keeper::file::{
+            layout::{group_byte, slot_bytes},
+            prune,
+        },
+    };
+
+    /// An empty lock file, and the same file as another program has it open.
+    fn file_and_other() -> (LockFile, LockFile, TempPath) {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        (file, other, path)
+    }
+
+    fn record() -> Record {
+        Record {
+            pid: 7,
+            supervisor: None,
+            start: 1,
+            uid: 1000,
+            since: 0,
+            taken: None,
+            slots: 1,
+            hold: Hold::Process,
+            boot: "01234567".to_owned(),
+            host: "ws17".to_owned(),
+            rule: "seats".to_owned(),
+            command: "matlab".to_owned(),
+        }
+    }
+
+    /// Each record is that of its slot, in whatever order slots are looked at. There is none behind the last
+    /// slot, and none behind the end of the file.
+    #[test]
+    fn a_record_is_found_by_its_slot() {
+        let (file, _other, _path) = file_and_other();
+        let write = |slot: u64| {
+            let record = Record { start: slot, ..record() };
+            file.write_at(&record.encode(), record_at(slot)).expect("the file can be written");
+        };
+        let written = [1, 2, 63, 64, 65, 128, 200];
+        written.into_iter().for_each(write);
+        let mut records = Records { file: &file, first: 0, bytes: Vec::new() };
+        let mut found = |slot, from| {
+            let record = records.of(slot, from).expect("the file can be read");
+            record.map(|record| record.start)
+        };
+        for slot in (1..=210).rev() {
+            assert_eq!(found(slot, 1), written.contains(&slot).then_some(slot));
+        }
+        assert_eq!([found(200, 200), found(5_000, 1), found(128, 100)], [Some(200), None, Some(128)]);
+        [LAST_SLOT, LAST_SLOT + 1].into_iter().for_each(write);
+        assert_eq!([found(LAST_SLOT, 1), found(LAST_SLOT + 1, 1)], [Some(LAST_SLOT), None]);
+    }
+
+    /// Those who share a slot with its holder are each listed once, by process id. One of the members is the
+    /// holder itself, also if it cannot be seen. A member that cannot be seen is unknown.
+    #[test]
+    fn the_others_of_a_slot_are_each_listed_once() {
+        // Numbers that no process has.
+        let [one, two, three] = [1, 2, 3].map(|number| i32::MAX - 3 + number);
+        let others = |(pid, keeper), members: &[Option<i32>], descriptions: &[(i32, Bytes)]| {
+            let member = |(byte, pid)| Membership { group: 0, slot: 3, byte, pid };
+            let members: Vec<Membership> = (1..).zip(members.iter().copied()).map(member).collect();
+            let holder = Holder { pid, keeper, ..Holder::unknown(3..=3) };
+            let shared = with_members(holder, &members.iter().collect::<Vec<_>>(), descriptions);
+            shared.others.iter().map(|other| other.pid).collect::<Vec<_>>()
+        };
+        let first = (Some(one), Some(one));
+        let several = [Some(three), Some(one), Some(two), Some(three)];
+        assert_eq!(others(first, &several, &[]), [Some(two), Some(three)]);
+        assert_eq!(others((Some(three), Some(one)), &[Some(one), Some(two)], &[]), [Some(two)]);
+        assert_eq!(others(first, &[Some(one), Some(two), None], &[]), [Some(two), None]);
+        assert_eq!(others((None, None), &[Some(two), None, None], &[]), [Some(two), None]);
+        // Members without a process are known by the locks of their descriptions.
+        let second = (Some(two), Some(two));
+        let seen = [(two, 1..=1), (three, 2..=2), (one, 9..=9)];
+        assert_eq!(others(second, &[None, None], &seen), [Some(three)]);
+        assert!(others(second, &[None], &[(two, 1..=1), (three, 1..=1)]).is_empty(), "there is one member");
+    }
+
+    /// A child has the descriptions of its parent, and is no other member.
+    #[test]
+    fn who_inherited_a_description_is_no_member() {
+        let (own, ended) = (process::own_pid(), i32::MAX);
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat(1)");
+        let inherited = [(child.id().cast_signed(), 1..=1), (own, 1..=1), (ended, 2..=2)];
+        let members = [1, 2].map(|byte| Membership { group: 0, slot: 3, byte, pid: None });
+        let found = owners(&members.iter().collect::<Vec<_>>(), &inherited);
+        assert_eq!(found, [own, ended]);
+        child.wait().expect("it ends with its input");
+    }
+
+    /// Each slot of a group is listed on its own, with its members. A holder without a group stays as it is,
+    /// and so does one of very many slots.
+    #[test]
+    fn slots_of_groups_are_listed_one_by_one() {
+        let (file, other, _path) = file_and_other();
+        // While others on the host take and free locks, the list of all locks may lack some.
+        let is_listed = |held: &[RangeInclusive<u64>], expected: &[((u64, u64), usize)]| {
+            (0..9).any(|_| {
+                let holders = held.iter().cloned().map(Holder::unknown).collect();
+                let listed = with_others(&file, holders).expect("a lock file");
+                listed.iter().map(|holder| (holder.slots, holder.others.len())).eq(expected.iter().copied())
+            })
+        };
+        assert!(is_listed(&[1..=3], &[((1, 3), 0)]), "there is no group");
+        for (rank, slot) in [(0, 2), (1, 10), (2, 300)] {
+            let byte = group_byte(7, rank, slot);
+            for bytes in [slot_bytes(slot, slot), byte..=byte] {
+                assert!(other.try_join_shared(&bytes).expect("a lock file"), "the bytes are free");
+            }
+        }
+        assert!(is_listed(&[1..=3, 5..=6], &[((1, 1), 0), ((2, 2), 1), ((3, 3), 0), ((5, 6), 0)]));
+        let each: Vec<((u64, u64), usize)> =
+            (10..10 + MOST_SLOTS).map(|slot| ((slot, slot), usize::from(slot == 10))).collect();
+        assert!(is_listed(&[10..=9 + MOST_SLOTS], &each));
+        assert!(is_listed(&[300..=300 + MOST_SLOTS], &[((300, 300 + MOST_SLOTS), 0)]));
+    }
 
     /// Listings show the age of the oldest holder. Holders with an unknown start are not compared.
     #[test]
@@ -570,20 +696,7 @@ mod tests {
     #[test]
     fn a_record_is_believed_only_if_the_lock_agrees() {
         let is_believed = |hold, pid, boot| {
-            let record = Record {
-                pid: 7,
-                supervisor: None,
-                start: 1,
-                uid: 1000,
-                since: 0,
-                taken: None,
-                slots: 1,
-                hold,
-                boot: "01234567".to_owned(),
-                host: "ws17".to_owned(),
-                rule: "seats".to_owned(),
-                command: "matlab".to_owned(),
-            };
+            let record = Record { hold, ..record() };
             may_be_believed(&record, pid, boot)
         };
         let boot = Some("01234567");

@@ -267,6 +267,9 @@ mod tests {
             (proof_of(&shown, 8), proof_of(&shown, 6)),
             (Ok(Proof::Slot), Err(UnverifiedTarget::Gone))
         );
+        let within = [lock(3, 5), guard(3), (Ownership::Description, slot_byte(4)..=slot_byte(4))];
+        let of_whole = guardian_of(&within, 4).map(|guardian| guardian.slot);
+        assert_eq!(of_whole, Ok(3), "another lock on the same slot is shorter");
         let given = shown.map(|(_, bytes)| (Ownership::Description, bytes));
         let unproved = [3, 8].map(|slot| proof_of(&given, slot));
         assert_eq!(unproved, [Err(UnverifiedTarget::NoGuardian); 2]);

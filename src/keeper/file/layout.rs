@@ -242,6 +242,10 @@ mod tests {
                 assert_eq!(guardian_at(guardian_byte(slot, moment, kind)), Some((slot, moment, kind)));
             }
         }
+        for slot in [1, 2, LAST_SLOT - 1] {
+            assert_eq!(guardians_of(slot), guardian_byte(slot, 0, 0)..=guardian_byte(slot + 1, 0, 0) - 1);
+        }
+        assert_eq!(guardians(), *guardians_of(1).start()..=*guardians_of(LAST_SLOT).end());
         assert_eq!(guardian_at(GUARDIANS), None, "there is no slot 0");
         assert_eq!(guardian_at(slot_byte(3)), None);
         assert_eq!(guardian_at(LAST_BYTE), None);
@@ -280,6 +284,22 @@ mod tests {
         assert_eq!(standing_of(&(standing..=standing + GENERATION_STRETCH)), None);
         let wants = wants_byte(7, 3);
         assert_eq!(wants_of(&(wants..=wants + 1)), None);
+    }
+
+    /// All waiters with some numbers are looked for at once: every byte that one of them can have is among
+    /// these bytes, and none of a waiter with another number.
+    #[test]
+    fn the_bytes_of_some_waiters_are_all_that_they_can_have() {
+        let standing = standing_bytes(7, 8);
+        assert!(standing.contains(&standing_byte(7, 0, 1)));
+        assert!(standing.contains(&standing_byte(8, LAST_GENERATION, LAST_SLOT)));
+        assert!(!standing.contains(&standing_byte(6, LAST_GENERATION, LAST_SLOT)));
+        assert_eq!(standing.end() + 1, *standing_bytes(9, 9).start());
+        assert_eq!(place_bytes(7, 8), place_byte(7, 0)..=place_byte(9, 0) - 1);
+        let wants = wants_bytes(7);
+        assert!(wants.contains(&wants_byte(7, 0)) && wants.contains(&wants_byte(7, LAST_SLOT)));
+        assert!(!wants.contains(&wants_byte(6, LAST_SLOT)) && !wants.contains(&wants_byte(8, 0)));
+        assert_eq!(wants_byte(7, LAST_SLOT + 1), wants_byte(7, LAST_SLOT));
     }
 
     /// One query checks that there is no lock beyond, and no waiter; a guardian must not answer it.

@@ -313,7 +313,7 @@ mod tests {
     use super::*;
     use crate::{
         judge::terms::Creation,
-        keeper::file::{LockPath, prune},
+        keeper::file::{LAST_SLOT, LockPath, layout::LAST_GENERATION, prune},
     };
 
     const FIRST: Number = Number(1);
@@ -345,6 +345,36 @@ mod tests {
             assert_ne!(now, before);
             before = now;
         }
+    }
+
+    /// A lock that covers more than one place means nothing. A few of them hide no place; more are an error.
+    #[test]
+    fn a_few_locks_without_a_meaning_are_ignored() {
+        let (waiter, other, _path) = waiter_and_other();
+        let lock_two = |number: u64| {
+            let bytes = place_byte(3 * number, 0)..=place_byte(3 * number + 1, 0);
+            assert!(other.try_join_shared(&bytes).expect("a lock file"), "the bytes are free");
+        };
+        (1..=MEANINGLESS as u64).for_each(lock_two);
+        assert_eq!(highest_place(waiter.file()).expect("a lock file"), Some(FIRST));
+        lock_two(MEANINGLESS as u64 + 1);
+        assert!(matches!(highest_place(waiter.file()), Err(RepositoryError::TooManyLocks { .. })));
+    }
+
+    /// The waiters right before and right behind such a lock are seen.
+    #[test]
+    fn the_neighbours_of_a_lock_without_a_meaning_are_seen() {
+        let (waiter, other, path) = waiter_and_other();
+        let wide = LockFile::open_to_read(&LockPath::named(&path)).expect("a lock file");
+        let wide = wide.expect("the file is there");
+        let (before, behind) = (standing_byte(4, LAST_GENERATION, LAST_SLOT), standing_byte(8, 0, 1));
+        assert!(wide.try_join_shared(&(before + 1..=behind - 1)).expect("a lock file"), "it is free");
+        [before, behind].iter().for_each(|byte| lock(&other, *byte));
+        let seen = |from, before| {
+            let found = oldest(waiter.file(), Number(from), Some(Number(before))).expect("a lock file");
+            found.map(|waiter| waiter.number)
+        };
+        assert_eq!([seen(2, 6), seen(6, 9), seen(5, 8)], [Some(Number(4)), Some(Number(8)), None]);
     }
 
     /// The last number that the waiter gave counts, and not what another program has locked.

@@ -265,7 +265,83 @@ fn count(bytes: &Bytes) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::{NamedTempFile, TempPath};
+
     use super::*;
+    use crate::{
+        judge::terms::Creation,
+        keeper::file::{LockPath, layout::slot_bytes, prune},
+    };
+
+    /// A lock file, and the same file as two other programs have it open.
+    fn file_and_others() -> (LockFile, [LockFile; 2], TempPath) {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        let open = || LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        let others = [open(), open()];
+        (file, others, path)
+    }
+
+    fn hold(other: &LockFile, slot: u64) {
+        assert!(other.try_join_shared(&slot_bytes(slot, slot)).expect("a lock file"), "the slot is free");
+    }
+
+    /// The highest held slot is found, however many are held below it.
+    #[test]
+    fn the_highest_slot_is_found() {
+        let (file, [one, other], _path) = file_and_others();
+        let found = || highest(&file).expect("a lock file");
+        assert_eq!(found(), None);
+        for slot in (1..=150).step_by(3) {
+            hold(&one, slot);
+            assert_eq!(found(), Some(slot));
+            hold(&other, slot + 1);
+            assert_eq!(found(), Some(slot + 1));
+            other.unlock_shared(&slot_bytes(slot + 1, slot + 1)).expect("a lock file");
+        }
+    }
+
+    /// A look asks a bounded number of queries. The list of all locks of the host shows the rest.
+    #[test]
+    fn what_queries_do_not_show_is_in_the_list_of_all_locks() {
+        let (file, [other, _], _path) = file_and_others();
+        let many = MANY as u64;
+        let seen = |means| {
+            let mut look = Look::at_slots();
+            let extent = look.advance(&file, u64::MAX, means).expect("a lock file");
+            (extent, look.locked())
+        };
+        for number in 1..many {
+            hold(&other, 2 * number - 1);
+        }
+        assert_eq!(seen(Means::Queries), (Extent::All, many - 1));
+        hold(&other, 2 * many - 1);
+        assert_eq!(seen(Means::Queries), (Extent::Cut, many));
+        hold(&other, 2 * many + 1);
+        let in_two_parts = || {
+            let mut look = Look::at_slots();
+            let mut until = |enough| look.advance(&file, enough, Means::All).expect("a lock file");
+            let extents = [5, many + 2].map(&mut until);
+            (extents, look.locked())
+        };
+        // While others on the host take and free locks, the list may lack some, and then it is not used.
+        assert!((0..9).any(|_| seen(Means::All) == (Extent::All, many + 1)));
+        assert!((0..9).any(|_| in_two_parts() == ([Extent::Enough, Extent::All], many + 1)));
+    }
+
+    /// A lock that was found twice counts once: it refuses no launch for which there is room.
+    #[test]
+    fn what_was_found_twice_is_not_enough() {
+        let (file, [other, _], _path) = file_and_others();
+        hold(&other, 3);
+        let mut look = Look::at_slots();
+        for _ in 0..2 {
+            look.note(&Conflict { bytes: slot_bytes(3, 3), pid: None });
+        }
+        assert_eq!(look.advance(&file, 2, Means::Queries).expect("a lock file"), Extent::All);
+        assert_eq!(look.locked(), 1);
+    }
 
     #[test]
     fn overlapping_locks_are_counted_once() {

@@ -320,23 +320,106 @@ impl<'file> View<'file> {
 
 #[cfg(test)]
 mod tests {
-    use tempfile::NamedTempFile;
+    use std::{rc::Rc, time::Duration};
+
+    use tempfile::{NamedTempFile, TempPath};
 
     use super::*;
     use crate::{
-        judge::terms::Creation,
-        keeper::file::{LockPath, prune},
+        judge::terms::{Creation, Hold, Launch, Seats},
+        keeper::file::{LockPath, RECORD_SIZE, prune},
     };
+
+    /// An empty lock file, and the same file as another program has it open.
+    fn file_and_other() -> (LockFile, LockFile, TempPath) {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        (file, other, path)
+    }
+
+    fn hold(other: &LockFile, slot: u64) {
+        assert!(other.try_join_shared(&slot_bytes(slot, slot)).expect("a lock file"), "the slot is free");
+    }
+
+    /// A refused launch corrects a hint by which an exectimes peer would overlook a holder, and no other one.
+    #[test]
+    fn a_refused_launch_corrects_a_hint_that_misleads() {
+        let (file, other, _path) = file_and_other();
+        hold(&other, 3);
+        let terms = Terms { limit: 1, slots: 1, ..Terms::default() };
+        let after_refusal = || {
+            let mut view = View::of(&file).expect("a lock file");
+            assert_eq!(view.vacancy(&terms).expect("a lock file"), Vacancy::Full);
+            view.mend_hint().expect("the file can be written");
+            Header::read(&file).expect("the file can be read").hint
+        };
+        file.write_at(&[0xff; 8], 0).expect("the file can be written");
+        assert_eq!(after_refusal(), Some(3), "it was impossible");
+        for (hint, expected) in [(0, 3), (2, 3), (3, 3), (9, 9)] {
+            Header::write_hint(&file, hint).expect("the file can be written");
+            assert_eq!(after_refusal(), Some(expected), "{hint}");
+        }
+        Header::write_hint(&file, 1).expect("the file can be written");
+        let mut view = View::of(&file).expect("a lock file");
+        view.mend_hint().expect("the file can be written");
+        let hint = Header::read(&file).expect("the file can be read").hint;
+        assert_eq!(hint, Some(1), "nothing was looked at");
+    }
+
+    /// Only a look at everything lowers the hint. It is never above the last slot.
+    #[test]
+    fn a_look_at_everything_lowers_the_hint() {
+        let (file, other, _path) = file_and_other();
+        let hint_after = |limit, admit, taken: &[u64]| {
+            Header::write_hint(&file, 9).expect("the file can be written");
+            let mut view = View::of(&file).expect("a lock file");
+            let terms = Terms { limit, slots: 1, admit, ..Terms::default() };
+            let found = view.vacancy(&terms).expect("a lock file");
+            assert!(matches!(found, Vacancy::Slots(_)), "{found:?}");
+            view.extent.is_some().then(|| view.new_hint(taken).expect("a lock file"))
+        };
+        assert_eq!(hint_after(5, Admit::WithinLimit, &[1]), None, "a few queries were enough");
+        let mut view = View::of(&file).expect("a lock file");
+        view.extent = Some(view.look.advance(&file, u64::MAX, Means::All).expect("a lock file"));
+        assert_eq!(view.new_hint(&[]).expect("a lock file"), Some(0), "nothing is held");
+        hold(&other, 3);
+        assert_eq!(hint_after(1, Admit::Always, &[1]), Some(Some(3)));
+        assert_eq!(hint_after(1, Admit::Always, &[4]), Some(Some(4)));
+        assert_eq!(hint_after(1, Admit::Always, &[9]), Some(None), "it is right");
+        hold(&other, LAST_SLOT + 5);
+        assert_eq!(hint_after(1, Admit::Always, &[1]), Some(Some(LAST_SLOT)));
+    }
+
+    /// A launch writes its record at the last of neighbouring slots, the hint, and where the next search
+    /// begins.
+    #[test]
+    fn a_launch_writes_down_what_it_took() {
+        let (file, _other, _path) = file_and_other();
+        let file = Rc::new(file);
+        let launch = Launch { command: "matlab", host: "ws17", uid: 7, ancestors: &[], hold: Hold::Process };
+        let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let mut view = View::of(&file).expect("a lock file");
+        let mut held = Held::nothing_of(&file, Hold::Process);
+        let seats = Seats { shared: Vec::new(), free: vec![5, 2, 3] };
+        assert!(held.take(&seats, None).expect("a lock file"), "they are free");
+        view.write_down(&held, &Record::of(&launch).at(now), now).expect("the file can be written");
+        let header = Header::read(&file).expect("the file can be read");
+        assert_eq!((header.hint, header.cursor, header.last_start), (Some(5), 6, Some(now)));
+        let slots_of = |slot| {
+            let bytes = file.read(RECORD_SIZE, record_at(slot)).expect("the file can be read");
+            Record::decode(&bytes).map(|record| record.slots)
+        };
+        assert_eq!([2, 3, 5].map(slots_of), [None, Some(2), Some(1)]);
+    }
 
     /// A claim on the same file may have a lower limit. That no slot above the higher limit is held does not
     /// say so of the lower one.
     #[test]
     fn each_limit_is_checked_on_its_own() {
-        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
-        let place = LockPath::named(&path);
-        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
-        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
-        assert!(other.try_join_shared(&slot_bytes(2, 2)).expect("a lock file"), "the slot is free");
+        let (file, other, _path) = file_and_other();
+        hold(&other, 2);
         Header::write_hint(&file, 2).expect("the file can be written");
         let mut view = View::of(&file).expect("a lock file");
         let mut is_quiet = |limit| view.is_quiet_above(limit).expect("a lock file");
