@@ -405,3 +405,115 @@ fn opened(socket: BorrowedFd<'_>, pid: i32) -> Result<PidFd, Errno> {
     let descriptor = unsafe_calls::owned(i32::from_ne_bytes(word)).ok_or(Errno::EINVAL)?;
     Ok(PidFd::of(pid, descriptor))
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{OFlags, fcntl_getfl};
+
+    use super::*;
+    use crate::sys::{Credentials, FileId};
+
+    fn pair() -> [Connection; 2] {
+        let (one, other) = UnixStream::pair().expect("two sockets");
+        [one, other].map(Connection)
+    }
+
+    fn id(file: impl AsFd) -> FileId {
+        FileId::from(&descriptor::stat(file).expect("an open file"))
+    }
+
+    /// A descriptor comes beside the bytes that it was sent with.
+    #[test]
+    fn a_descriptor_comes_beside_the_bytes() {
+        let [one, other] = pair();
+        let file = tempfile::tempfile().expect("a file");
+        let mut bytes = [0; 8];
+        assert_eq!(other.wait(false, Duration::ZERO), Ok(false));
+        assert_eq!(other.wait(true, Duration::ZERO), Ok(true), "there is room");
+        assert_eq!(one.send(b"take", Some(file.as_fd())), Ok(4));
+        assert_eq!(other.wait(false, Duration::ZERO), Ok(true));
+        let (count, received) = other.receive(&mut bytes).expect("an open socket");
+        assert_eq!((&bytes[..count], received.map(id)), (&b"take"[..], Some(id(&file))));
+        assert_eq!(one.send_plain(b"no"), Ok(2));
+        let (count, received) = other.receive(&mut bytes).expect("an open socket");
+        assert_eq!((&bytes[..count], received.map(id)), (&b"no"[..], None));
+        drop(one);
+        let (count, received) = other.receive(&mut bytes).expect("an open socket");
+        assert_eq!((count, received.map(id)), (0, None));
+    }
+
+    /// To close a descriptor may take as long as its sender wants. So it stays in the socket, with its bytes.
+    #[test]
+    fn a_descriptor_that_is_not_wanted_stays_in_the_socket() {
+        let [one, other] = pair();
+        let file = tempfile::tempfile().expect("a file");
+        let mut bytes = [0; 8];
+        assert_eq!(one.send_plain(b"plain"), Ok(5));
+        assert_eq!((other.read(&mut bytes), &bytes[..5]), (Ok(5), &b"plain"[..]));
+        assert_eq!(one.send(b"take", Some(file.as_fd())), Ok(4));
+        for _ in 0..2 {
+            assert_eq!(other.read(&mut bytes), Err(Errno::EPERM));
+        }
+        other.ask_for_senders(true).expect("an open socket");
+        assert_eq!(other.read_with_sender(&mut bytes), Err(Errno::EPERM));
+        other.ask_for_senders(false).expect("an open socket");
+        assert!(!other.drop_input(), "it is still there");
+        let [one, other] = pair();
+        assert_eq!(one.send_plain(&[b'x'; 9000]), Ok(9000));
+        assert!(other.drop_input(), "there were only bytes");
+    }
+
+    /// The kernel says which process has sent something, if it was asked to before.
+    #[test]
+    fn the_kernel_names_the_sender() {
+        let [one, other] = pair();
+        let mut bytes = [0; 8];
+        assert_eq!(one.send_plain(b"early"), Ok(5));
+        other.ask_for_senders(true).expect("an open socket");
+        assert_eq!(other.read_with_sender(&mut bytes), Ok((5, None)));
+        let this = (process::own_pid(), geteuid().as_raw());
+        assert_eq!(one.send_as_oneself(b"me"), Ok(2));
+        assert_eq!(other.read_with_sender(&mut bytes), Ok((2, Some(this))));
+        assert_eq!(bytes[..2], *b"me");
+    }
+
+    /// The process at the other end is what the kernel says of it.
+    #[test]
+    fn the_kernel_says_who_is_at_the_other_end() {
+        let [one, _other] = pair();
+        let own = Credentials::of_this_process().expect("the kernel knows it");
+        let peer = one.peer().expect("the kernel knows it");
+        let started = Process::this().map(|process| process.started);
+        assert_eq!((peer.pid, Some(peer.started)), (process::own_pid(), started));
+        assert_eq!((peer.uid, peer.own_uid, peer.groups), (own.uid, own.uid, Some(own.groups)));
+        assert_eq!(one.peer_uid(), Ok(own.uid));
+        assert_eq!(why_unseen(i32::MAX), Errno::ESRCH, "no process has this number");
+    }
+
+    /// All users may connect to a listener. It takes the place of a socket whose process has ended, and of no
+    /// other one. No call on it waits.
+    #[test]
+    fn a_listener_takes_the_place_of_one_that_has_ended() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let connect = || Connection::to(&path, Duration::from_secs(60));
+        let never_waits =
+            |socket: BorrowedFd<'_>| fcntl_getfl(socket).expect("it is open").contains(OFlags::NONBLOCK);
+        assert_eq!(connect().err(), Some(Errno::ENOENT));
+        let listener = Listener::at(&path).expect("nothing is there");
+        let mode = fs::metadata(&path).expect("a socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o666);
+        assert!(never_waits(listener.as_fd()));
+        assert!(matches!(listener.accept(), Ok(None)));
+        let client = connect().expect("it listens");
+        let accepted = listener.accept().expect("it is open").expect("a client called");
+        assert!(never_waits(client.as_fd()) && never_waits(accepted.as_fd()));
+        assert_eq!(client.send_plain(b"hello"), Ok(5));
+        assert_eq!(accepted.read(&mut [0; 8]), Ok(5));
+        assert_eq!(Listener::at(&path).err(), Some(Errno::EADDRINUSE));
+        drop(listener);
+        assert_eq!(connect().err(), Some(Errno::ECONNREFUSED));
+        let listener = Listener::at(&path).expect("its process has ended");
+        assert!(connect().is_ok() && matches!(listener.accept(), Ok(Some(_))));
+    }
+}

@@ -736,6 +736,21 @@ mod tests {
         assert_eq!(tree.open("loop"), Err(Reason::TooManyLinks));
     }
 
+    /// As many links are followed as the kernel follows in one path.
+    #[test]
+    fn forty_links_are_followed() {
+        let tree = Tree::new();
+        let root = tree.root.path().canonicalize().expect("a directory");
+        let link = |number: u32| root.join(number.to_string());
+        symlink("d/policy.toml", link(1)).expect("a link");
+        (1..=40).for_each(|number| symlink(link(number), link(number + 1)).expect("a link"));
+        let open = |number| {
+            let opened = TrustedFile::open(&link(number), &judged());
+            opened.map(|file| file.is_some()).map_err(|distrust| distrust.reason)
+        };
+        assert_eq!((open(40), open(41)), (Ok(true), Err(Reason::TooManyLinks)));
+    }
+
     /// What is wrong behind a link is named by its own path, whether the link is absolute or not.
     #[test]
     fn what_is_wrong_behind_a_link_is_named_by_its_own_path() {
