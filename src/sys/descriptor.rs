@@ -516,6 +516,8 @@ mod tests {
         assert!(!inherited.have_locked(id(other.as_fd()), &(8..=10)));
         assert!(inherited.may_carry_locks_of_the_process(this));
         assert!(!inherited.may_carry_locks_of_the_process(id(other.as_fd())));
+        let hidden = Inherited { files: vec![(RawFd::MAX, this)], carriers: Vec::new() };
+        assert!(hidden.may_carry_locks_of_the_process(this), "the kernel does not say that it has none");
     }
 
     /// A FIFO is held while a process has its other end. The poll does not tell a reader that came before

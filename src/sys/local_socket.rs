@@ -516,4 +516,18 @@ mod tests {
         let listener = Listener::at(&path).expect("its process has ended");
         assert!(connect().is_ok() && matches!(listener.accept(), Ok(Some(_))));
     }
+
+    /// Only some clients may wait at a listener. Who may not wait for them is told at once.
+    #[test]
+    fn the_queue_at_a_listener_is_bounded() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("socket");
+        let listener = Listener::at(&path).expect("nothing is there");
+        let connect = || Connection::to(&path, Duration::ZERO);
+        let waiting: Vec<Connection> = (0..200).map_while(|_| connect().ok()).collect();
+        assert!((100..200).contains(&waiting.len()), "{}", waiting.len());
+        assert_eq!(connect().err(), Some(Errno::ETIMEDOUT));
+        assert!(matches!(listener.accept(), Ok(Some(_))));
+        assert!(connect().is_ok(), "there is room again");
+    }
 }

@@ -327,8 +327,9 @@ mod tests {
 
     #[test]
     fn only_locks_of_the_same_file_count() {
-        let expected = vec![(0, 7, Some(40)), (8, 9, Some(42)), (10, LAST_BYTE, None)];
-        assert_eq!(found(LISTING, 40, "other numbers"), Some(expected));
+        let listing = format!("{LISTING}6: POSIX  ADVISORY  WRITE 1 fe:00:77 12 12\n");
+        let expected = [(0, 7, Some(40)), (8, 9, Some(42)), (10, LAST_BYTE, None), (12, 12, Some(1))];
+        assert_eq!(found(&listing, 40, "other numbers"), Some(expected.to_vec()));
     }
 
     #[test]

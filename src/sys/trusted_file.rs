@@ -736,6 +736,26 @@ mod tests {
         assert_eq!(tree.open("loop"), Err(Reason::TooManyLinks));
     }
 
+    /// A caller that may open few files keeps no directories open, and opens the file nevertheless.
+    #[test]
+    fn with_few_descriptors_no_directory_is_kept() {
+        let (judged, path) = (judged(), Path::new("/"));
+        let kept = root(&judged.trust(), Some(&judged)).expect("a trusted directory");
+        assert!(judged.find(path).is_some());
+        let too_many =
+            || InsecurePath { path: path.to_owned(), reason: Reason::System("open", Errno::EMFILE) };
+        let attempts = Cell::new(0);
+        let attempt = |is_possible: bool| {
+            attempts.set(attempts.get() + 1);
+            if is_possible { Ok(()) } else { Err(too_many()) }
+        };
+        assert_eq!(judged.sparingly(|| attempt(judged.find(path).is_none())), Ok(()));
+        judged.keep(path, &kept);
+        assert!(judged.find(path).is_none());
+        assert_eq!(judged.sparingly(|| attempt(false)), Err(too_many()));
+        assert_eq!(attempts.get(), 3, "twice, and then once");
+    }
+
     /// As many links are followed as the kernel follows in one path.
     #[test]
     fn forty_links_are_followed() {

@@ -551,13 +551,100 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
-    use tempfile::NamedTempFile;
+    use tempfile::{NamedTempFile, TempPath};
 
     use super::*;
     use crate::{
         judge::terms::{Creation, ExpireKill},
         keeper::file::{LockPath, prune},
+        sys::{Bytes, LAST_BYTE},
     };
+
+    /// An empty lock file, and the same file as another program has it open.
+    fn file_and_other() -> (LockFile, LockFile, TempPath) {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        (file, other, path)
+    }
+
+    /// The holder of slot 1, a process that can be ended.
+    fn holder_to_end(pid: i32) -> Overdue {
+        Overdue {
+            holder: Holder::unknown(1..=1),
+            pid,
+            elsewhere: None,
+            by: None,
+            slots: 1,
+            job: Ok(pid),
+            may_be_signalled: true,
+            with: Vec::new(),
+        }
+    }
+
+    const EXPIRY: Expiry = Expiry { after: Duration::ZERO, grace: Duration::ZERO, kill: ExpireKill::Process };
+
+    /// A process that lives here is known by its number. On another host, or after its end, another process
+    /// may have the same number.
+    #[test]
+    fn two_holders_are_the_same_if_their_process_is() {
+        let moment = |seconds| Some(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        let holder = |pid, host: Option<&str>, since, has_ended: bool| {
+            let lingers_until = moment(9).filter(|_| has_ended);
+            let holder = Holder { since: moment(since), lingers_until, ..Holder::unknown(1..=1) };
+            Overdue { holder, elsewhere: host.map(str::to_owned), ..holder_to_end(pid) }
+        };
+        let here = holder(7, None, 1, false);
+        assert!(here.is_same(&holder(7, None, 2, false)));
+        assert!(!here.is_same(&holder(8, None, 1, false)));
+        assert!(!here.is_same(&holder(7, Some("lab2"), 1, false)));
+        for (host, has_ended) in [(Some("lab2"), false), (None, true)] {
+            let one = holder(7, host, 1, has_ended);
+            assert!(one.is_same(&one) && !one.is_same(&holder(7, host, 2, has_ended)));
+        }
+    }
+
+    /// Holders that are ended together can be ended only if each of them can.
+    #[test]
+    fn holders_can_be_ended_together_if_each_can() {
+        let one = holder_to_end(7);
+        let unproved = Overdue { job: Err(UnverifiedTarget::NoGuardian), ..holder_to_end(8) };
+        let of_others = Overdue { may_be_signalled: false, ..holder_to_end(9) };
+        assert!(one.can_be_ended() && !unproved.can_be_ended() && !of_others.can_be_ended());
+        for (other, can_be) in [(holder_to_end(8), true), (unproved, false), (of_others, false)] {
+            let together = one.clone().together_with(vec![other.clone()]);
+            assert_eq!(together.can_be_ended(), can_be);
+            assert_eq!(together.each().map(|one| one.pid).collect::<Vec<_>>(), [7, other.pid]);
+        }
+    }
+
+    /// What a job has started may keep its slot when the job is gone. The outcome says so, unless another job
+    /// has the slot by now.
+    #[test]
+    fn what_a_job_has_left_keeps_its_slot() {
+        let (file, other, _path) = file_and_other();
+        let guardian = |slot| Guardian::begin(slot, Hold::Descriptor).expect("/proc is mounted").byte();
+        let hold = |bytes: &Bytes| assert!(other.try_join_shared(bytes).expect("a lock file"), "it is free");
+        let own = guardian(1);
+        assert!(file.try_read_lock(&own).expect("a lock file"), "it is free");
+        hold(&slot_bytes(1, 1));
+        let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), EXPIRY);
+        let mut ending = ending.expect("this process has the guardian of the slot");
+        let released = |ending: &Ending| ending.has_released(&file).expect("a lock file");
+        assert_eq!(released(&ending), None);
+        file.unlock(&own).expect("a lock file");
+        assert_eq!(released(&ending), Some(EvictionOutcome::HadLeft), "it got no signal");
+        ending.sent = Some((Signal::SIGTERM, Delivery::Full));
+        assert_eq!(released(&ending), Some(EvictionOutcome::LeftOthers(Signal::SIGTERM)));
+        hold(&guardian(5));
+        assert_eq!(released(&ending), Some(EvictionOutcome::LeftOthers(Signal::SIGTERM)), "of another slot");
+        hold(&guardian(1));
+        let ended = Some(EvictionOutcome::Ended(Signal::SIGTERM, Delivery::Full));
+        assert_eq!(released(&ending), ended, "another job has it");
+        other.unlock_shared(&(0..=LAST_BYTE)).expect("a lock file");
+        assert_eq!(released(&ending), ended, "it is free");
+    }
 
     /// Only some processes are asked whether they hold a slot: those that the record and the lock name, and
     /// the nearest guardians before it.
@@ -575,28 +662,14 @@ mod tests {
     /// The guardian of a later holder does not hide that the earlier one has released the slot.
     #[test]
     fn a_later_holder_of_the_same_slot_is_not_the_one_that_was_to_end() {
-        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
-        let place = LockPath::named(&path);
-        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
-        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        let (file, other, _path) = file_and_other();
         let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
         let later = Guardian::begin(1, Hold::Descriptor).expect("/proc is mounted").byte();
         for bytes in [&slot_bytes(1, 1), &guardian] {
             assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
         }
-        let pid = process::own_pid();
-        let overdue = Overdue {
-            holder: Holder::unknown(1..=1),
-            pid,
-            elsewhere: None,
-            by: None,
-            slots: 1,
-            job: Ok(pid),
-            may_be_signalled: true,
-            with: Vec::new(),
-        };
-        let expiry = Expiry { after: Duration::ZERO, grace: Duration::ZERO, kill: ExpireKill::Process };
-        let ending = Ending::begin(&file, &overdue, expiry).expect("this process holds the slot");
+        let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), EXPIRY);
+        let ending = ending.expect("this process holds the slot");
         let released = || ending.has_released(&file).expect("a lock file");
         assert_eq!(released(), None);
         file.unlock(&guardian).expect("a lock file");

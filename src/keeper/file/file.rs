@@ -375,3 +375,47 @@ fn judge(path: &Path, status: &Status) -> Result<(), RepositoryError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    fn lock_file(file: &File, descriptor: Descriptor) -> LockFile {
+        let id = regular_file::status(file).expect("it is open").id;
+        LockFile {
+            path: PathBuf::from("seats"),
+            id,
+            descriptor,
+            reader: OnceCell::new(),
+            is_to_look_at: false,
+        }
+    }
+
+    /// A launch in the process of a holder finds what the process has locked already. What a description has
+    /// locked is not that.
+    #[test]
+    fn the_own_locks_are_those_of_the_process() {
+        // Such a descriptor is never closed.
+        let open: &'static File = Box::leak(Box::new(tempfile::tempfile().expect("a file")));
+        let file = lock_file(open, Descriptor::LeftOpen(open.as_fd()));
+        assert!(file.try_lock(&(8..=9)).expect("a lock file"), "it is free");
+        assert!(file.try_join_shared(&(20..=20)).expect("a lock file"), "it is free");
+        assert_eq!(file.own_locks(), [8..=9]);
+    }
+
+    /// A lock of the process needs no other descriptor. For any other hold there is one that can only be read.
+    #[test]
+    fn a_hold_has_the_descriptor_that_it_needs() {
+        let open = tempfile::tempfile().expect("a file");
+        let file = lock_file(&open, Descriptor::Own(open.try_clone().expect("a descriptor").into()));
+        let writes = || rustix::io::write(file.carrier(), b"x");
+        file.prepare(Hold::Process).expect("a lock file");
+        assert_eq!(writes(), Ok(1));
+        for hold in [Hold::Descriptor, Hold::Supervisor, Hold::Tree] {
+            file.prepare(hold).expect("a lock file");
+            assert_eq!(writes(), Err(rustix::io::Errno::BADF), "{hold:?}");
+        }
+    }
+}

@@ -303,3 +303,66 @@ fn is_for(file: &LockFile, run: &RangeInclusive<u64>, command: &str) -> Result<b
     let record = bytes.get(..length).and_then(Record::decode);
     Ok(record.is_some_and(|record| record.command == command && record.slots >= runs::length(run)))
 }
+
+#[cfg(test)]
+mod tests {
+    use tempfile::{NamedTempFile, TempPath};
+
+    use super::*;
+    use crate::{
+        judge::terms::Creation,
+        keeper::file::{LockPath, layout::guardians, prune},
+        sys::LAST_BYTE,
+    };
+
+    /// A lock file that is ready for this hold, and the same file as another program has it open.
+    fn file_and_other(hold: Hold) -> (Rc<LockFile>, LockFile, TempPath) {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = prune::open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        file.prepare(hold).expect("a lock file");
+        let other = LockFile::open_to_read(&place).expect("a lock file").expect("the file is there");
+        (Rc::new(file), other, path)
+    }
+
+    fn take(held: &mut Held, group: Option<&Group>) {
+        let seats = Seats { shared: Vec::new(), free: vec![2, 3, 5] };
+        assert!(held.take(&seats, group).expect("a lock file"), "the slots are free");
+    }
+
+    /// A launch that gives its slots back leaves no lock, whatever kept the slots, with a group or without.
+    #[test]
+    fn no_lock_is_left_of_released_slots() {
+        for hold in [Hold::Process, Hold::Descriptor, Hold::Supervisor, Hold::Tree] {
+            let (file, other, _path) = file_and_other(hold);
+            let is_locked = |bytes: Bytes| other.conflict(&bytes).expect("a lock file").is_some();
+            for group in [None, Some(Group::of("ann"))] {
+                let mut held = Held::nothing_of(&file, hold);
+                take(&mut held, group.as_ref());
+                held.guard().expect("a lock file");
+                let slots = [1, 2, 3, 4, 5, 6].map(|slot| is_locked(slot_bytes(slot, slot)));
+                assert_eq!(slots, [false, true, true, false, true, false], "{hold:?}");
+                let guarded: Vec<u64> = held.guardians.iter().map(|guardian| guardian.slot).collect();
+                assert!(guarded == [2, 5] && is_locked(guardians()), "{hold:?}");
+                held.release().expect("a lock file");
+                assert!(held.slots().is_empty() && !is_locked(0..=LAST_BYTE), "{hold:?}");
+            }
+        }
+    }
+
+    /// Slots that a nested launch uses stay taken when the supervisor above it releases them. The supervisor
+    /// keeps no lock by which other nested launches would be refused.
+    #[test]
+    fn a_supervisor_leaves_slots_that_a_nested_launch_uses() {
+        for hold in [Hold::Supervisor, Hold::Tree] {
+            let (file, other, _path) = file_and_other(hold);
+            let is_locked = |bytes: Bytes| other.conflict(&bytes).expect("a lock file").is_some();
+            let mut held = Held::nothing_of(&file, hold);
+            take(&mut held, None);
+            assert!(other.try_join_shared(&shared_bytes(5, 5)).expect("a lock file"), "it is free");
+            held.release().expect("a lock file");
+            assert!(is_locked(slot_bytes(5, 5)), "{hold:?}");
+            assert!(!is_locked(shared_bytes(1, 9)), "{hold:?}");
+        }
+    }
+}

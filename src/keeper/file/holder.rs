@@ -598,6 +598,74 @@ mod tests {
         assert_eq!([found(LAST_SLOT, 1), found(LAST_SLOT + 1, 1)], [Some(LAST_SLOT), None]);
     }
 
+    /// A bounded number of processes is looked up for a report; the others are counted. A record is believed
+    /// only if its process lives.
+    #[test]
+    fn processes_that_are_not_looked_up_are_counted() {
+        let (file, other, _path) = file_and_other();
+        let own = process::own_pid();
+        for slot in [5, 7] {
+            assert!(file.try_lock(&slot_bytes(slot, slot)).expect("a lock file"), "the slot is free");
+        }
+        assert!(other.try_join_shared(&slot_bytes(2, 3)).expect("a lock file"), "the slots are free");
+        let known = |most| {
+            let seen = scan(&file).and_then(|held| known_holders(&file, &held, most));
+            let seen = seen.expect("a lock file");
+            let holders = seen.holders.iter().map(|holder| (holder.slots.0, holder.pid, holder.hold));
+            (holders.collect::<Vec<_>>(), seen.others)
+        };
+        let (unknown, mine) =
+            ([(2, None, None), (3, None, None)], [(5, Some(own), None), (7, Some(own), None)]);
+        assert_eq!(known(0), (unknown.to_vec(), 1));
+        assert_eq!(known(1), ([unknown, mine].concat(), 0));
+        let (hold, start) = (Hold::Descriptor, process::own_start(own).expect("/proc is mounted"));
+        let boot = process::boot_id().map(short_boot_id).expect("/proc is mounted");
+        let living = Record { pid: own, start, slots: 2, hold, boot, ..record() };
+        let ended = Record { start: start + 1, ..living.clone() };
+        let write = |record: Record| {
+            file.write_at(&record.encode(), record_at(3)).expect("the file can be written");
+        };
+        write(ended);
+        assert_eq!(known(usize::MAX), ([unknown, mine].concat(), 0));
+        write(living);
+        let described = [(2, Some(own), Some(hold)), (3, Some(own), Some(hold))];
+        assert_eq!(known(usize::MAX), ([described, mine].concat(), 0));
+        assert_eq!(known(1), (described.to_vec(), 1), "to look whether it lives counts too");
+        assert_eq!(known(0), (Vec::new(), 2));
+    }
+
+    /// A record is not believed to have a supervisor that has no guardian for its slot.
+    #[test]
+    fn a_supervisor_has_a_guardian() {
+        let (file, _other, _path) = file_and_other();
+        let own = process::own_pid();
+        let guardian = Guardian::begin(2, Hold::Supervisor).expect("/proc is mounted");
+        assert!(file.try_read_lock(&guardian.byte()).expect("a lock file"), "it is free");
+        let supervisor_of = |slot, slots, supervisor| {
+            let record = Record { slots, supervisor, ..record() };
+            Supervisors::of(&file).of_record(&record, slot).expect("a lock file")
+        };
+        assert_eq!(supervisor_of(2, 1, Some(own)), Some(own));
+        assert_eq!(supervisor_of(3, 2, Some(own)), Some(own), "it took two slots");
+        assert_eq!(supervisor_of(1, 1, Some(own)), None, "its guardian is that of another slot");
+        assert_eq!(supervisor_of(2, 1, Some(own + 1)), None, "it is another process");
+        assert_eq!(supervisor_of(2, 1, None), None);
+    }
+
+    /// A holder of very many slots without a record is one holder, up to the last slot that limits can reach.
+    #[test]
+    fn a_holder_of_very_many_slots_is_listed_once() {
+        let (file, other, _path) = file_and_other();
+        for (first, last) in [(1000, 999 + LONG), (2000, 2000 + LONG), (5000, LAST_SLOT + 9)] {
+            assert!(other.try_join_shared(&slot_bytes(first, last)).expect("a lock file"), "it is free");
+        }
+        let holders = scan(&file).and_then(|held| holders(&file, &held)).expect("a lock file");
+        let (short, long): (Vec<_>, Vec<_>) =
+            holders.iter().map(|holder| holder.slots).partition(|(first, last)| first == last);
+        assert_eq!(short, (1000..1000 + LONG).map(|slot| (slot, slot)).collect::<Vec<_>>());
+        assert_eq!(long, [(2000, 2000 + LONG), (5000, LAST_SLOT)]);
+    }
+
     /// Those who share a slot with its holder are each listed once, by process id. One of the members is the
     /// holder itself, also if it cannot be seen. A member that cannot be seen is unknown.
     #[test]

@@ -189,3 +189,44 @@ impl BaseDirectories {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
+    use super::*;
+
+    /// A repository whose directory does not exist is not used yet. A launch creates its own directory in an
+    /// existing one. It is refused if others can write to it.
+    #[test]
+    fn a_directory_of_ones_own_is_created_in_an_existing_one() {
+        for is_private in [false, true] {
+            let directory = tempfile::tempdir().expect("a directory");
+            let above = directory.path().join("above");
+            let base = above.join("own");
+            let path = base.join("seats");
+            let private = is_private.then_some(base.as_path());
+            let place = LockPath { path: &path, base: &base, private, owner: None, is_own: true };
+            let creation = Creation { base: base.clone(), create_base: true, ..Creation::default() };
+            let create = || place.directory(Some(&creation), &BaseDirectories::default());
+            assert!(matches!(place.look(), Ok(None)));
+            assert!(matches!(create(), Err(RepositoryError::NoDirectory { path }) if path == above));
+            fs::create_dir(&above).expect("a directory");
+            assert!(matches!(place.look(), Ok(None)));
+            assert!(!base.exists(), "who only looks creates nothing");
+            assert!(matches!(create(), Ok(Some(_))));
+            let mode = fs::metadata(&base).expect("a directory").permissions().mode();
+            assert_eq!(mode & 0o7777, 0o700);
+            assert!(matches!(place.look(), Ok(None)), "there is no file in it");
+            fs::write(&path, "").expect("a file");
+            assert!(matches!(place.look(), Ok(Some(_))));
+            if is_private {
+                fs::set_permissions(&base, Permissions::from_mode(0o720)).expect("chmod");
+                assert!(matches!(create(), Err(RepositoryError::NotPrivate { path }) if path == base));
+            }
+        }
+    }
+}

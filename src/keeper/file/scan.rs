@@ -330,6 +330,20 @@ mod tests {
         assert!((0..9).any(|_| in_two_parts() == ([Extent::Enough, Extent::All], many + 1)));
     }
 
+    /// Locks of two programs that overlap count once, whichever the kernel names first.
+    #[test]
+    fn locks_that_overlap_are_not_enough() {
+        for locked in [[(11, 16), (14, 20)], [(14, 20), (11, 16)]] {
+            let (file, others, _path) = file_and_others();
+            for (other, (first, last)) in others.iter().zip(locked) {
+                assert!(other.try_join_shared(&slot_bytes(first, last)).expect("a lock file"), "it is free");
+            }
+            let mut look = Look::at_slots();
+            assert_eq!(look.advance(&file, 11, Means::Queries).expect("a lock file"), Extent::All);
+            assert_eq!(look.occupancy().held(), 10);
+        }
+    }
+
     /// A lock that was found twice counts once: it refuses no launch for which there is room.
     #[test]
     fn what_was_found_twice_is_not_enough() {

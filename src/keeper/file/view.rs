@@ -326,7 +326,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        judge::terms::{Creation, Hold, Launch, Seats},
+        judge::terms::{Creation, Group, Hold, Launch, Seats},
         keeper::file::{LockPath, RECORD_SIZE, prune},
     };
 
@@ -341,6 +341,12 @@ mod tests {
 
     fn hold(other: &LockFile, slot: u64) {
         assert!(other.try_join_shared(&slot_bytes(slot, slot)).expect("a lock file"), "the slot is free");
+    }
+
+    /// The record of a launch of this process.
+    fn record() -> Record {
+        let hold = Hold::Process;
+        Record::of(&Launch { command: "matlab", host: "ws17", uid: 7, ancestors: &[], hold })
     }
 
     /// A refused launch corrects a hint by which an exectimes peer would overlook a holder, and no other one.
@@ -398,13 +404,12 @@ mod tests {
     fn a_launch_writes_down_what_it_took() {
         let (file, _other, _path) = file_and_other();
         let file = Rc::new(file);
-        let launch = Launch { command: "matlab", host: "ws17", uid: 7, ancestors: &[], hold: Hold::Process };
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
         let mut view = View::of(&file).expect("a lock file");
         let mut held = Held::nothing_of(&file, Hold::Process);
         let seats = Seats { shared: Vec::new(), free: vec![5, 2, 3] };
         assert!(held.take(&seats, None).expect("a lock file"), "they are free");
-        view.write_down(&held, &Record::of(&launch).at(now), now).expect("the file can be written");
+        view.write_down(&held, &record().at(now), now).expect("the file can be written");
         let header = Header::read(&file).expect("the file can be read");
         assert_eq!((header.hint, header.cursor, header.last_start), (Some(5), 6, Some(now)));
         let slots_of = |slot| {
@@ -412,6 +417,30 @@ mod tests {
             Record::decode(&bytes).map(|record| record.slots)
         };
         assert_eq!([2, 3, 5].map(slots_of), [None, Some(2), Some(1)]);
+    }
+
+    /// The record of a slot of a group is that of a member that lives. If that member has ended, the next one
+    /// that joins writes its own.
+    #[test]
+    fn a_living_member_describes_the_slot_of_its_group() {
+        let (file, _other, _path) = file_and_other();
+        let file = Rc::new(file);
+        let mut held = Held::nothing_of(&file, Hold::Process);
+        let seats = Seats { shared: vec![2], free: Vec::new() };
+        assert!(held.take(&seats, Some(&Group::of("ann"))).expect("a lock file"), "it can be shared");
+        let rule_after = |record: &Record| {
+            let mut view = View::of(&file).expect("a lock file");
+            view.write_down(&held, record, SystemTime::UNIX_EPOCH).expect("the file can be written");
+            let bytes = file.read(RECORD_SIZE, record_at(2)).expect("the file can be read");
+            Record::decode(&bytes).map(|record| record.rule)
+        };
+        let by = |rule: &str| Record { rule: rule.to_owned(), ..record() };
+        let ended = Record { start: record().start + 1, ..by("of one that has ended") };
+        assert_eq!(rule_after(&ended).as_deref(), Some("of one that has ended"), "there was none");
+        assert_eq!(rule_after(&by("first")).as_deref(), Some("first"));
+        assert_eq!(rule_after(&by("second")).as_deref(), Some("first"), "the first one lives");
+        let header = Header::read(&file).expect("the file can be read");
+        assert_eq!((header.hint, header.cursor), (None, 0), "no slot was taken");
     }
 
     /// A claim on the same file may have a lower limit. That no slot above the higher limit is held does not
