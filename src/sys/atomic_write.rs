@@ -150,6 +150,12 @@ fn is_trusted(place: &Path, caller: u32) -> bool {
 mod tests {
     use super::*;
 
+    /// No program takes the unfinished file for a drop-in.
+    #[test]
+    fn the_file_beside_is_hidden() {
+        assert_eq!(beside(OsStr::new("10-lab.toml")), ".10-lab.toml.new");
+    }
+
     /// A new file may have another group than the old one only if the group may do the same as others.
     #[test]
     fn a_group_is_like_others_if_both_have_the_same_permissions() {

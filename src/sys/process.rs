@@ -626,7 +626,56 @@ mod user_namespace_tests {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        os::unix::process::CommandExt,
+        process::{Command, Stdio},
+        time::Instant,
+    };
+
+    use nix::{
+        sys::wait::{WaitPidFlag, waitpid},
+        unistd::getuid,
+    };
+
     use super::*;
+
+    /// A child is what it was started as, until it is reaped.
+    #[test]
+    fn a_child_is_seen_as_it_was_started() {
+        let begun = Instant::now();
+        let place = tempfile::tempdir().expect("a directory");
+        let mut cat = Command::new("/bin/cat");
+        cat.args(["-u", "-"]).env_clear().env("EMPTY", "").env("SEATS", "3").current_dir(place.path());
+        let mut child = cat.stdin(Stdio::piped()).process_group(0).spawn().expect("cat(1)");
+        let pid = child.id().cast_signed();
+        let find = || Process::find(pid).expect("it is not reaped");
+        let seen = find();
+        assert_eq!((seen.name.as_str(), seen.parent, seen.group), ("cat", own_pid(), pid));
+        assert!(!seen.is_zombie() && !seen.is_stopped());
+        assert!(seen.age().expect("it has one") <= begun.elapsed() + Duration::from_secs(1));
+        assert_eq!(command_line(pid), ["/bin/cat", "-u", "-"]);
+        assert_eq!(environment(pid), ["EMPTY=", "SEATS=3"]);
+        assert_eq!(directory(pid), place.path().canonicalize().ok());
+        let user = getuid().as_raw();
+        assert_eq!((owner(pid), users(pid)), (Some(user), Some([user, user])));
+        assert_eq!(lineage(pid).take(2).collect::<Vec<_>>(), [pid, own_pid()]);
+        let last = lineage(pid).last().and_then(Process::find);
+        assert!(last.is_none_or(|last| last.parent == 0), "the lineage ends with the first process");
+
+        let open = PidFd::open(pid).expect("it lives");
+        assert!(open.is_in_proc() && open.leads_its_group() && open.may_be_signalled());
+        assert!(!open.has_ended());
+        open.signal(Signal::SIGSTOP).expect("it lives");
+        waitpid(nix::unistd::Pid::from_raw(pid), Some(WaitPidFlag::WUNTRACED)).expect("a child");
+        assert!(find().is_stopped());
+        open.signal_group(Signal::SIGKILL).expect("it lives");
+        assert_eq!(wait_for_any([&open], Duration::from_secs(60)), Ok(true));
+        assert!(open.has_ended() && find().is_zombie());
+        assert_eq!(open.signal_group(Signal::SIGKILL), Err(Errno::ESRCH));
+        child.wait().expect("it has ended");
+        assert_eq!(open.signal(Signal::SIGKILL), Err(Errno::ESRCH));
+        assert_eq!([0, -1].map(|pid| PidFd::open(pid).err()), [Some(Errno::ESRCH); 2]);
+    }
 
     #[test]
     fn a_name_with_parentheses_does_not_shift_the_fields() {

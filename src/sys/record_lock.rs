@@ -308,7 +308,47 @@ fn whole_lines(path: &Path) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::AsFd;
+
     use super::*;
+
+    /// Other programs see which bytes a lock covers, also to the end of any file, and which process has it. For
+    /// a lock of a description, no process is named.
+    #[test]
+    fn a_lock_is_seen_as_it_was_taken() {
+        let path = tempfile::NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let open = || File::options().read(true).write(true).open(&path).expect("the file");
+        let (one, other) = (open(), open());
+        let take = |file: &File, bytes, mode, ownership| try_lock(file.as_fd(), &bytes, mode, ownership);
+        assert_eq!(take(&one, 8..=9, Mode::Write, Ownership::Process), Ok(true));
+        assert_eq!(take(&one, 12..=12, Mode::Read, Ownership::Description), Ok(true));
+        assert_eq!(take(&one, 20..=LAST_BYTE, Mode::Write, Ownership::Description), Ok(true));
+        assert_eq!(take(&other, 9..=9, Mode::Read, Ownership::Description), Ok(false));
+        let seen = |bytes| {
+            let found = conflict(other.as_fd(), &bytes).expect("the kernel answers");
+            found.map(|lock| (lock.bytes, lock.pid))
+        };
+        let far = 1 << 40;
+        assert!([0..=7, 10..=11, 13..=19].into_iter().all(|bytes| seen(bytes).is_none()));
+        assert_eq!(seen(9..=11), Some((8..=9, Some(process::own_pid()))));
+        assert_eq!(seen(11..=19), Some((12..=12, None)));
+        assert_eq!(seen(far..=far), Some((20..=LAST_BYTE, None)));
+        let has_writer =
+            |byte| conflict_with_writer(other.as_fd(), &(byte..=byte)).map(|lock| lock.is_some());
+        assert_eq!([8, 12, 20].map(has_writer), [Ok(true), Ok(false), Ok(true)]);
+        let of_others = |byte| conflict_with_process(one.as_fd(), &(byte..=byte)).map(|lock| lock.is_some());
+        assert_eq!([8, 12].map(of_others), [Ok(false), Ok(true)]);
+        unlock(one.as_fd(), &(30..=LAST_BYTE), Ownership::Description).expect("it is open");
+        assert_eq!((seen(far..=far), seen(20..=far)), (None, Some((20..=29, None))));
+    }
+
+    /// For a process that is out of sight, the kernel names number 0 or -1.
+    #[test]
+    fn a_process_that_is_out_of_sight_has_no_number() {
+        let named = |l_pid| answer(&libc::flock { l_pid, ..request(libc::F_WRLCK, &(8..=9)) });
+        let pids = [-1, 0, 1, 40].map(|pid| named(pid).expect("a lock").pid);
+        assert_eq!(pids, [None, None, Some(1), Some(40)]);
+    }
 
     const LISTING: &str = "\
 1: POSIX  ADVISORY  WRITE 40 fe:00:77 0 7

@@ -297,6 +297,10 @@ fn a_policy_that_the_group_of_its_owner_alone_could_have_written_counts() {
     is_refused();
     site.write("etc/group", &groups);
     counts();
+    // It may list its owner.
+    let own_line = format!("ann:x:{}:", ann.uid);
+    site.write("etc/group", &groups.replace(&own_line, &format!("{own_line}ann")));
+    counts();
     // A group that all users log in with lists none of them.
     let (own_group, of_all) = (format!(":{0}:{0}:", ann.uid), format!(":{}:54999:", ann.uid));
     assert!(users.contains(&own_group), "{users}");

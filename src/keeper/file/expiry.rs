@@ -556,7 +556,7 @@ mod tests {
     use super::*;
     use crate::{
         judge::terms::{Creation, ExpireKill},
-        keeper::file::{LockPath, prune},
+        keeper::file::{LockPath, layout::guardians_of, prune},
         sys::{Bytes, LAST_BYTE},
     };
 
@@ -674,6 +674,24 @@ mod tests {
         assert_eq!(released(), None);
         file.unlock(&guardian).expect("a lock file");
         assert!(other.try_join_shared(&later).expect("a lock file"), "the byte is free");
-        assert_eq!(released(), Some(EvictionOutcome::HadLeft));
+        assert!(file.try_lock(&guardians_of(9)).expect("a lock file"), "the bytes are free");
+        assert_eq!(released(), Some(EvictionOutcome::HadLeft), "a lock of several bytes is no guardian");
+    }
+
+    /// A holder that is not proved any more gets no signal, and the outcome says why.
+    #[test]
+    fn who_is_not_proved_is_not_ended() {
+        let (file, _other, _path) = file_and_other();
+        let begun = |job, may_be_signalled| {
+            let holder = Overdue { job, may_be_signalled, ..holder_to_end(process::own_pid()) };
+            Ending::begin(&file, &holder, EXPIRY).err()
+        };
+        let doubt = UnverifiedTarget::Privileged;
+        assert_eq!(begun(Err(doubt), true), Some(EvictionOutcome::NotProved(doubt)));
+        assert_eq!(begun(Err(doubt), false), Some(EvictionOutcome::NotPermitted));
+        for may_be_signalled in [true, false] {
+            let gone = begun(Ok(process::own_pid()), may_be_signalled);
+            assert_eq!(gone, Some(EvictionOutcome::HadLeft), "this process does not hold the slot");
+        }
     }
 }

@@ -405,7 +405,7 @@ mod tests {
         assert_eq!(file.own_locks(), [8..=9]);
     }
 
-    /// A lock of the process needs no other descriptor. For any other hold there is one that can only be read.
+    /// A lock of the process needs no other descriptor. Any other hold has one that can only be read.
     #[test]
     fn a_hold_has_the_descriptor_that_it_needs() {
         let open = tempfile::tempfile().expect("a file");

@@ -286,6 +286,17 @@ mod tests {
         assert_eq!(wants_of(&(wants..=wants + 1)), None);
     }
 
+    /// Each slot has a byte of its own for nested launches, behind the bytes of all slots.
+    #[test]
+    fn nested_launches_have_a_byte_for_each_slot() {
+        assert_eq!(shared_bytes(2, 4), *shared_bytes(2, 2).start()..=*shared_bytes(4, 4).end());
+        for slot in [1, 2, LAST_SLOT] {
+            let (first, last) = shared_bytes(slot, slot).into_inner();
+            assert_eq!((first, last), (OWN_LOCKS + slot, OWN_LOCKS + slot));
+            assert!(!slot_bytes_above(0).contains(&first) && everything_above(slot).contains(&first));
+        }
+    }
+
     /// All waiters with some numbers are looked for at once: every byte that one of them can have is among
     /// these bytes, and none of a waiter with another number.
     #[test]

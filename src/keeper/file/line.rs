@@ -314,6 +314,7 @@ mod tests {
     use crate::{
         judge::terms::Creation,
         keeper::file::{LAST_SLOT, LockPath, layout::LAST_GENERATION, prune},
+        sys::own_pid,
     };
 
     const FIRST: Number = Number(1);
@@ -339,12 +340,34 @@ mod tests {
         let (mut waiter, other, _path) = waiter_and_other();
         lock(&other, place_byte(FIRST.0, 2));
         let mut before = pulse(&other, FIRST).expect("a lock file");
+        assert_eq!(before, Some(Heartbeat { pid: Some(own_pid()), beats: 0 }));
         for _ in 0..6 {
             waiter.beat().expect("a lock file");
             let now = pulse(&other, FIRST).expect("a lock file");
             assert_ne!(now, before);
             before = now;
         }
+    }
+
+    /// The first waiter of all is found like any other.
+    #[test]
+    fn the_first_waiter_is_found() {
+        let (mut waiter, other, _path) = waiter_and_other();
+        let found = || {
+            let youngest = |before| youngest(&other, before);
+            let found = [
+                youngest(None),
+                youngest(Some(Number(1))),
+                youngest(Some(Number(2))),
+                oldest(&other, FIRST, None),
+            ];
+            found.map(|waiter| waiter.expect("a lock file").map(|waiter| waiter.number))
+        };
+        assert_eq!(found(), [None; 4]);
+        waiter.stand(&[Class { generation: 0, capacity: 4 }]).expect("a lock file");
+        assert_eq!(found(), [Some(FIRST), None, Some(FIRST), Some(FIRST)]);
+        waiter.stand(&[]).expect("a lock file");
+        assert_eq!(found(), [None; 4], "it has left");
     }
 
     /// A lock that covers more than one place means nothing. A few of them hide no place; more are an error.

@@ -202,6 +202,16 @@ mod tests {
         assert_eq!(fits("seats", "matlab"), record("seats", "matlab"));
     }
 
+    /// One slot is the usual number, and takes no room in a record.
+    #[test]
+    fn only_several_slots_are_written_down() {
+        let text = |slots| {
+            let bytes = Record { slots, ..record("seats", "matlab") }.encode();
+            String::from_utf8(bytes.to_vec()).expect("JSON is text")
+        };
+        assert!(!text(1).contains("slots") && text(2).contains("\"slots\":2"));
+    }
+
     #[test]
     fn texts_that_do_not_fit_are_cut() {
         let cut = fits(&"r".repeat(300), &"c".repeat(300));

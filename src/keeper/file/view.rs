@@ -327,7 +327,12 @@ mod tests {
     use super::*;
     use crate::{
         judge::terms::{Creation, Group, Hold, Launch, Seats},
-        keeper::file::{LockPath, RECORD_SIZE, prune},
+        keeper::file::{
+            LockPath, RECORD_SIZE,
+            layout::{group_byte, standing_byte},
+            prune,
+        },
+        sys::Bytes,
     };
 
     /// An empty lock file, and the same file as another program has it open.
@@ -384,18 +389,71 @@ mod tests {
             let terms = Terms { limit, slots: 1, admit, ..Terms::default() };
             let found = view.vacancy(&terms).expect("a lock file");
             assert!(matches!(found, Vacancy::Slots(_)), "{found:?}");
-            view.extent.is_some().then(|| view.new_hint(taken).expect("a lock file"))
+            (view.extent, view.new_hint(taken).expect("a lock file"))
         };
-        assert_eq!(hint_after(5, Admit::WithinLimit, &[1]), None, "a few queries were enough");
+        let all = Some(Extent::All);
+        // A few queries are enough, also if launches wait.
+        assert_eq!(hint_after(5, Admit::WithinLimit, &[1]), (None, None));
+        let waiter = standing_byte(1, 0, 1);
+        assert!(other.try_join_shared(&(waiter..=waiter)).expect("a lock file"), "it is free");
+        assert_eq!(hint_after(5, Admit::WithinLimit, &[1]), (None, None));
         let mut view = View::of(&file).expect("a lock file");
         view.extent = Some(view.look.advance(&file, u64::MAX, Means::All).expect("a lock file"));
         assert_eq!(view.new_hint(&[]).expect("a lock file"), Some(0), "nothing is held");
         hold(&other, 3);
-        assert_eq!(hint_after(1, Admit::Always, &[1]), Some(Some(3)));
-        assert_eq!(hint_after(1, Admit::Always, &[4]), Some(Some(4)));
-        assert_eq!(hint_after(1, Admit::Always, &[9]), Some(None), "it is right");
+        assert_eq!(hint_after(1, Admit::Always, &[1]), (all, Some(3)));
+        assert_eq!(hint_after(1, Admit::Always, &[4]), (all, Some(4)));
+        assert_eq!(hint_after(1, Admit::Always, &[9]), (all, None), "it is right");
         hold(&other, LAST_SLOT + 5);
-        assert_eq!(hint_after(1, Admit::Always, &[1]), Some(Some(LAST_SLOT)));
+        assert_eq!(hint_after(1, Admit::Always, &[1]), (all, Some(LAST_SLOT)));
+    }
+
+    /// Free slots are taken in order from where the search begins, whatever is held between them.
+    #[test]
+    fn free_slots_are_taken_in_order() {
+        let (file, other, _path) = file_and_other();
+        [2, 4].iter().for_each(|slot| hold(&other, *slot));
+        let free = |slots, cursor| {
+            let mut view = View::of(&file).expect("a lock file");
+            view.header.cursor = cursor;
+            view.vacancy(&Terms { limit: 6, slots, ..Terms::default() }).expect("a lock file")
+        };
+        assert_eq!(free(2, 0), Vacancy::Slots(vec![1, 3]));
+        assert_eq!(free(4, 0), Vacancy::Slots(vec![1, 3, 5, 6]));
+        assert_eq!(free(3, 4), Vacancy::Slots(vec![5, 6, 1]));
+        assert_eq!(free(5, 0), Vacancy::Full);
+    }
+
+    /// A launch joins a slot of its group if the slot and its byte at that rank are locked by readers alone, and
+    /// if the launch may use it.
+    #[test]
+    fn a_launch_joins_what_its_group_surely_has() {
+        let group = Group::of("ann");
+        let byte = |rank, slot| group_byte(group.hash(), rank, slot);
+        let at = |rank, slot| byte(rank, slot)..=byte(rank, slot);
+        let of_slot = |slot| slot_bytes(slot, slot);
+        // Slot 3 at the first rank, and these locks of readers and of writers.
+        let joined = |slots, first: u64, readers: &[Bytes], writers: &[Bytes]| {
+            let (file, other, _path) = file_and_other();
+            for bytes in [at(0, 3), of_slot(3)].iter().chain(readers) {
+                assert!(other.try_join_shared(bytes).expect("a lock file"), "it is free");
+            }
+            for bytes in writers {
+                assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
+            }
+            let (zones, group) = (Some(vec![first..=9]), Some(group.clone()));
+            let terms = Terms { limit: 9, slots, zones, group, ..Terms::default() };
+            View::of(&file).and_then(|view| view.shared(&terms)).expect("a lock file")
+        };
+        assert_eq!(joined(1, 1, &[at(1, 5), of_slot(5)], &[]), [3], "one slot is wanted");
+        assert_eq!(joined(2, 1, &[at(1, 5), of_slot(5)], &[]), [3, 5]);
+        assert_eq!(joined(2, 1, &[at(1, 5)], &[]), [3], "slot 5 is free");
+        assert_eq!(joined(2, 1, &[at(1, 5)], &[of_slot(5)]), [3], "a writer has slot 5");
+        assert_eq!(joined(2, 1, &[of_slot(5)], &[at(1, 5)]), [3], "a writer has the byte");
+        assert_eq!(joined(2, 1, &[at(1, 3)], &[]), [3], "it has the slot already");
+        let two = [byte(1, 5)..=byte(1, 6), of_slot(5), of_slot(6)];
+        assert_eq!(joined(2, 1, &two, &[]), [3], "a lock of two bytes is of no slot");
+        assert_eq!(joined(2, 4, &[at(0, 7), of_slot(7)], &[]), [7], "slot 3 is not for this launch");
     }
 
     /// A launch writes its record at the last of neighbouring slots, the hint, and where the next search
