@@ -312,8 +312,8 @@ mod tests {
 
     use super::*;
 
-    /// Other programs see which bytes a lock covers, also to the end of any file, and which process has it. For
-    /// a lock of a description, no process is named.
+    /// Other programs see which bytes a lock covers, also to the end of any file, and which process has it.
+    /// For a lock of a description, no process is named.
     #[test]
     fn a_lock_is_seen_as_it_was_taken() {
         let path = tempfile::NamedTempFile::new().expect("a temporary file").into_temp_path();

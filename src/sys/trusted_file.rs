@@ -688,6 +688,7 @@ mod tests {
         let tree = Tree::new();
         assert_eq!(tree.open("d/none"), Ok(None));
         assert_eq!(tree.open("none/policy.toml"), Ok(None));
+        assert_eq!(tree.open("none/d/policy.toml"), Ok(None));
     }
 
     #[test]

@@ -619,6 +619,23 @@ mod tests {
         }
     }
 
+    /// A lock of the process passes to no other process: who has the slot afterwards took it later.
+    #[test]
+    fn a_job_with_a_lock_of_the_process_leaves_nothing() {
+        let (file, other, _path) = file_and_other();
+        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
+        for bytes in [&slot_bytes(1, 1), &guardian] {
+            assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
+        }
+        let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), EXPIRY);
+        let mut ending = ending.expect("this process holds the slot");
+        ending.sent = Some((Signal::SIGINT, Delivery::Full));
+        file.unlock(&(0..=LAST_BYTE)).expect("a lock file");
+        assert!(other.try_join_shared(&slot_bytes(1, 1)).expect("a lock file"), "it is free");
+        let released = ending.has_released(&file).expect("a lock file");
+        assert_eq!(released, Some(EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full)));
+    }
+
     /// What a job has started may keep its slot when the job is gone. The outcome says so, unless another job
     /// has the slot by now.
     #[test]

@@ -622,22 +622,26 @@ mod tests {
         let boot = process::boot_id().map(short_boot_id).expect("/proc is mounted");
         let living = Record { pid: own, start, slots: 2, hold, boot, ..record() };
         let ended = Record { start: start + 1, ..living.clone() };
-        let write = |record: Record| {
-            file.write_at(&record.encode(), record_at(3)).expect("the file can be written");
+        let write = |record: &Record, slot| {
+            file.write_at(&record.encode(), record_at(slot)).expect("the file can be written");
         };
-        write(ended);
+        write(&ended, 3);
         assert_eq!(known(usize::MAX), ([unknown, mine].concat(), 0));
-        write(living);
+        write(&living, 3);
         let described = [(2, Some(own), Some(hold)), (3, Some(own), Some(hold))];
         assert_eq!(known(usize::MAX), ([described, mine].concat(), 0));
         assert_eq!(known(1), (described.to_vec(), 1), "to look whether it lives counts too");
         assert_eq!(known(0), (Vec::new(), 2));
+        write(&ended, 3);
+        write(&Record { slots: 1, ..living }, 2);
+        assert_eq!(known(usize::MAX), ([[described[0], unknown[1]], mine].concat(), 0));
     }
 
-    /// A record is not believed to have a supervisor that has no guardian for its slot.
+    /// A record is not believed to have a supervisor that has no guardian for its slot. The supervisor of a
+    /// command that has ended still keeps the slot.
     #[test]
     fn a_supervisor_has_a_guardian() {
-        let (file, _other, _path) = file_and_other();
+        let (file, other, _path) = file_and_other();
         let own = process::own_pid();
         let guardian = Guardian::begin(2, Hold::Supervisor).expect("/proc is mounted");
         assert!(file.try_read_lock(&guardian.byte()).expect("a lock file"), "it is free");
@@ -650,6 +654,15 @@ mod tests {
         assert_eq!(supervisor_of(1, 1, Some(own)), None, "its guardian is that of another slot");
         assert_eq!(supervisor_of(2, 1, Some(own + 1)), None, "it is another process");
         assert_eq!(supervisor_of(2, 1, None), None);
+
+        assert!(other.try_join_shared(&slot_bytes(2, 2)).expect("a lock file"), "it is free");
+        let (pid, hold, supervisor) = (i32::MAX, Hold::Supervisor, Some(own));
+        let boot = process::boot_id().map(short_boot_id).expect("/proc is mounted");
+        let ended = Record { pid, hold, supervisor, boot, ..record() };
+        file.write_at(&ended.encode(), record_at(2)).expect("the file can be written");
+        let holders = scan(&file).and_then(|held| holders(&file, &held)).expect("a lock file");
+        let seen: Vec<_> = holders.iter().map(|holder| (holder.pid, holder.keeper)).collect();
+        assert_eq!(seen, [(Some(pid), Some(own))]);
     }
 
     /// A holder of very many slots without a record is one holder, up to the last slot that limits can reach.
