@@ -492,7 +492,7 @@ mod tests {
     fn the_locks_of_a_description_are_known_byte_by_byte() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("file");
-        let file = fs::File::options().read(true).write(true).create_new(true).open(path).expect("a file");
+        let file = fs::File::options().read(true).write(true).create_new(true).open(&path).expect("a file");
         let lock = |bytes: Bytes, ownership: Ownership| {
             let taken = record_lock::try_lock(file.as_fd(), &bytes, record_lock::Mode::Write, ownership);
             assert_eq!(taken, Ok(true));
@@ -516,6 +516,13 @@ mod tests {
         assert!(!inherited.have_locked(id(other.as_fd()), &(8..=10)));
         assert!(inherited.may_carry_locks_of_the_process(this));
         assert!(!inherited.may_carry_locks_of_the_process(id(other.as_fd())));
+        let again = fs::File::open(&path).expect("the file");
+        let taken =
+            record_lock::try_lock(again.as_fd(), &(11..=11), record_lock::Mode::Read, Ownership::Description);
+        assert_eq!(taken, Ok(true));
+        let files = vec![(again.as_raw_fd(), this), (number, this)];
+        let both = Inherited { files, carriers: Vec::new() };
+        assert!(both.have_locked(this, &(8..=12)) && !both.have_locked(this, &(8..=13)), "in any order");
         let hidden = Inherited { files: vec![(RawFd::MAX, this)], carriers: Vec::new() };
         assert!(hidden.may_carry_locks_of_the_process(this), "the kernel does not say that it has none");
     }

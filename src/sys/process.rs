@@ -674,7 +674,25 @@ mod tests {
         assert_eq!(open.signal_group(Signal::SIGKILL), Err(Errno::ESRCH));
         child.wait().expect("it has ended");
         assert_eq!(open.signal(Signal::SIGKILL), Err(Errno::ESRCH));
-        assert_eq!([0, -1].map(|pid| PidFd::open(pid).err()), [Some(Errno::ESRCH); 2]);
+    }
+
+    /// No process has a number that is not positive. Of one that is gone, nothing is known.
+    #[test]
+    fn nothing_is_known_of_what_is_no_process() {
+        assert!(PidFd::open(1).is_ok());
+        assert_eq!([0, -1, i32::MAX].map(|pid| PidFd::open(pid).err()), [Some(Errno::ESRCH); 3]);
+        assert!(command_line(i32::MAX).is_empty() && environment(i32::MAX).is_empty());
+        assert_eq!(own_start(own_pid()), Process::this().map(|this| this.started));
+        assert_eq!(own_start(i32::MAX), None, "the number of a child is another one");
+    }
+
+    /// A child that has no process group of its own does not lead that of its parent.
+    #[test]
+    fn a_child_does_not_lead_the_group_of_its_parent() {
+        let mut child = Command::new("/bin/cat").stdin(Stdio::piped()).spawn().expect("cat(1)");
+        let open = PidFd::open(child.id().cast_signed()).expect("it lives");
+        assert!(!open.leads_its_group());
+        child.wait().expect("it ends with its input");
     }
 
     #[test]

@@ -387,3 +387,87 @@ fn call(name: impl AsRef<OsStr>) -> &'static str {
         _ => "its extended attributes cannot be kept",
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_before_1970_counts_as_one_in_1970() {
+        let file = tempfile::tempfile().expect("a file");
+        let day = Duration::from_secs(24 * 60 * 60);
+        for (written, seen) in [(UNIX_EPOCH - day, UNIX_EPOCH), (UNIX_EPOCH + day, UNIX_EPOCH + day)] {
+            file.set_modified(written).expect("a time");
+            assert_eq!(changed(&file), Ok(seen));
+        }
+    }
+
+    /// Files and directories have exactly the mode that was asked for. The umask stays what it was.
+    #[test]
+    fn the_umask_changes_no_mode_and_stays() {
+        have_own_umask();
+        umask(Mode::from_bits_truncate(0o027));
+        let directory = tempfile::tempdir().expect("a directory");
+        let [file, common] = ["file", "common"].map(|name| directory.path().join(name));
+        assert_eq!(mode_for_new_files(), 0o640);
+        drop(create_new(&file, 0o666).expect("nothing is there"));
+        assert_eq!(create_new(&file, 0o666).err(), Some(Errno::EEXIST));
+        assert_eq!(create_directory(&common, 0o1777), Ok(()));
+        assert_eq!(create_directory(&common, 0o700), Ok(()), "it is left as it is");
+        let mode = |path| status_of_path(path).expect("it was created").mode;
+        assert_eq!((mode(&file), mode(&common)), (0o666, 0o1777));
+        assert_eq!(mode_for_new_files(), 0o640);
+    }
+
+    #[test]
+    fn a_private_directory_is_the_callers_and_no_other_user_writes_to_it() {
+        let own = Uid::current().as_raw();
+        let is_private = |kind, uid, mode| {
+            is_private_directory(&Status { id: FileId { device: 1, inode: 1 }, kind, uid, links: 2, mode })
+        };
+        assert!(is_private(Kind::Directory, own, 0o755) && is_private(Kind::Directory, own, 0o1700));
+        assert!(!is_private(Kind::Regular, own, 0o700) && !is_private(Kind::Directory, own + 1, 0o700));
+        assert!(!is_private(Kind::Directory, own, 0o720) && !is_private(Kind::Directory, own, 0o702));
+    }
+
+    #[test]
+    fn content_is_read_as_far_as_it_goes() {
+        let file = tempfile::tempfile().expect("a file");
+        write_at(file.as_fd(), b"0123456789", 3).expect("room");
+        let read = |length, offset| read(file.as_fd(), length, offset);
+        assert_eq!([read(4, 5), read(9, 11)], [Ok(b"2345".to_vec()), Ok(b"89".to_vec())]);
+        assert_eq!([read(4, 0), read(4, 13)], [Ok(b"\0\0\x000".to_vec()), Ok(Vec::new())]);
+        let mut buffer = *b"....";
+        assert_eq!((read_at(file.as_fd(), &mut buffer, 11), &buffer), (Ok(2), b"89.."));
+    }
+
+    /// No other content has the signature of a file. A hash is renewed by the kernel.
+    #[test]
+    fn a_signature_is_told_from_a_hash() {
+        let with = |name: &str, first| {
+            ExtendedAttributes(vec![("user.note".into(), vec![SIGNATURE]), (name.into(), vec![first, 7])])
+        };
+        for name in MEASURED {
+            assert!(with(name, SIGNATURE).is_signed() && !with(name, 1).is_signed(), "{name}");
+        }
+        assert!(!with(ACL, SIGNATURE).is_signed());
+        let attributes = with(ACL, 1);
+        assert_eq!(attributes.value(ACL), Some(&vec![1, 7]));
+        assert_eq!(attributes.value("user.other"), None);
+    }
+
+    /// A long attribute is read as a whole. A file system without attributes has none.
+    #[test]
+    fn an_attribute_of_any_length_is_read() {
+        let value = growing(|buffer| match buffer.get_mut(..1000) {
+            Some(room) => {
+                room.fill(b'x');
+                Ok(1000)
+            }
+            None => Err(io::Errno::RANGE),
+        });
+        assert_eq!(value, Ok(Some(vec![b'x'; 1000])));
+        assert_eq!(growing(|_| Err(io::Errno::OPNOTSUPP)), Ok(None));
+        assert_eq!(growing(|_| Err(io::Errno::ACCESS)), Err(io::Errno::ACCESS));
+    }
+}

@@ -424,8 +424,8 @@ mod tests {
         assert_eq!(free(5, 0), Vacancy::Full);
     }
 
-    /// A launch joins a slot of its group if readers alone have locked the slot and its byte at that rank, and if
-    /// the launch may use it.
+    /// A launch joins a slot of its group if only readers have locked the slot and its byte at that rank, and
+    /// if the launch may use it.
     #[test]
     fn a_launch_joins_what_its_group_surely_has() {
         let group = Group::of("ann");
