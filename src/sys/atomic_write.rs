@@ -148,7 +148,37 @@ fn is_trusted(place: &Path, caller: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use crate::sys::{own_uid, regular_file::status_of_path};
+
     use super::*;
+
+    /// A file is put in place as a whole, with its mode. If that fails, nothing is left beside it either.
+    #[test]
+    fn a_file_is_put_in_place_as_a_whole() {
+        let temporary = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| temporary.path().join(name);
+        let judged = JudgedDirectories::for_caller(own_uid());
+        let directory = TrustedDirectory::open(temporary.path(), &judged).expect("trusted").expect("there");
+        let (name, attributes) = (OsStr::new("lab.toml"), Attributes { before: None, mode: 0o640 });
+        fs::write(at(".lab.toml.new"), "of a killed process").expect("a file");
+        for text in ["one", "another"] {
+            directory.place(name, text.as_bytes(), &attributes).expect("the directory can be written to");
+            assert_eq!(fs::read_to_string(at("lab.toml")).expect("a file"), text);
+            assert_eq!(status_of_path(&at("lab.toml")).expect("a file").mode, 0o640);
+        }
+        directory.remove(name).expect("the directory can be written to");
+        directory.place_link(name, Path::new("elsewhere")).expect("the directory can be written to");
+        assert_eq!(fs::read_link(at("lab.toml")).expect("a link"), Path::new("elsewhere"));
+        fs::create_dir(at("taken")).expect("a directory");
+        let failed =
+            directory.place(OsStr::new("taken"), b"text", &attributes).expect_err("a directory is there");
+        assert_eq!((failed.call, failed.errno), ("rename", Errno::EISDIR));
+        let mut names = directory.names().expect("names").to_vec();
+        names.sort();
+        assert_eq!(names, ["lab.toml", "taken"]);
+    }
 
     /// No program takes the unfinished file for a drop-in.
     #[test]

@@ -112,3 +112,34 @@ fn what_was_left(file: &File) -> Option<PathBuf> {
     let path = PathBuf::from(OsString::from_vec(bytes));
     (path.is_absolute() && path.exists()).then_some(path)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::sys::{JudgedDirectories, own_uid};
+
+    use super::*;
+
+    /// The lock names the copy that is edited. If its process is killed, the next one finds the copy.
+    #[test]
+    fn the_copy_is_found_by_the_next_editor() {
+        let temporary = tempfile::tempdir().expect("a directory");
+        let judged = JudgedDirectories::for_caller(own_uid());
+        let directory = TrustedDirectory::open(temporary.path(), &judged).expect("trusted").expect("there");
+        let directory = Rc::new(directory);
+        let (file, copy) = (temporary.path().join(".policy.toml.lock"), temporary.path().join("copy"));
+        let take = || EditLock::take(&directory, OsStr::new("policy.toml")).expect("it is free");
+        let mut lock = take();
+        assert_eq!(lock.left(), None);
+        lock.note(&temporary.path().join("a name that is longer")).expect("room");
+        lock.note(&copy).expect("room");
+        assert_eq!(fs::read(&file).expect("the lock"), copy.as_os_str().as_bytes());
+        fs::write(&copy, "").expect("a file");
+        // A killed process removes nothing.
+        std::mem::forget(lock);
+        assert_eq!(take().left(), Some(copy.as_path()));
+        assert!(!file.exists(), "the second one has ended");
+        assert_eq!(take().left(), None);
+    }
+}

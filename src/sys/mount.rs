@@ -77,6 +77,13 @@ mod tests {
         assert_eq!(Mount::parse(""), None);
     }
 
+    /// What is below `/run` is gone, whether it exists or not.
+    #[test]
+    fn the_next_boot_removes_what_is_not_on_a_disk() {
+        assert!(Mount::is_gone_at_boot(Path::new("/run/none/of/that")));
+        assert!(!Mount::is_gone_at_boot(Path::new("/proc/self/none/of/that")));
+    }
+
     #[test]
     fn every_path_is_on_some_file_system() {
         assert_eq!(Mount::of(Path::new("/proc/self")).expect("/proc is mounted").kind, "proc");

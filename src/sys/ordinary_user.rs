@@ -48,6 +48,11 @@ pub(crate) fn is_full(path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        fs::{self, Permissions},
+        os::unix::fs::PermissionsExt,
+    };
+
     use nix::unistd::getegid;
 
     use super::*;
@@ -64,5 +69,30 @@ mod tests {
             assert_eq!(access(closed, 4), Ok(()));
             assert_eq!(as_ordinary_user(|| access(closed, 4)), Some(Err(Errno::EACCES)));
         }
+    }
+
+    /// A file can be used in a way if it has each of the permission bits for it.
+    #[test]
+    fn each_permission_counts() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("file");
+        fs::write(&path, "").expect("a file");
+        let mode =
+            |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).expect("chmod");
+        mode(directory.path(), 0o755);
+        for has in 0..8 {
+            mode(&path, (has << 6) | has);
+            for wanted in 1..8 {
+                let expected = if has & wanted == wanted { Ok(()) } else { Err(Errno::EACCES) };
+                assert_eq!(as_ordinary_user(|| access(&path, wanted)), Some(expected), "{has} {wanted}");
+            }
+        }
+    }
+
+    /// A file system without blocks is not full.
+    #[test]
+    fn only_what_has_blocks_can_be_full() {
+        let directory = tempfile::tempdir().expect("a directory");
+        assert!(!is_full(Path::new("/proc")) && !is_full(directory.path()));
     }
 }

@@ -333,6 +333,13 @@ mod tests {
         assert_eq!(seen(9..=11), Some((8..=9, Some(process::own_pid()))));
         assert_eq!(seen(11..=19), Some((12..=12, None)));
         assert_eq!(seen(far..=far), Some((20..=LAST_BYTE, None)));
+        assert_eq!(seen(40..=u64::MAX), Some((20..=LAST_BYTE, None)));
+        assert_eq!(take(&other, 5..=5, Mode::Read, Ownership::Description), Ok(true));
+        let status = nix::sys::stat::fstat(&one).expect("it is open");
+        let own = process::own_pid();
+        let found = locks_of_descriptions(FileId::from(&status)).into_iter().filter(|(pid, _)| *pid == own);
+        let bytes: Vec<Bytes> = found.map(|(_, bytes)| bytes).collect();
+        assert_eq!(bytes, [5..=5, 12..=12, 20..=LAST_BYTE]);
         let has_writer =
             |byte| conflict_with_writer(other.as_fd(), &(byte..=byte)).map(|lock| lock.is_some());
         assert_eq!([8, 12, 20].map(has_writer), [Ok(true), Ok(false), Ok(true)]);

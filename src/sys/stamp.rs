@@ -131,6 +131,11 @@ mod tests {
         assert!(!Stamp::is_surely_still(&path, None));
         fs::write(&path, "three").expect("a file");
         assert!(!Stamp::is_surely_still(&path, stamp));
+        assert!(!Stamp::is_surely_still(&path.join("below"), None), "it is no directory");
+        let now = Stamp::of(&path).expect("a file");
+        assert!(stamp.is_some_and(|stamp| stamp.is_of_same_file(&now)));
+        let other = Stamp::of(directory.path()).expect("a directory");
+        assert!(!other.is_of_same_file(&now));
         fs::remove_file(&path).expect("a file");
         assert!(!Stamp::is_surely_still(&path, stamp));
     }

@@ -233,3 +233,47 @@ impl fmt::Display for InsecurePath {
 }
 
 impl Error for InsecurePath {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory(uid: u32, gid: u32, mode: u32) -> FileStat {
+        let mut status = nix::sys::stat::stat("/").expect("the root directory");
+        (status.st_uid, status.st_gid, status.st_mode) = (uid, gid, libc::S_IFDIR | mode);
+        status
+    }
+
+    /// A directory is trusted if it belongs to root or to a trusted user, and if no other user can replace what
+    /// is in it.
+    #[test]
+    fn a_directory_is_judged_by_its_owner_and_by_its_writers() {
+        let trust = Trust::of_caller(4711);
+        let judged = |uid, gid, mode| trust.judge_directory(&directory(uid, gid, mode));
+        for (uid, gid, mode) in [(0, 0, 0o755), (4711, 9, 0o755), (0, 0, 0o775), (4711, 9, 0o1777)] {
+            assert_eq!(judged(uid, gid, mode), Ok(()), "{uid} {gid} {mode:o}");
+        }
+        for mode in [0o755, 0o1755, 0o1777] {
+            assert_eq!(judged(4712, 9, mode), Err(Reason::Owner(4712)), "{mode:o}");
+        }
+        assert_eq!(judged(0, 0, 0o757), Err(Reason::WorldWritable(0o757)));
+        for uid in [0, 4711] {
+            assert_eq!(judged(uid, 9, 0o775), Err(Reason::GroupWritable(0o775)), "{uid}");
+        }
+        assert_eq!(Trust::of_either(4711, 4712).judge_directory(&directory(4712, 9, 0o755)), Ok(()));
+    }
+
+    /// A directory that was made for all users may belong to any of them.
+    #[test]
+    fn a_directory_for_all_may_be_anybodys() {
+        let trust = Trust { owners: Vec::new(), common: true };
+        let judged = |mode| trust.judge_directory(&directory(4712, 9, mode));
+        assert_eq!(judged(0o1777), Ok(()));
+        for mode in [0o777, 0o1775, 0o755] {
+            assert_eq!(judged(mode), Err(Reason::Owner(4712)), "{mode:o}");
+        }
+        assert!(!trust.is_closed_to_others(&directory(4712, 9, 0o755)));
+        assert!(!trust.is_closed_to_others(&directory(0, 0, 0o777)));
+        assert!(trust.is_closed_to_others(&directory(0, 0, 0o755)));
+    }
+}

@@ -875,6 +875,10 @@ mod tests {
         let mut file = TrustedFile::open(&path, &judged()).expect("trusted").expect("there");
         fs::write(&path, "version = 1 # longer\n").expect("a file");
         assert_eq!(file.read().expect("content"), b"version = 1 # longer\n");
+        for (length, expected) in [(8 << 20, Ok(Some(8 << 20))), ((8 << 20) + 1, Err(Reason::TooLong))] {
+            fs::File::options().write(true).open(&path).and_then(|file| file.set_len(length)).expect("room");
+            assert_eq!(tree.open("d/policy.toml").map(|content| content.map(|bytes| bytes.len())), expected);
+        }
         let told =
             |name| TrustedFile::open(Path::new(name), &judged()).expect("trusted").expect("there").read();
         assert!(told("/proc/self/status").expect("content").len() > 500);

@@ -305,6 +305,7 @@ fn a_policy_that_the_group_of_its_owner_alone_could_have_written_counts() {
     let (own_group, of_all) = (format!(":{0}:{0}:", ann.uid), format!(":{}:54999:", ann.uid));
     assert!(users.contains(&own_group), "{users}");
     site.write("etc/passwd", &users.replace(&own_group, &of_all));
+    is_refused();
     site.write("etc/group", &format!("{groups}everyone:x:54999:\n"));
     for path in [own.clone(), own.join("policy.toml")] {
         chown(path, None, Some(54999)).expect("give it to the group");
