@@ -33,7 +33,8 @@ mod tests {
     fn a_file_is_known_by_all_of_its_first_bytes() {
         let with_hint = |byte: u64, rest: &[u8]| [&byte.to_ne_bytes()[..], rest].concat();
         let zeros = [0_u8; HEADER_INDEX];
-        for content in [Vec::new(), with_hint(0, &[]), with_hint(8, &[]), with_hint(9, &zeros)] {
+        let highest = with_hint(slot_byte(u64::from(u32::MAX)), &[]);
+        for content in [Vec::new(), with_hint(0, &[]), with_hint(8, &[]), with_hint(9, &zeros), highest] {
             assert!(looks_like_a_lock_file(&content), "{} bytes", content.len());
         }
         assert!(looks_like_a_lock_file(&[&[b'x'; HEADER_INDEX][..], &MAGIC].concat()), "it has a header");

@@ -551,12 +551,18 @@ impl Ending {
 
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use tempfile::{NamedTempFile, TempPath};
 
     use super::*;
     use crate::{
         judge::terms::{Creation, ExpireKill},
-        keeper::file::{LockPath, layout::guardians_of, prune},
+        keeper::file::{
+            LockPath,
+            layout::{group_byte, guardians_of},
+            prune,
+        },
         sys::{Bytes, LAST_BYTE},
     };
 
@@ -617,6 +623,49 @@ mod tests {
             assert_eq!(together.can_be_ended(), can_be);
             assert_eq!(together.each().map(|one| one.pid).collect::<Vec<_>>(), [7, other.pid]);
         }
+    }
+
+    /// A holder of several slots without proof is named once, with all its slots; each process on its own.
+    #[test]
+    fn holders_without_proof_are_named_once() {
+        let (file, _other, _path) = file_and_other();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat(1)");
+        let (own, of_child) = (process::own_pid(), child.id().cast_signed());
+        let holder = |slots: (u64, u64), pid| Holder { slots, pid: Some(pid), ..Holder::unknown(1..=1) };
+        let holders = [holder((1, 1), own), holder((2, 4), of_child), holder((5, 6), own)];
+        let named = chosen(&file, &holders).expect("a lock file");
+        let named: Vec<(i32, u64, bool)> =
+            named.iter().map(|one| (one.pid, one.slots, one.job.is_ok())).collect();
+        assert_eq!(named, [(own, 3, false), (of_child, 3, false)]);
+        child.wait().expect("it ends with its input");
+    }
+
+    /// A group without proof is named once, with each of its slots, whichever of them are looked at.
+    #[test]
+    fn a_group_without_proof_is_named_once() {
+        let (file, other, path) = file_and_other();
+        let third = LockFile::open_to_read(&LockPath::named(&path)).expect("a lock file");
+        let third = third.expect("the file is there");
+        let join = |member: &LockFile, group, rank, slot| {
+            let byte = group_byte(group, rank, slot);
+            for bytes in [slot_bytes(slot, slot), byte..=byte] {
+                assert!(member.try_join_shared(&bytes).expect("a lock file"), "readers may share it");
+            }
+        };
+        for member in [&other, &third] {
+            join(member, 1, 0, 2);
+            join(member, 1, 1, 3);
+        }
+        join(&other, 2, 0, 5);
+        let own = process::own_pid();
+        let holder = |slot| Holder { pid: Some(own), ..Holder::unknown(slot..=slot) };
+        let named = || {
+            let named = chosen(&file, &[holder(2), holder(3), holder(5)]).expect("a lock file");
+            named.iter().map(|one| (one.slots, one.job.err())).collect::<Vec<_>>()
+        };
+        let doubt = Some(UnverifiedTarget::NoGuardian);
+        // While others on the host take and free locks, the list of all locks may lack some.
+        assert!((0..9).any(|_| named() == [(2, doubt), (1, doubt)]), "{:?}", named());
     }
 
     /// A lock of the process passes to no other process: who has the slot afterwards took it later.
@@ -688,7 +737,11 @@ mod tests {
         let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), EXPIRY);
         let ending = ending.expect("this process holds the slot");
         let released = || ending.has_released(&file).expect("a lock file");
+        let of_others = Guardian::begin(5, Hold::Process).expect("/proc is mounted").byte();
+        assert!(other.try_join_shared(&of_others).expect("a lock file"), "the byte is free");
         assert_eq!(released(), None);
+        let of_other_slot = Guardian::begin(7, Hold::Process).expect("/proc is mounted").byte();
+        assert!(file.try_read_lock(&of_other_slot).expect("a lock file"), "the byte is free");
         file.unlock(&guardian).expect("a lock file");
         assert!(other.try_join_shared(&later).expect("a lock file"), "the byte is free");
         assert!(file.try_lock(&guardians_of(9)).expect("a lock file"), "the bytes are free");

@@ -378,9 +378,10 @@ fn judge(path: &Path, status: &Status) -> Result<(), RepositoryError> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::File;
+    use std::fs::{self, File};
 
     use super::*;
+    use crate::keeper::file::prune;
 
     fn lock_file(file: &File, descriptor: Descriptor) -> LockFile {
         let id = regular_file::status(file).expect("it is open").id;
@@ -391,6 +392,29 @@ mod tests {
             reader: OnceCell::new(),
             is_to_look_at: false,
         }
+    }
+
+    /// Who looks at a lock file, or names one, is told what is in its place: a directory, a file with a second
+    /// name, or other content.
+    #[test]
+    fn what_is_no_lock_file_is_refused() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("seats");
+        let place = LockPath::named(&path);
+        let look = || LockFile::open_to_read(&place).map(|file| file.is_some());
+        let open = || prune::open(&place, &Creation::by_hand(&path, 0o600)).map(drop);
+        assert!(matches!(look(), Ok(false)));
+        fs::create_dir(&path).expect("a directory");
+        assert!(matches!(look(), Err(RepositoryError::NotRegular { kind: Kind::Directory, .. })));
+        fs::remove_dir(&path).expect("an empty directory");
+        fs::write(&path, [b'x'; 8192]).expect("a file");
+        assert!(matches!(open(), Err(RepositoryError::NoRepository { .. })));
+        let header = [&[b'x'; content::HEADER_INDEX][..], &content::MAGIC].concat();
+        fs::write(&path, header).expect("a file");
+        assert!(matches!((open(), look()), (Ok(()), Ok(true))));
+        fs::hard_link(&path, directory.path().join("again")).expect("a link");
+        assert!(matches!(look(), Err(RepositoryError::SeveralLinks { links: 2, .. })));
+        assert!(matches!(open(), Err(RepositoryError::SeveralLinks { links: 2, .. })));
     }
 
     /// A launch in the process of a holder finds what the process has locked already. What a description has
@@ -413,9 +437,13 @@ mod tests {
         let writes = || rustix::io::write(file.carrier(), b"x");
         file.prepare(Hold::Process).expect("a lock file");
         assert_eq!(writes(), Ok(1));
+        file.prepare(Hold::Descriptor).expect("a lock file");
+        assert!(file.try_lock(&(8..=8)).expect("a lock file"), "it is free");
         for hold in [Hold::Descriptor, Hold::Supervisor, Hold::Tree] {
             file.prepare(hold).expect("a lock file");
             assert_eq!(writes(), Err(rustix::io::Errno::BADF), "{hold:?}");
         }
+        let kept = file.conflict(&(8..=8)).expect("a lock file").and_then(|lock| lock.pid);
+        assert_eq!(kept, Some(own_pid()), "no descriptor was closed meanwhile");
     }
 }

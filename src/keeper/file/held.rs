@@ -310,7 +310,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        judge::terms::Creation,
+        judge::terms::{Amount, Creation, FileLocation, NamedSlots, Nested, Slots},
         keeper::file::{LockPath, layout::guardians, prune},
         sys::LAST_BYTE,
     };
@@ -348,6 +348,76 @@ mod tests {
                 assert!(held.slots().is_empty() && !is_locked(0..=LAST_BYTE), "{hold:?}");
             }
         }
+    }
+
+    /// A slot that another program has locked meanwhile is not taken.
+    #[test]
+    fn a_slot_that_is_locked_meanwhile_is_not_taken() {
+        for group in [None, Some(Group::of("ann"))] {
+            let (file, other, _path) = file_and_other(Hold::Process);
+            assert!(other.try_join_shared(&slot_bytes(3, 3)).expect("a lock file"), "it is free");
+            let mut held = Held::nothing_of(&file, Hold::Process);
+            let seats = Seats { shared: Vec::new(), free: vec![2, 3] };
+            assert!(!held.take(&seats, group.as_ref()).expect("a lock file"));
+        }
+    }
+
+    /// The program inherits what keeps its slots, and no descriptor by which it can write without need.
+    #[test]
+    fn the_program_inherits_what_keeps_its_slots() {
+        for (hold, is_guarded, can_write) in [
+            (Hold::Process, false, true),
+            (Hold::Descriptor, false, false),
+            (Hold::Descriptor, true, true),
+            (Hold::Supervisor, true, false),
+            (Hold::Tree, true, false),
+        ] {
+            let (file, _other, _path) = file_and_other(hold);
+            let mut held = Held::nothing_of(&file, hold);
+            take(&mut held, None);
+            if is_guarded {
+                held.guard().expect("a lock file");
+            }
+            held.keep_across_exec().expect("a lock file");
+            let flags = rustix::io::fcntl_getfd(&*file).expect("it is open");
+            assert_eq!(!flags.contains(rustix::io::FdFlags::CLOEXEC), can_write, "{hold:?} {is_guarded}");
+        }
+    }
+
+    /// A launch below a holder uses the slots that the same process has for the same command, if they were
+    /// taken together and no other launch uses them.
+    #[test]
+    fn a_nested_launch_joins_slots_of_the_same_process() {
+        let (file, other, path) = file_and_other(Hold::Process);
+        let mut held = Held::nothing_of(&file, Hold::Process);
+        take(&mut held, None);
+        let launch = Launch { command: "matlab", host: "ws17", uid: 7, ancestors: &[], hold: Hold::Process };
+        let write = |slots| {
+            let record = Record { slots, ..Record::of(&launch) };
+            file.write_at(&record.encode(), record_at(3)).expect("the file can be written");
+        };
+        let joins = |slots: &str, launch: &Launch<'_>| {
+            let slots = Runs::parse(slots).expect("slots");
+            let amount = Amount::plain(Slots::Number(1), 9);
+            let location = FileLocation::named(path.to_path_buf(), 0o600);
+            let claim = Claim::outside_the_policy(location, amount, "--limit");
+            let claim = Claim { repository: "seats".into(), nested: Nested::Join, ..claim };
+            let (called, joined) = (Vec::new(), Runs::default());
+            let ancestors = [NamedSlots { name: "seats".to_owned(), slots, called, joined }];
+            let launch = Launch { ancestors: &ancestors, ..*launch };
+            could_join(&file, &[&claim], &launch, &Inherited::default()).expect("a lock file")
+        };
+        write(2);
+        assert!(joins("2,3", &launch) && joins("3", &launch));
+        for slots in ["1-3", "3,4", "2,3,5", "9"] {
+            assert!(!joins(slots, &launch), "{slots}");
+        }
+        assert!(!joins("2,3", &Launch { command: "octave", ..launch }), "they are for another command");
+        assert!(!joins("2,3", &Launch { hold: Hold::Descriptor, ..launch }), "they are no description's");
+        write(1);
+        assert!(!joins("2,3", &launch) && joins("3", &launch), "one was taken alone");
+        assert!(other.try_join_shared(&shared_bytes(3, 3)).expect("a lock file"), "it is free");
+        assert!(!joins("3", &launch), "another launch uses it");
     }
 
     /// Slots that a nested launch uses stay taken when the supervisor above it releases them. The supervisor

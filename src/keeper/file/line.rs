@@ -368,6 +368,39 @@ mod tests {
         assert_eq!(found(), [Some(FIRST), None, Some(FIRST), Some(FIRST)]);
         waiter.stand(&[]).expect("a lock file");
         assert_eq!(found(), [None; 4], "it has left");
+        waiter.stand(&[Class { generation: 0, capacity: 4 }]).expect("a lock file");
+        assert_eq!(found(), [Some(FIRST), None, Some(FIRST), Some(FIRST)], "it is back");
+        assert_eq!(all_waiters(&other).expect("a lock file").len(), 1);
+    }
+
+    /// The older waiter comes first, whichever the kernel names first.
+    #[test]
+    fn waiters_are_listed_oldest_first() {
+        let (waiter, other, path) = waiter_and_other();
+        let later = LockFile::open_to_read(&LockPath::named(&path)).expect("a lock file");
+        let later = later.expect("the file is there");
+        lock(&other, standing_byte(5, 0, 4));
+        lock(&later, standing_byte(4, 0, 4));
+        let file = waiter.file();
+        let listed = waiters(file).expect("a lock file").into_iter().map(|waiter| waiter.number.0);
+        assert_eq!(listed.collect::<Vec<_>>(), [4, 5]);
+        let first = oldest(file, FIRST, None).expect("a lock file").map(|waiter| waiter.number);
+        assert_eq!(first, Some(Number(4)));
+    }
+
+    /// After very many heartbeats a waiter begins again, and stays within its place.
+    #[test]
+    fn heartbeats_begin_again() {
+        let (mut waiter, other, _path) = waiter_and_other();
+        waiter.beats = MOST_BEATS - 1;
+        waiter.beat().expect("a lock file");
+        assert_eq!(waiter.beats, MOST_BEATS);
+        let last = place_byte(FIRST.0, MOST_BEATS);
+        assert!(other.conflict(&(last..=last)).expect("a lock file").is_some());
+        waiter.beat().expect("a lock file");
+        assert_eq!(waiter.beats, 0);
+        assert_eq!(pulse(&other, FIRST).expect("a lock file").map(|heart| heart.beats), Some(0));
+        assert!(other.conflict(&(last..=last)).expect("a lock file").is_none());
     }
 
     /// A lock that covers more than one place means nothing. A few of them hide no place; more are an error.

@@ -181,3 +181,44 @@ pub(super) fn open(place: &LockPath<'_>, creation: &Creation) -> Result<LockFile
     let opening = Opening { inherited: &inherited, hold: Hold::Process, bases: &bases };
     LockFile::open_to_lock(place, creation, &opening)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::UNIX_EPOCH;
+
+    use super::*;
+    use crate::sys::{FileId, regular_file::Kind};
+
+    /// A start is forgotten without an end, and an end without a start.
+    #[test]
+    fn each_moment_is_forgotten() {
+        let path = tempfile::NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let place = LockPath::named(&path);
+        let file = open(&place, &Creation::by_hand(&path, 0o600)).expect("an empty file");
+        Header::default().write(&file).expect("the file can be written");
+        let moment = UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        let header = |last_start| Header { is_there: true, last_start, ..Header::default() };
+        for (start, end) in [(None, None), (Some(moment), None), (None, Some(moment))] {
+            header(start).write(&file).expect("the file can be written");
+            if let Some(end) = end {
+                Header::write_end(&file, end).expect("the file can be written");
+            }
+            assert_eq!(reset(&place).expect("a lock file"), start.or(end).is_some());
+            let header = Header::read(&file).expect("the file can be read");
+            assert_eq!((header.last_start, header.last_end), (None, None));
+        }
+    }
+
+    /// A lock file is left as it is if it is root's and has the right mode.
+    #[test]
+    fn a_lock_file_of_roots_has_its_owner_and_its_mode() {
+        let judged = |uid, mode| {
+            let id = FileId { device: 1, inode: 1 };
+            judge(&Status { id, kind: Kind::Regular, uid, links: 1, mode }, 0o666)
+        };
+        assert_eq!(judged(0, 0o666), Before::Same);
+        for (uid, mode) in [(0, 0o600), (1, 0o666)] {
+            assert_eq!(judged(uid, mode), Before::Other { uid, mode });
+        }
+    }
+}

@@ -248,6 +248,12 @@ mod tests {
         assert!(cut.command.starts_with("\u{1b}ü") && cut.command.ends_with('…'));
     }
 
+    /// Eight digits of the number of a boot are written down.
+    #[test]
+    fn the_number_of_a_boot_is_shortened() {
+        assert_eq!(short_boot_id("01234567-89ab-cdef-0123-456789abcdef"), "01234567");
+    }
+
     #[test]
     fn garbage_is_no_record() {
         assert_eq!(Record::decode(&[0; RECORD_SIZE]), None);

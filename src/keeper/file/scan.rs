@@ -328,6 +328,7 @@ mod tests {
         // While others on the host take and free locks, the list may lack some, and then it is not used.
         assert!((0..9).any(|_| seen(Means::All) == (Extent::All, many + 1)));
         assert!((0..9).any(|_| in_two_parts() == ([Extent::Enough, Extent::All], many + 1)));
+        assert_eq!(other.conflict(&PROBE).expect("a lock file"), None, "nothing else stays locked");
     }
 
     /// Locks of two programs that overlap count once, whichever the kernel names first.
@@ -353,8 +354,12 @@ mod tests {
         for _ in 0..2 {
             look.note(&Conflict { bytes: slot_bytes(3, 3), pid: None });
         }
+        assert_eq!(look.occupancy().held(), 1);
         assert_eq!(look.advance(&file, 2, Means::Queries).expect("a lock file"), Extent::All);
         assert_eq!(look.locked(), 1);
+        hold(&other, 5);
+        let mut look = Look::at_slots();
+        assert_eq!(look.advance(&file, 2, Means::Queries).expect("a lock file"), Extent::Enough);
     }
 
     #[test]
@@ -367,6 +372,10 @@ mod tests {
         let bytes: Vec<Bytes> = look.seen().iter().map(|conflict| conflict.bytes.clone()).collect();
         assert_eq!(bytes, [8..=12, 13..=25, 26..=30]);
         assert_eq!((look.locked(), look.gaps()), (23, vec![31..=100]));
+        for (first, last) in [(40, 50), (60, 99)] {
+            look.note(&Conflict { bytes: first..=last, pid: None });
+        }
+        assert_eq!(look.gaps(), [31..=39, 51..=59, 100..=100]);
     }
 
     #[test]

@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn a_refused_launch_corrects_a_hint_that_misleads() {
         let (file, other, _path) = file_and_other();
-        hold(&other, 3);
+        [3, 7].iter().for_each(|slot| hold(&other, *slot));
         let terms = Terms { limit: 1, slots: 1, ..Terms::default() };
         let after_refusal = || {
             let mut view = View::of(&file).expect("a lock file");
@@ -367,8 +367,8 @@ mod tests {
             Header::read(&file).expect("the file can be read").hint
         };
         file.write_at(&[0xff; 8], 0).expect("the file can be written");
-        assert_eq!(after_refusal(), Some(3), "it was impossible");
-        for (hint, expected) in [(0, 3), (2, 3), (3, 3), (9, 9)] {
+        assert_eq!(after_refusal(), Some(7), "it was impossible");
+        for (hint, expected) in [(0, 7), (3, 7), (7, 7), (9, 9)] {
             Header::write_hint(&file, hint).expect("the file can be written");
             assert_eq!(after_refusal(), Some(expected), "{hint}");
         }
@@ -394,6 +394,7 @@ mod tests {
         let all = Some(Extent::All);
         // A few queries are enough, also if launches wait.
         assert_eq!(hint_after(5, Admit::WithinLimit, &[1]), (None, None));
+        assert_eq!(hint_after(5, Admit::WithinLimit, &[1, 12]), (None, Some(12)));
         let waiter = standing_byte(1, 0, 1);
         assert!(other.try_join_shared(&(waiter..=waiter)).expect("a lock file"), "it is free");
         assert_eq!(hint_after(5, Admit::WithinLimit, &[1]), (None, None));
