@@ -302,6 +302,11 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_in_a_netgroup_that_does_not_exist() {
+        assert!(!in_netgroup("no such netgroup", "ws1", "root"));
+    }
+
+    #[test]
     fn a_failure_names_the_call_and_escapes_its_argument() {
         let failure = failed("getgrnam", quoted("stu\ndents"))(Errno::ETIMEDOUT);
         assert_eq!(failure.to_string(), r#"getgrnam("stu\ndents"): Connection timed out"#);

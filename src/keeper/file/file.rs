@@ -378,7 +378,10 @@ fn judge(path: &Path, status: &Status) -> Result<(), RepositoryError> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, File};
+    use std::{
+        fs::{self, File},
+        os::unix::fs::symlink,
+    };
 
     use super::*;
     use crate::keeper::file::prune;
@@ -394,8 +397,8 @@ mod tests {
         }
     }
 
-    /// Who looks at a lock file, or names one, is told what is in its place: a directory, a file with a second
-    /// name, or other content.
+    /// Who looks at a lock file, or names one, is told what is in its place: a directory, a link, a file with a
+    /// second name, or other content.
     #[test]
     fn what_is_no_lock_file_is_refused() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -407,6 +410,9 @@ mod tests {
         fs::create_dir(&path).expect("a directory");
         assert!(matches!(look(), Err(RepositoryError::NotRegular { kind: Kind::Directory, .. })));
         fs::remove_dir(&path).expect("an empty directory");
+        symlink("elsewhere", &path).expect("a link");
+        assert!(matches!(look(), Err(RepositoryError::NotRegular { kind: Kind::SymbolicLink, .. })));
+        fs::remove_file(&path).expect("a link");
         fs::write(&path, [b'x'; 8192]).expect("a file");
         assert!(matches!(open(), Err(RepositoryError::NoRepository { .. })));
         let header = [&[b'x'; content::HEADER_INDEX][..], &content::MAGIC].concat();

@@ -641,20 +641,28 @@ mod tests {
     /// command that has ended still keeps the slot.
     #[test]
     fn a_supervisor_has_a_guardian() {
-        let (file, other, _path) = file_and_other();
         let own = process::own_pid();
-        let guardian = Guardian::begin(2, Hold::Supervisor).expect("/proc is mounted");
-        assert!(file.try_read_lock(&guardian.byte()).expect("a lock file"), "it is free");
-        let supervisor_of = |slot, slots, supervisor| {
-            let record = Record { slots, supervisor, ..record() };
-            Supervisors::of(&file).of_record(&record, slot).expect("a lock file")
-        };
-        assert_eq!(supervisor_of(2, 1, Some(own)), Some(own));
-        assert_eq!(supervisor_of(3, 2, Some(own)), Some(own), "it took two slots");
-        assert_eq!(supervisor_of(1, 1, Some(own)), None, "its guardian is that of another slot");
-        assert_eq!(supervisor_of(2, 1, Some(own + 1)), None, "it is another process");
-        assert_eq!(supervisor_of(2, 1, None), None);
+        let guardian = |hold| Guardian::begin(2, hold).expect("/proc is mounted").byte();
+        for is_shared in [false, true] {
+            let (file, other, _path) = file_and_other();
+            if is_shared {
+                // The kernel names this one first.
+                assert!(other.try_join_shared(&guardian(Hold::Tree)).expect("a lock file"), "it is free");
+            }
+            assert!(file.try_read_lock(&guardian(Hold::Supervisor)).expect("a lock file"), "it is free");
+            let supervisor_of = |slot, slots, supervisor| {
+                let record = Record { slots, supervisor, ..record() };
+                Supervisors::of(&file).of_record(&record, slot).expect("a lock file")
+            };
+            assert_eq!(supervisor_of(2, 1, Some(own)), Some(own), "{is_shared}");
+            assert_eq!(supervisor_of(3, 2, Some(own)), Some(own), "it took two slots");
+            assert_eq!(supervisor_of(1, 1, Some(own)), None, "its guardian is that of another slot");
+            assert_eq!(supervisor_of(2, 1, Some(own + 1)), None, "it is another process");
+            assert_eq!(supervisor_of(2, 1, None), None);
+        }
 
+        let (file, other, _path) = file_and_other();
+        assert!(file.try_read_lock(&guardian(Hold::Supervisor)).expect("a lock file"), "it is free");
         assert!(other.try_join_shared(&slot_bytes(2, 2)).expect("a lock file"), "it is free");
         let (pid, hold, supervisor) = (i32::MAX, Hold::Supervisor, Some(own));
         let boot = process::boot_id().map(short_boot_id).expect("/proc is mounted");

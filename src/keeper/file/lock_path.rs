@@ -194,10 +194,28 @@ impl BaseDirectories {
 mod tests {
     use std::{
         fs::{self, Permissions},
-        os::unix::fs::PermissionsExt,
+        os::unix::fs::{PermissionsExt, chown},
     };
 
     use super::*;
+
+    /// A directory below the trusted one may belong to the user that the file is for, and to no other user.
+    #[test]
+    fn a_directory_of_the_user_that_the_file_is_for_is_trusted() {
+        if !accounts::is_root() {
+            return;
+        }
+        let directory = tempfile::tempdir().expect("a directory");
+        let (base, below) = (directory.path(), directory.path().join("below"));
+        fs::create_dir(&below).expect("a directory");
+        chown(&below, Some(4711), None).expect("chown");
+        let path = below.join("seats");
+        let look = |owner| LockPath { path: &path, base, private: None, owner, is_own: false }.look();
+        assert!(matches!(look(Some(4711)), Ok(None)));
+        for owner in [None, Some(4712)] {
+            assert!(matches!(look(owner), Err(RepositoryError::Distrusted { .. })));
+        }
+    }
 
     /// A repository whose directory does not exist is not used yet. A launch creates its own directory in an
     /// existing one. It is refused if others can write to it.

@@ -379,6 +379,20 @@ mod tests {
         assert_eq!(hint, Some(1), "nothing was looked at");
     }
 
+    /// A refused launch lowers no hint, also if it has looked at everything.
+    #[test]
+    fn a_refused_launch_lowers_no_hint() {
+        let (file, other, _path) = file_and_other();
+        hold(&other, 1);
+        Header::write_hint(&file, 9).expect("the file can be written");
+        let mut view = View::of(&file).expect("a lock file");
+        let terms = Terms { limit: 5, slots: 1, zones: Some(vec![1..=1]), ..Terms::default() };
+        assert_eq!(view.vacancy(&terms).expect("a lock file"), Vacancy::Kept);
+        assert_eq!(view.extent, Some(Extent::All));
+        view.mend_hint().expect("the file can be written");
+        assert_eq!(Header::read(&file).expect("the file can be read").hint, Some(9));
+    }
+
     /// Only a look at everything lowers the hint. It is never above the last slot.
     #[test]
     fn a_look_at_everything_lowers_the_hint() {
