@@ -115,6 +115,20 @@ fn a_living_line_never_wraps() {
     assert_eq!(screen.matches("waits for").count(), 1, "{screen}");
 }
 
+/// Messages and living lines fit into a terminal of 20 columns. With fewer columns, the width does not count.
+#[test]
+fn lines_fit_into_twenty_columns() {
+    needs_tmux!();
+    let site = site();
+    let _holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let terminal = Terminal::open_for(site.test(), (20, 60));
+    let rungate = site.rungate().display().to_string();
+    terminal.command(&format!("clear; {rungate} run -- nope"));
+    terminal.shows("rungate: nope: not\n");
+    terminal.command(&format!("clear; {rungate} run -w forever -- matlab"));
+    terminal.shows("rungate: matlab: w~\n");
+}
+
 /// A program in the background that wants to read is stopped, and the shell is told so.
 #[test]
 fn a_program_in_the_background_stops_when_it_reads() {

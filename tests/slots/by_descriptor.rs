@@ -84,7 +84,8 @@ fn a_script_waits_for_a_child_that_keeps_the_slot() {
     assert_eq!(shell.read_line(), "status 0\n");
 }
 
-/// The listing names the script, also if it asked from a subshell.
+/// The listing names the script, also if it asked from a subshell. An ancestor that has opened the file itself
+/// keeps nothing.
 #[test]
 fn the_script_is_the_holder() {
     let site = site(TWO);
@@ -92,13 +93,21 @@ fn the_script_is_the_holder() {
     let subshell =
         "exec 9<\"$(rungate acquire --path deploy)\"; out=$(:; rungate acquire --fd 9 deploy; exit $?)";
     assert_eq!(have(&mut shell, subshell), "status 0\n");
-    let listed = listing(&site.test());
-    let of_seats = listed.iter().find(|one| one["repository"] == "seats").expect("it is in use");
-    let holders = of_seats["holders"].as_array().expect("holders");
-    assert_eq!(holders.len(), 1);
-    assert_eq!(holders[0]["pid"], shell.pid());
-    assert_eq!(holders[0]["command"], "deploy");
-    assert_eq!(holders[0]["hold"], "descriptor");
+    let holders = || {
+        let listed = listing(&site.test());
+        let of_seats = listed.iter().find(|one| one["repository"] == "seats").expect("it is in use");
+        of_seats["holders"].as_array().expect("holders").clone()
+    };
+    let of_script = holders();
+    assert_eq!(of_script.len(), 1);
+    assert_eq!(of_script[0]["pid"], shell.pid());
+    assert_eq!(of_script[0]["command"], "deploy");
+    assert_eq!(of_script[0]["hold"], "descriptor");
+    assert_eq!(have(&mut shell, "exec 9<&-; exec 9<\"$(rungate acquire --path deploy)\""), "status 0\n");
+    assert_eq!(have(&mut shell, &format!("/bin/bash\n{LOCK}")), "status 0\n");
+    shell.write_line("echo $$");
+    let below: i32 = shell.read_line().trim().parse().expect("the number of the shell below");
+    assert_eq!(holders()[0]["pid"], below);
 }
 
 /// A second script is refused with the status of `rungate run`, and waits with `--wait` until the first has closed.

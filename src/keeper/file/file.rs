@@ -397,8 +397,8 @@ mod tests {
         }
     }
 
-    /// Who looks at a lock file, or names one, is told what is in its place: a directory, a link, a file with a
-    /// second name, or other content.
+    /// Who looks at a lock file, or names one, is told what is in its place: a directory, a link, a file with
+    /// a second name, or other content.
     #[test]
     fn what_is_no_lock_file_is_refused() {
         let directory = tempfile::tempdir().expect("a directory");
