@@ -101,6 +101,14 @@ fn a_supervisor_passes_signals_on() {
             running.signal(signal);
             assert_eq!(running.read_line(), format!("{signal}\n"), "{hold}");
         }
+        drop(running);
+        // No process sends the alarm that it has set.
+        given_time(&["1", "10", "60"], |seconds| {
+            let alarm = format!("alarm {seconds}; exec @ARGV");
+            let launch = site.test().args(["run", "--hold", hold, "--as", "matlab", "--"]);
+            let launch = launch.args([&site.helper("witness")]).through(["perl", "-e", &alarm]);
+            assert_eq!(launch.spawn().read_line(), "SIGALRM\n", "{hold}");
+        });
     }
 }
 
