@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_in_a_netgroup_that_does_not_exist() {
+    fn no_user_is_in_a_netgroup_that_does_not_exist() {
         assert!(!in_netgroup("no such netgroup", "ws1", "root"));
     }
 

@@ -265,7 +265,7 @@ mod tests {
 
     /// A directory that was made for all users may belong to any of them.
     #[test]
-    fn a_directory_for_all_may_be_anybodys() {
+    fn a_directory_for_all_may_belong_to_any_user() {
         let trust = Trust { owners: Vec::new(), common: true };
         let judged = |mode| trust.judge_directory(&directory(4712, 9, mode));
         assert_eq!(judged(0o1777), Ok(()));
