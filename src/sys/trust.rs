@@ -244,8 +244,8 @@ mod tests {
         status
     }
 
-    /// A directory is trusted if it belongs to root or to a trusted user, and if no other user can replace what
-    /// is in it.
+    /// A directory is trusted if it belongs to root or to a trusted user, and if no other user can replace
+    /// what is in it.
     #[test]
     fn a_directory_is_judged_by_its_owner_and_by_its_writers() {
         let trust = Trust::of_caller(4711);

@@ -84,8 +84,8 @@ fn a_script_waits_for_a_child_that_keeps_the_slot() {
     assert_eq!(shell.read_line(), "status 0\n");
 }
 
-/// The listing names the script, also if it asked from a subshell. An ancestor that has opened the file itself
-/// keeps nothing.
+/// The listing names the script, also if it asked from a subshell. An ancestor that has opened the file
+/// itself keeps nothing.
 #[test]
 fn the_script_is_the_holder() {
     let site = site(TWO);
