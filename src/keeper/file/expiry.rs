@@ -640,6 +640,27 @@ mod tests {
         child.wait().expect("it ends with its input");
     }
 
+    /// A message names the command of the record if its process is the proved one, or a child of that, or has
+    /// ended. Otherwise it names the proved process.
+    #[test]
+    fn a_record_of_another_process_is_not_used() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat(1)");
+        let (own, of_child, gone) = (process::own_pid(), child.id().cast_signed(), i32::MAX);
+        let named = |pid, proved| {
+            let command = Some("matlab".to_owned());
+            let holder = shown(&Holder { pid, command, ..Holder::unknown(1..=1) }, proved);
+            (holder.pid, holder.command)
+        };
+        let matlab = || Some("matlab".to_owned());
+        assert_eq!(named(Some(of_child), of_child), (Some(of_child), matlab()));
+        assert_eq!(named(Some(of_child), own), (Some(of_child), matlab()), "the child of a supervisor");
+        assert_eq!(named(Some(gone), of_child), (Some(gone), matlab()));
+        for other in [Some(own), None] {
+            assert_eq!(named(other, of_child), (Some(of_child), Some("cat".to_owned())), "{other:?}");
+        }
+        child.wait().expect("it ends with its input");
+    }
+
     /// A group without proof is named once, with each of its slots, whichever of them are looked at.
     #[test]
     fn a_group_without_proof_is_named_once() {

@@ -415,6 +415,8 @@ mod tests {
         fs::remove_file(&path).expect("a link");
         fs::write(&path, [b'x'; 8192]).expect("a file");
         assert!(matches!(open(), Err(RepositoryError::NoRepository { .. })));
+        fs::write(&path, 8_u64.to_ne_bytes()).expect("a file");
+        assert!(matches!(open(), Ok(())), "exectimes has written it");
         let header = [&[b'x'; content::HEADER_INDEX][..], &content::MAGIC].concat();
         fs::write(&path, header).expect("a file");
         assert!(matches!((open(), look()), (Ok(()), Ok(true))));

@@ -637,6 +637,22 @@ mod tests {
         assert_eq!(known(usize::MAX), ([[described[0], unknown[1]], mine].concat(), 0));
     }
 
+    /// A killed process keeps nothing, also before its parent has waited for it.
+    #[test]
+    fn a_process_that_was_killed_does_not_live() {
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat(1)");
+        let pid = child.id().cast_signed();
+        let start = Process::find(pid).expect("it lives").started;
+        let living = Record { pid, start, ..record() };
+        assert!(is_alive(&living));
+        assert!(!is_alive(&Record { start: start + 1, ..living.clone() }), "it had another process's number");
+        let open = process::PidFd::open(pid).expect("it lives");
+        child.kill().expect("it is ours");
+        assert_eq!(process::wait_for_any([&open], Duration::from_secs(60)), Ok(true));
+        assert!(!is_alive(&living));
+        child.wait().expect("it has ended");
+    }
+
     /// A record is not believed to have a supervisor that has no guardian for its slot. The supervisor of a
     /// command that has ended still keeps the slot.
     #[test]

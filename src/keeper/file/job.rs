@@ -275,6 +275,19 @@ mod tests {
         assert_eq!(unproved, [Err(UnverifiedTarget::NoGuardian); 2]);
     }
 
+    /// A job holds the slots for which it has the same proof.
+    #[test]
+    fn a_job_holds_what_its_guardian_proves() {
+        let lock = |first, last| (Ownership::Process, slot_byte(first)..=slot_byte(last));
+        let guardian = |slot| Guardian { slot, hold: Hold::Tree, moment: slot };
+        let shown = [lock(3, 4), lock(8, 9)].into_iter();
+        let shown = shown.chain([3, 8].map(|slot| (Ownership::Process, guardian(slot).byte()))).collect();
+        let process = PidFd::open(process::own_pid()).expect("this process lives");
+        let job = Job { process, proof: Proof::Guardian(guardian(3)), user: 0, shown };
+        assert_eq!([3, 4, 5, 8, 9].map(|slot| job.holds(slot)), [true, true, false, false, false]);
+        assert_eq!([2, 3, 7, 9].map(|slot| job.shows(slot_byte(slot))), [false, true, false, true]);
+    }
+
     #[test]
     fn a_lock_of_several_bytes_is_no_guardian() {
         let byte = *Guardian::begin(7, Hold::Process).expect("/proc is mounted").byte().start();
