@@ -13,6 +13,7 @@ use crate::keeper::KeeperError;
 #[derive(Default)]
 pub(super) struct FinalProbe {
     looked: u8,
+    has_begun_to_end: bool,
 }
 
 impl FinalProbe {
@@ -29,11 +30,11 @@ impl FinalProbe {
                 self.sleep();
                 return Ok(true);
             }
-        } else {
-            let were_going_on = endings.are_going_on();
-            let has_any = endings.begin(blocked, acquisition.asker)? || were_going_on;
-            // They have ended, or are left alone: this may be seen by now.
-            if has_any && !endings.are_going_on() {
+        } else if self.has_begun_to_end {
+            endings.stop_in_vain(blocked, acquisition.asker)?;
+        } else if endings.begin(blocked, acquisition.asker)? {
+            self.has_begun_to_end = true;
+            if !endings.are_going_on() {
                 return Ok(true);
             }
         }

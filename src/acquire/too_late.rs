@@ -171,17 +171,32 @@ impl<'c> Endings<'c> {
         if blocked.is_final() || blocked.lines.iter().any(|line| line.is_behind) {
             return Ok(false);
         }
+        let (chosen, makes_room) = self.choose(blocked)?;
+        // Holders that cannot be ended are named nevertheless.
+        let has_begun = self.begin_with_all(chosen, asker);
+        if makes_room { self.advance(asker) } else { self.leave_alone(asker) }?;
+        Ok(has_begun && makes_room)
+    }
+
+    /// Leaves those alone that it has begun with, if their end no longer makes room.
+    pub fn stop_in_vain(
+        &mut self,
+        blocked: &Blocked<'c>,
+        asker: &AcquireContext<'_>,
+    ) -> Result<(), KeeperError> {
+        let (_, makes_room) = self.choose(blocked)?;
+        if makes_room { Ok(()) } else { self.leave_alone(asker) }
+    }
+
+    /// Those to begin with, and whether their end, with that of the others, makes room.
+    fn choose(&self, blocked: &Blocked<'c>) -> Result<(Vec<Eviction<'c>>, bool), KeeperError> {
         let slots_on = |table: TableId| {
             let running = self.running.iter().filter(|running| running.table.id() == table);
             running.map(|running| running.overdue.slots).sum()
         };
         let was_tried = |overdue: &Overdue| self.tried.contains(&overdue.pid);
         let known = Known { was_tried: &was_tried, coming: &slots_on };
-        let (chosen, makes_room) = known.choose(&blocked.unmet, SystemTime::now())?;
-        // Holders that cannot be ended are named nevertheless.
-        let has_begun = self.begin_with_all(chosen, asker);
-        if makes_room { self.advance(asker) } else { self.leave_alone(asker) }?;
-        Ok(has_begun && makes_room)
+        known.choose(&blocked.unmet, SystemTime::now())
     }
 
     fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &AcquireContext<'_>) -> bool {
