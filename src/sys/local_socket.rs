@@ -10,7 +10,7 @@ use std::{
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd},
         unix::{
-            fs::PermissionsExt,
+            fs::{FileTypeExt, PermissionsExt},
             net::{UnixListener, UnixStream},
         },
     },
@@ -66,11 +66,13 @@ impl Listener {
         Some(listener)
     }
 
-    /// Creates one that all users can connect to. A leftover socket of an ended process is replaced.
+    /// Creates one that all users can connect to. A leftover socket of an ended process is replaced, and no
+    /// other file.
     pub fn at(path: &Path) -> Result<Self, Errno> {
+        let is_socket = || fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
         match UnixStream::connect(path) {
             Ok(_) => return Err(Errno::EADDRINUSE),
-            Err(error) if errno_of(&error) == Errno::ECONNREFUSED => {
+            Err(error) if errno_of(&error) == Errno::ECONNREFUSED && is_socket() => {
                 fs::remove_file(path).map_err(|error| errno_of(&error))?;
             }
             Err(_) => {}
@@ -515,6 +517,10 @@ mod tests {
         assert_eq!(connect().err(), Some(Errno::ECONNREFUSED));
         let listener = Listener::at(&path).expect("its process has ended");
         assert!(connect().is_ok() && matches!(listener.accept(), Ok(Some(_))));
+        let file = directory.path().join("file");
+        fs::write(&file, "something else").expect("a file");
+        assert_eq!(Listener::at(&file).err(), Some(Errno::EADDRINUSE));
+        assert!(file.exists(), "only sockets are replaced");
     }
 
     /// Only some clients may wait at a listener. Who may not wait for them is told at once.
