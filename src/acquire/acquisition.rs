@@ -308,8 +308,8 @@ fn open<'c>(
 ) -> Result<Wants<'c>, KeeperError> {
     let AcquireContext { keepers, launch, .. } = asker;
     let bases = BaseDirectories::default();
-    // The store has the tables in memory, also those with a place of this launch. One without may be forgotten
-    // by now, and then the store has another one under the name.
+    // The store has the tables in memory, also those with a place of this launch. One without places may be
+    // forgotten by now, and then the store has another one under the name.
     let known = || known.iter().filter(|table| table.in_memory().is_none());
     Wants::open(demands, |claim| match known().find(|table| table.is_still_at(&claim.location)) {
         // Opening it again would mean closing it again, which would give up the position in it.

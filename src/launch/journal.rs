@@ -394,8 +394,8 @@ mod tests {
         said.strip_prefix("rungate: seats: ").unwrap_or_default().to_owned()
     }
 
-    /// The message about a holder says by how much it is overdue, and what came of it. If it is not clear what
-    /// keeps the slot, it says how to find that.
+    /// The message about a holder says by how much it is overdue, and what came of it. If it is not clear
+    /// what keeps the slot, it says how to find that.
     #[test]
     fn what_came_of_a_holder_is_said() {
         let late = |fate| said(fate, Some(90), false);

@@ -624,6 +624,17 @@ mod user_namespace_tests {
     }
 }
 
+/// Starts a program that copies its input. It has its name and its arguments when this returns; a child has
+/// not yet, when the exec only begins.
+#[cfg(test)]
+pub(crate) fn answering(copies: &mut std::process::Command) -> std::process::Child {
+    use std::{io::Write as _, process::Stdio};
+    let mut child = copies.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a program");
+    child.stdin.as_mut().expect("a pipe").write_all(b"a").expect("it reads");
+    child.stdout.as_mut().expect("a pipe").read_exact(&mut [0]).expect("it answers");
+    child
+}
+
 #[cfg(test)]
 mod tests {
     use std::{
@@ -646,7 +657,7 @@ mod tests {
         let place = tempfile::tempdir().expect("a directory");
         let mut cat = Command::new("/bin/cat");
         cat.args(["-u", "-"]).env_clear().env("EMPTY", "").env("SEATS", "3").current_dir(place.path());
-        let mut child = cat.stdin(Stdio::piped()).process_group(0).spawn().expect("cat(1)");
+        let mut child = answering(cat.process_group(0));
         let pid = child.id().cast_signed();
         let find = || Process::find(pid).expect("it is not reaped");
         let seen = find();
@@ -680,7 +691,7 @@ mod tests {
     #[test]
     fn nothing_is_known_of_what_is_no_process() {
         assert!(PidFd::open(1).is_ok());
-        assert_eq!([0, -1, i32::MAX].map(|pid| PidFd::open(pid).err()), [Some(Errno::ESRCH); 3]);
+        assert_eq!([0, i32::MAX].map(|pid| PidFd::open(pid).err()), [Some(Errno::ESRCH); 2]);
         assert!(command_line(i32::MAX).is_empty() && environment(i32::MAX).is_empty());
         assert_eq!(own_start(own_pid()), Process::this().map(|this| this.started));
         assert_eq!(own_start(i32::MAX), None, "the number of a child is another one");

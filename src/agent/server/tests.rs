@@ -139,7 +139,7 @@ fn a_connection_counts_with_all_that_it_has() {
     connections.answer(1, &Answer::Done(true), None);
     assert!(connections.set_load(1, Load { places: 2, question: 30, is_busy: true }).is_ok());
     let (owed, places, question) = (Answer::Done(true).frame().len(), 2, 30);
-    assert_eq!(counted(&connections), Some(Share { owed, places, question, ..least }));
+    assert_eq!(counted(&connections), Some(Share { places, owed, question, ..least }));
     assert!(connections.flush().is_empty());
     assert_eq!(counted(&connections), Some(Share { places, question, ..least }));
     connections.disconnect(1);

@@ -337,7 +337,7 @@ mod tests {
         }
 
         /// The launches that are to check again, because holders may have ended.
-        pub(in crate::agent) fn to_check(&mut self) -> Vec<u64> {
+        pub(in crate::agent) fn looks_again(&mut self) -> Vec<u64> {
             let next = iter::from_fn(|| self.work.next());
             let launches = next.filter_map(|next| match next {
                 Next::Look(launch) => Some(launch),

@@ -644,7 +644,7 @@ mod tests {
     /// ended. Otherwise it names the proved process.
     #[test]
     fn a_record_of_another_process_is_not_used() {
-        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat(1)");
+        let mut child = process::answering(&mut Command::new("cat"));
         let (own, of_child, gone) = (process::own_pid(), child.id().cast_signed(), i32::MAX);
         let named = |pid, proved| {
             let command = Some("matlab".to_owned());

@@ -172,7 +172,7 @@ impl Held {
         self.file.keep_across_exec(self.hold)
     }
 
-    /// Whether no nested launch uses these slots, and none can begin to. Supervisors of one group that release
+    /// Whether no nested launch uses these slots, and none can begin to. Supervisors of a group that release
     /// the same slot meet here, each for a moment.
     fn lock_to_release(&self, bytes: &Bytes) -> bool {
         let begun = Instant::now();

@@ -667,7 +667,7 @@ mod tests {
             }
             assert!(file.try_read_lock(&guardian(Hold::Supervisor)).expect("a lock file"), "it is free");
             let supervisor_of = |slot, slots, supervisor| {
-                let record = Record { slots, supervisor, ..record() };
+                let record = Record { supervisor, slots, ..record() };
                 Supervisors::of(&file).of_record(&record, slot).expect("a lock file")
             };
             assert_eq!(supervisor_of(2, 1, Some(own)), Some(own), "{is_shared}");
@@ -682,7 +682,7 @@ mod tests {
         assert!(other.try_join_shared(&slot_bytes(2, 2)).expect("a lock file"), "it is free");
         let (pid, hold, supervisor) = (i32::MAX, Hold::Supervisor, Some(own));
         let boot = process::boot_id().map(short_boot_id).expect("/proc is mounted");
-        let ended = Record { pid, hold, supervisor, boot, ..record() };
+        let ended = Record { pid, supervisor, hold, boot, ..record() };
         file.write_at(&ended.encode(), record_at(2)).expect("the file can be written");
         let holders = scan(&file).and_then(|held| holders(&file, &held)).expect("a lock file");
         let seen: Vec<_> = holders.iter().map(|holder| (holder.pid, holder.keeper)).collect();

@@ -425,7 +425,9 @@ mod tests {
         let wide = wide.expect("the file is there");
         let (before, behind) = (standing_byte(4, LAST_GENERATION, LAST_SLOT), standing_byte(8, 0, 1));
         assert!(wide.try_join_shared(&(before + 1..=behind - 1)).expect("a lock file"), "it is free");
-        [before, behind].iter().for_each(|byte| lock(&other, *byte));
+        for byte in [before, behind] {
+            lock(&other, byte);
+        }
         let seen = |from, before| {
             let found = oldest(waiter.file(), Number(from), Some(Number(before))).expect("a lock file");
             found.map(|waiter| waiter.number)

@@ -358,7 +358,9 @@ mod tests {
     #[test]
     fn a_refused_launch_corrects_a_hint_that_misleads() {
         let (file, other, _path) = file_and_other();
-        [3, 7].iter().for_each(|slot| hold(&other, *slot));
+        for slot in [3, 7] {
+            hold(&other, slot);
+        }
         let terms = Terms { limit: 1, slots: 1, ..Terms::default() };
         let after_refusal = || {
             let mut view = View::of(&file).expect("a lock file");
@@ -427,7 +429,9 @@ mod tests {
     #[test]
     fn free_slots_are_taken_in_order() {
         let (file, other, _path) = file_and_other();
-        [2, 4].iter().for_each(|slot| hold(&other, *slot));
+        for slot in [2, 4] {
+            hold(&other, slot);
+        }
         let free = |slots, cursor| {
             let mut view = View::of(&file).expect("a lock file");
             view.header.cursor = cursor;

@@ -145,8 +145,8 @@ fn slots_linger_as_long_as_their_repository_says() {
     assert_eq!(ended.tables.iter().map(|of| of.table.as_str()).collect::<Vec<_>>(), ["short", "long"]);
     assert_eq!((ended.hold, ended.is_given_back), (Hold::Process, false));
     let [short, long] = ["short", "long"].map(|table| ended.lingers_on(table).expect("it has ended"));
-    assert_eq!((ended.lingers_until, long - short), (Some(long), Duration::from_secs(50)));
-    assert!((before..=after).contains(&(long - Duration::from_secs(60))));
+    assert_eq!((ended.lingers_until, long), (Some(long), short + Duration::from_secs(50)));
+    assert!((before..=after).contains(&long.saturating_sub(Duration::from_secs(60))));
     ended.give_up(|of| of.table == "long");
     assert_eq!((ended.lingers_until, ended.lingers_on("short")), (Some(short), Some(short)));
     ended.give_up(|_| true);
@@ -184,7 +184,7 @@ fn slots_of_the_site_are_found_by_their_names_there() {
         of("site/b", 4, false),
     ];
     let paced_at_site = ["site/b", "site/shared"].map(str::to_owned).to_vec();
-    let holder = SavedHolding { tables, paced_at_site, ..saved(1, Hold::Process) };
+    let holder = SavedHolding { paced_at_site, tables, ..saved(1, Hold::Process) };
     let paced: Vec<_> = holder.paced_at_site().map(|(name, of)| (name, of.slots[0])).collect();
     assert_eq!(paced, [("b", 4)]);
     assert_eq!((holder.rule_on("a"), holder.rule_on("seats")), ("seats", ""));
@@ -202,7 +202,7 @@ fn the_time_in_a_queue_counts_on_over_a_restart() {
     for (classes, waits) in [(vec![Class { generation: 7, capacity: 3 }], true), (Vec::new(), false)] {
         let table = store.table("seats");
         let line = SavedLine::of(&PlaceInTable { table, classes, longest, wants: Some(2) }, now);
-        assert_eq!(Duration::from_millis(line.begun).as_secs(), (now - longest).as_secs());
+        assert_eq!(Duration::from_millis(line.begun).as_secs(), now.saturating_sub(longest).as_secs());
         let place = line.to_place(store.table("seats"));
         assert!(place.longest >= longest && (waits || place.longest == longest));
         assert_eq!((place.classes.len(), place.wants), (usize::from(waits), Some(2)));

@@ -224,7 +224,7 @@ fn a_holder_of_another_host_was_ended_as_its_host_has_announced() {
         let told = scene.own(reply);
         assert_eq!(scene.fate(&told, is_there, pid), fate);
         let checks: Vec<u64> = fate.map(|_| scene.launch).into_iter().collect();
-        assert_eq!(scene.stage.local.to_check(), checks);
+        assert_eq!(scene.stage.local.looks_again(), checks);
     }
 }
 
