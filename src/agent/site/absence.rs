@@ -173,6 +173,7 @@ impl Site {
             let now = self.mirror.cluster().1;
             let is_silent = before == self.origin.cluster && now <= named;
             self.origin.doubted = (is_silent || now == 0).then_some(now);
+            self.numbers.begin_anew();
             self.begin_anew();
         } else if before.is_none() {
             // An agent that was started meanwhile also has to put back its slots.

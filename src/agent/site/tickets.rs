@@ -218,6 +218,7 @@ impl Site {
             let (number, keys) = (place.number, place.keys.clone());
             let is_there = keys.iter().any(|key| self.present(key).is_some_and(|there| there.is_own));
             if !is_there && !can_be_of(number, revision) {
+                self.numbers.begin_anew();
                 self.come_anew(local, launch);
             }
         }
@@ -251,7 +252,8 @@ const SEQUENCE_BITS: u32 = 12;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     host: u64,
-    sequence: u64,
+    /// The last one, without the host.
+    last: u64,
 }
 
 impl Numbers {
@@ -260,20 +262,26 @@ impl Numbers {
         // FNV-1a: any hash does.
         let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         let hash = host.bytes().fold(0xcbf2_9ce4_8422_2325, mix);
-        Self { host: (hash ^ (hash >> 32)) & ((1 << HOST_BITS) - 1), sequence: 0 }
+        Self { host: (hash ^ (hash >> 32)) & ((1 << HOST_BITS) - 1), last: 0 }
     }
 
-    /// The next number: lower than all at a later revision.
+    /// The next number: lower than all at a later revision. If more launches come at one revision than it has
+    /// numbers, those of the next one follow.
     pub(super) fn next(&mut self, revision: i64) -> u64 {
-        let revision = u64::try_from(revision).unwrap_or(0).wrapping_shl(HOST_BITS + SEQUENCE_BITS);
-        self.sequence = (self.sequence + 1) & ((1 << SEQUENCE_BITS) - 1);
+        let first = u64::try_from(revision).unwrap_or(0).wrapping_shl(SEQUENCE_BITS);
+        self.last = first.max(self.last.saturating_add(1));
         // The sequence precedes the host: numbers of one host at one revision keep their order.
-        revision | (self.sequence << HOST_BITS) | self.host
+        self.last.wrapping_shl(HOST_BITS) | self.host
     }
 
-    /// New numbers at the revision of this one, which is from before the agent failed, are higher.
+    /// New numbers are higher than this one, which is from before the agent failed.
     pub(super) fn continue_after(&mut self, number: u64) {
-        self.sequence = (number >> HOST_BITS) & ((1 << SEQUENCE_BITS) - 1);
+        self.last = number >> HOST_BITS;
+    }
+
+    /// The numbers of another etcd begin at its revision.
+    pub(super) fn begin_anew(&mut self) {
+        self.last = 0;
     }
 }
 
@@ -304,12 +312,25 @@ mod tests {
     fn all_numbers_of_a_revision_ascend_and_belong_to_it() {
         for host in 1..=32 {
             let mut numbers = Numbers::of(&format!("lab{host}"));
-            let of_revision: Vec<u64> = (1..1 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
+            let of_revision: Vec<u64> = (0..1 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
             assert!(of_revision.is_sorted_by(|one, next| one < next), "lab{host}");
             assert!(of_revision.iter().all(|number| can_be_of(*number, 8) && !can_be_of(*number, 7)));
             let later: Vec<u64> = (0..1 << SEQUENCE_BITS).map(|_| numbers.next(10)).collect();
             assert!(later.iter().all(|number| can_be_of(*number, 10) && !can_be_of(*number, 9)));
         }
+    }
+
+    /// Many launches that need no key change no revision. They keep their order all the same, and each has a
+    /// number of its own. Those of another etcd begin at its revision.
+    #[test]
+    fn more_launches_than_numbers_of_a_revision_keep_their_order() {
+        let mut numbers = Numbers::of("lab1");
+        let many: Vec<u64> = (0..3 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
+        assert!(many.is_sorted_by(|one, next| one < next));
+        assert!(numbers.next(9) > many[many.len() - 1], "a later revision changes nothing");
+        numbers.begin_anew();
+        let first = numbers.next(5);
+        assert!(can_be_of(first, 5) && !can_be_of(first, 4));
     }
 
     #[test]
