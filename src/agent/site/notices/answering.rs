@@ -154,7 +154,9 @@ impl Site {
             of.ending = None;
             return;
         }
+        // A final reply stays, although the mirror does not show it yet.
         if let (Some(ending), Some(holding)) = (&mut of.ending, local.ledger().holdings().get(&number))
+            && !of.reply.is_some_and(Reply::is_final)
             && ending.due().is_none_or(|due| due <= Instant::now())
         {
             let next = ending.next_signal().map(|signal| Reply::Ending(signal as i32));
