@@ -105,7 +105,6 @@ impl Record {
         record.texts().into_iter().filter(|text| text.len() > ROOM).for_each(|text| {
             let end = (0..=ROOM).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
             text.truncate(end);
-            shorten(text);
         });
         while !record.write_into(&mut bytes[..ROOM]) {
             if let Some(text) = record.texts().into_iter().max_by_key(|text| text.len()) {

@@ -83,7 +83,7 @@ impl Scene {
         let eviction = Eviction { table: table_of_site("seats"), id, expiry, overdue: Vec::new() };
         stage.site.give_notice(&mut stage.local, launch, &eviction, &overdue);
         let session = stage.local.session(launch).expect("a launch");
-        let other = Overdue { pid: 1, ..overdue.clone() };
+        let other = Overdue { pid: i32::MAX, ..overdue.clone() };
         let given = [overdue, other].map(|of| session.has_given_notice_of(&of));
         assert_eq!(given, [true, false], "it is left once");
         assert!(stage.local.answers().is_empty());
@@ -207,7 +207,7 @@ fn a_holder_that_is_missing_after_a_restore_has_not_left() {
 fn a_holder_of_another_host_was_ended_as_its_host_has_announced() {
     let ended = EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full);
     let unseen = EvictionOutcome::NotProved(UnverifiedTarget::OutOfSight);
-    let (same, other) = (saved(&[1]).pid, 1);
+    let (same, other) = (saved(&[1]).pid, i32::MAX);
     for (reply, is_there, pid, fate) in [
         (Some(Reply::Ending(2)), true, None, Some(ended)),
         (Some(Reply::Ending(2)), true, Some(other), Some(ended)),
@@ -270,7 +270,7 @@ fn a_slot_that_lingers_has_no_program_any_more() {
     let told = scene.own(Some(Reply::Ending(2)));
     let ended = EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full);
     assert_eq!(scene.fate_beside(&told, true, Some(lingers)), Some(ended));
-    for (pid, fate) in [(None, EvictionOutcome::Freed), (Some(1), EvictionOutcome::HadLeft)] {
+    for (pid, fate) in [(None, EvictionOutcome::Freed), (Some(i32::MAX), EvictionOutcome::HadLeft)] {
         let mut scene = Scene::of(Some(LATER));
         let told = scene.own(None);
         assert_eq!(scene.fate(&told, true, pid), Some(fate));
