@@ -30,8 +30,13 @@ impl FinalProbe {
                 self.sleep();
                 return Ok(true);
             }
-        } else if self.has_begun_to_end {
+        } else if self.has_begun_to_end && endings.are_going_on() {
             endings.stop_in_vain(blocked, acquisition.asker)?;
+            if !endings.are_going_on() {
+                return Ok(true);
+            }
+        } else if self.has_begun_to_end {
+            return Ok(false);
         } else if endings.begin(blocked, acquisition.asker)? {
             self.has_begun_to_end = true;
             if !endings.are_going_on() {

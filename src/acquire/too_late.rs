@@ -150,6 +150,8 @@ pub struct Endings<'c> {
     running: Vec<Running<'c>>,
     /// No holder gets repeated signals.
     tried: Vec<i32>,
+    /// Whether their end would make no room at the moment.
+    are_in_vain: bool,
 }
 
 struct Running<'c> {
@@ -160,8 +162,9 @@ struct Running<'c> {
 }
 
 impl<'c> Endings<'c> {
-    /// Begins to end overdue holders, each once, if that makes room. Returns whether it began with any. If
-    /// that no longer makes room, those that it has begun with are left alone. The tables must not be locked.
+    /// Begins to end overdue holders, each once, if that makes room. Returns whether it began with any. While
+    /// that would make no room, those that it has begun with get no further signal. The tables must not be
+    /// locked.
     pub fn begin(
         &mut self,
         blocked: &mut Blocked<'c>,
@@ -171,32 +174,36 @@ impl<'c> Endings<'c> {
         if blocked.is_final() || blocked.lines.iter().any(|line| line.is_behind) {
             return Ok(false);
         }
-        let (chosen, makes_room) = self.choose(blocked)?;
+        let was_tried = |overdue: &Overdue| self.tried.contains(&overdue.pid);
+        let (chosen, makes_room) = self.choose(blocked, &was_tried)?;
         // Holders that cannot be ended are named nevertheless.
         let has_begun = self.begin_with_all(chosen, asker);
-        if makes_room { self.advance(asker) } else { self.leave_alone(asker) }?;
+        self.are_in_vain = !makes_room;
+        self.advance(asker)?;
         Ok(has_begun && makes_room)
     }
 
-    /// Leaves those alone that it has begun with, if their end no longer makes room.
+    /// Leaves those alone that it has begun with, if the end of these alone no longer makes room.
     pub fn stop_in_vain(
         &mut self,
         blocked: &Blocked<'c>,
         asker: &AcquireContext<'_>,
     ) -> Result<(), KeeperError> {
-        let (_, makes_room) = self.choose(blocked)?;
+        let (_, makes_room) = self.choose(blocked, &|_| true)?;
         if makes_room { Ok(()) } else { self.leave_alone(asker) }
     }
 
     /// Those to begin with, and whether their end, with that of the others, makes room.
-    fn choose(&self, blocked: &Blocked<'c>) -> Result<(Vec<Eviction<'c>>, bool), KeeperError> {
+    fn choose(
+        &self,
+        blocked: &Blocked<'c>,
+        was_tried: &dyn Fn(&Overdue) -> bool,
+    ) -> Result<(Vec<Eviction<'c>>, bool), KeeperError> {
         let slots_on = |table: TableId| {
             let running = self.running.iter().filter(|running| running.table.id() == table);
             running.map(|running| running.overdue.slots).sum()
         };
-        let was_tried = |overdue: &Overdue| self.tried.contains(&overdue.pid);
-        let known = Known { was_tried: &was_tried, coming: &slots_on };
-        known.choose(&blocked.unmet, SystemTime::now())
+        Known { was_tried, coming: &slots_on }.choose(&blocked.unmet, SystemTime::now())
     }
 
     fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &AcquireContext<'_>) -> bool {
@@ -225,15 +232,32 @@ impl<'c> Endings<'c> {
         }
     }
 
-    /// Sends the signals that are due, and checks which holders have ended.
+    /// Sends the signals that are due, unless that is in vain, and checks which holders have ended.
     pub fn advance(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         for mut running in std::mem::take(&mut self.running) {
-            match running.table.advance(&mut running.ending)? {
-                Some(fate) => (asker.on_expired)(running.claim, &running.overdue, fate),
+            let Running { table, ending, .. } = &mut running;
+            let fate = if self.are_in_vain { table.has_released(ending) } else { table.advance(ending) };
+            match fate? {
+                Some(fate) => {
+                    (asker.on_expired)(running.claim, &running.overdue, fate);
+                    self.pass_on(&running);
+                }
                 None => self.running.push(running),
             }
         }
         Ok(())
+    }
+
+    /// The slots of a group are free when its last member has ended; the members have them together.
+    fn pass_on(&mut self, ended: &Running<'c>) {
+        let is_member = |other: &&mut Running<'c>| {
+            other.table.id() == ended.table.id()
+                && other.overdue.slots == 0
+                && other.overdue.holder.slots == ended.overdue.holder.slots
+        };
+        if let Some(other) = self.running.iter_mut().find(is_member) {
+            other.overdue.slots = ended.overdue.slots;
+        }
     }
 
     /// Checks which holders have released their slots, and stops ending the others: they no longer block the
@@ -260,7 +284,8 @@ impl<'c> Endings<'c> {
 
     /// The time until the next signal.
     pub fn left(&self) -> Option<Duration> {
-        self.running.iter().map(|running| running.ending.left()).min()
+        let running = self.running.iter().filter(|_| !self.are_in_vain);
+        running.map(|running| running.ending.left()).min()
     }
 
     /// Sleeps until one of them has ended, or a signal is due, at most this long.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Ending, Running, Site, Terminal, Test, Trace, eventually, given_time, is_over_the_agent, listing,
-    needs_root, needs_strace, needs_tmux, state_of,
+    needs_root, needs_strace, needs_tmux, sleeps_of, state_of,
 };
 
 /// A repository with this limit, and more of its keys; `job` wants one slot of it, `large` wants two.
@@ -265,37 +265,52 @@ fn nobody_is_ended_in_vain_within(seconds: u64) -> bool {
     true
 }
 
-/// A holder is left alone as soon as its end would be in vain: here another launch takes the only slot of a second
-/// repository. If there is room again, the signals begin again.
-#[test]
-fn an_ending_stops_when_another_repository_is_full() {
-    let keys = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
+/// `both` wants a slot of `seats` and the only one of `spare`, which `other` wants too.
+fn site_with_spare(keys: &str) -> Site {
     let spare = "[repository.spare]\nlimit = 1\n[[rule]]\ncommands = [\"both\"]\nacquire = [\"seats\", \"spare\"]\n\
                  [[rule]]\ncommands = [\"other\"]\nacquire = [\"spare\"]\n";
-    for waits in [true, false] {
-        let site = Site::with_policy(&format!("{}\n{spare}", policy(1, keys)));
-        for command in ["both", "other"] {
-            site.program(command);
-        }
-        let _holder = stubborn(&site, &[]);
-        let was_interrupted = |times: usize| {
-            eventually("it gets the signal", || {
-                (signals(&site).iter().filter(|signal| *signal == "SIGINT").count() == times).then_some(())
-            });
-        };
-        let wait: &[&str] = if waits { &["--wait", "forever"] } else { &[] };
-        let mut both = site.test().args(["run", "-q"]).args(wait).args(["--", "both"]).background();
-        was_interrupted(1);
-        let other = site.test().args(["run", "--", "other"]).spawn();
-        if waits {
-            site.stands_in_line("spare.lock", &both);
-            other.kill();
-            was_interrupted(2);
-        } else {
-            assert_eq!(both.end().ending, Ending::Status(75));
-        }
-        assert!(!signals(&site).contains(&"SIGTERM".to_owned()));
+    let site = Site::with_policy(&format!("{}\n{spare}", policy(1, keys)));
+    for command in ["both", "other"] {
+        site.program(command);
     }
+    site
+}
+
+/// A holder gets no further signal while its end would be in vain: here another launch takes the only slot of a
+/// second repository. If there is room again, the next signal comes.
+#[test]
+fn an_ending_rests_while_another_repository_is_full() {
+    given_time(&["2s", "10s", "40s"], |grace| {
+        let site = site_with_spare(&overdue(grace));
+        let _holder = stubborn(&site, &[]);
+        let both = ["run", "-q", "--wait", "forever", "--", "both"];
+        let mut both = site.test().args(both).background();
+        eventually("it begins", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
+        let other = site.test().args(["run", "--", "other"]).spawn();
+        site.stands_in_line("spare.lock", &both);
+        // It looks each second, and sleeps at least once between two looks.
+        let looks = grace.trim_end_matches('s').parse::<u64>().expect("seconds") + 2;
+        let before = sleeps_of(both.pid());
+        eventually("the next signal would be due", || {
+            (sleeps_of(both.pid()) >= before + looks).then_some(())
+        });
+        assert!(!signals(&site).contains(&"SIGTERM".to_owned()));
+        other.kill();
+        both.wait_for_echo();
+        was_asked(&site);
+    });
+}
+
+/// A launch that does not wait is refused then, and sends nothing more.
+#[test]
+fn an_ending_stops_when_another_repository_is_full() {
+    let site = site_with_spare(OVERDUE);
+    let _holder = stubborn(&site, &[]);
+    let mut both = site.test().args(["run", "-q", "--", "both"]).background();
+    eventually("it begins", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
+    let _other = site.test().args(["run", "--", "other"]).spawn();
+    assert_eq!(both.end().ending, Ending::Status(75));
+    assert!(!signals(&site).contains(&"SIGTERM".to_owned()));
 }
 
 /// The longest overdue first, and no more than are needed. The oldest of the three does not hold the first
