@@ -104,8 +104,24 @@ impl Conversation {
         }
     }
 
-    /// The same, but an agent that cannot be reached is always an error.
-    pub(super) fn take_if_reached<'c>(
+    /// The same for a launch that waits for something else meanwhile: none if the agent was reached before,
+    /// and is expected back.
+    pub(super) fn take_at_once<'c>(
+        &mut self,
+        question: &Question<'_, 'c>,
+        asker: &AcquireContext<'_>,
+        patience: Patience,
+        watch: &mut Watch<'_>,
+    ) -> Result<Option<Outcome<'c>>, KeeperError> {
+        let at_once = Patience { may_wait: false, may_end: false, ..patience };
+        match self.take_if_reached(question, asker, at_once, watch) {
+            Err(error) if error.is_unreachable() && self.was_reached => Ok(None),
+            Err(error) if error.is_unreachable() => start_without(question.demands, error).map(Some),
+            taken => Ok(Some(taken?)),
+        }
+    }
+
+    fn take_if_reached<'c>(
         &mut self,
         question: &Question<'_, 'c>,
         asker: &AcquireContext<'_>,
@@ -149,6 +165,8 @@ impl Conversation {
             let absent = lost_at.get_or_insert_with(Instant::now).elapsed();
             self.was_reached |= matches!(error, AgentError::HungUp);
             if !self.was_reached || absent >= longest || matches!(error, AgentError::Silent(_)) {
+                // A launch that has waited for it expects it no more.
+                self.was_reached &= !patience.may_wait;
                 return Err(error);
             }
             is_again = true;

@@ -41,11 +41,6 @@ impl<'c> Grant<'c> {
         Self { held, slots, unenforced: claims.clone(), claims, tables: Vec::new(), started, before }
     }
 
-    /// Whether it has no slots: the launch may start without those that it wants.
-    pub(super) fn holds_nothing(&self) -> bool {
-        self.held.is_empty()
-    }
-
     /// Both together.
     pub(super) fn and(mut self, other: Grant<'c>) -> Self {
         // Claims with a recorded start stay first.

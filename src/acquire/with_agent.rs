@@ -23,16 +23,15 @@ pub fn acquire_with_agent<'c>(
     patience: Patience,
     watch: &mut Watch<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
-    let at_once = Patience { may_wait: false, may_end: false, ..patience };
     loop {
         let begun = Instant::now();
         // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait
         // for the agent, it blocks no launch there. One that already waits for the agent stands in no queue.
         let mut taken = None;
         if place.stands() {
-            match conversation.take_if_reached(question, asker, at_once, watch) {
-                Ok(Outcome::Refused(_)) | Err(_) => place.step_aside()?,
-                Ok(outcome) => taken = Some(outcome),
+            match conversation.take_at_once(question, asker, patience, watch) {
+                Ok(None | Some(Outcome::Refused(_))) | Err(_) => place.step_aside()?,
+                Ok(outcome) => taken = outcome,
             }
         }
         let taken = match taken {
@@ -60,8 +59,6 @@ pub fn acquire_with_agent<'c>(
         if others.is_empty() {
             return Ok(Outcome::Granted(given));
         }
-        // It has waited for an agent that did not come back, and may start without its slots.
-        let goes_without = given.holds_nothing();
         if !patience.may_wait {
             return Ok(match acquire(others, asker)? {
                 Outcome::Granted(files) => Outcome::Granted(files.and(given)),
@@ -79,22 +76,10 @@ pub fn acquire_with_agent<'c>(
             Outcome::Granted(files) => files,
             other => return Ok(other),
         };
-        let taken = if goes_without {
-            conversation.take(question, asker, at_once, watch)
-        } else {
-            match conversation.take_if_reached(question, asker, at_once, watch) {
-                // It waits for the agent as long as others do, and holds nothing meanwhile.
-                Err(error) if error.is_unreachable() => {
-                    files.withdraw()?;
-                    continue;
-                }
-                taken => taken.map_err(KeeperError::from),
-            }
-        };
-        match taken {
-            Ok(Outcome::Granted(given)) => return Ok(Outcome::Granted(files.and(given))),
-            // Now the agent's slots are missing: the launch waits for them first, and holds nothing.
-            Ok(Outcome::Refused(_) | Outcome::Interrupted) => files.withdraw()?,
+        match conversation.take_at_once(question, asker, patience, watch) {
+            Ok(Some(Outcome::Granted(given))) => return Ok(Outcome::Granted(files.and(given))),
+            // Now the agent is missing, or its slots: the launch waits for them first, and holds nothing.
+            Ok(None | Some(Outcome::Refused(_) | Outcome::Interrupted)) => files.withdraw()?,
             Err(error) => {
                 // No program starts, so no pause begins. The agent's error is the one to tell.
                 let _ = files.withdraw();
