@@ -176,6 +176,7 @@ impl Site {
             self.numbers.begin_anew();
             self.begin_anew();
         } else if before.is_none() {
+            self.numbers.belong_to(revision);
             // An agent that was started meanwhile also has to put back its slots.
             self.origin.is_incomplete = !self.is_named() || self.has_slots_by_another_name();
         }

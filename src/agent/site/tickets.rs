@@ -218,7 +218,6 @@ impl Site {
             let (number, keys) = (place.number, place.keys.clone());
             let is_there = keys.iter().any(|key| self.present(key).is_some_and(|there| there.is_own));
             if !is_there && !can_be_of(number, revision) {
-                self.numbers.begin_anew();
                 self.come_anew(local, launch);
             }
         }
@@ -283,6 +282,13 @@ impl Numbers {
     pub(super) fn begin_anew(&mut self) {
         self.last = 0;
     }
+
+    /// The same if the last number cannot be of an etcd at this revision.
+    pub(super) fn belong_to(&mut self, revision: i64) {
+        if !u64::try_from(revision).is_ok_and(|revision| self.last >> SEQUENCE_BITS <= revision) {
+            self.begin_anew();
+        }
+    }
 }
 
 /// Whether a number is possible in an etcd at this revision.
@@ -328,9 +334,14 @@ mod tests {
         let many: Vec<u64> = (0..3 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
         assert!(many.is_sorted_by(|one, next| one < next));
         assert!(numbers.next(9) > many[many.len() - 1], "a later revision changes nothing");
-        numbers.begin_anew();
-        let first = numbers.next(5);
-        assert!(can_be_of(first, 5) && !can_be_of(first, 4));
+        for begin in [Numbers::begin_anew, |numbers: &mut Numbers| numbers.belong_to(5)] {
+            numbers.next(8);
+            begin(&mut numbers);
+            let first = numbers.next(5);
+            assert!(can_be_of(first, 5) && !can_be_of(first, 4));
+            numbers.belong_to(5);
+            assert!(numbers.next(5) > first, "it is the same etcd");
+        }
     }
 
     #[test]
