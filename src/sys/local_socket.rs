@@ -72,7 +72,10 @@ impl Listener {
         let is_socket = || fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
         match UnixStream::connect(path) {
             Ok(_) => return Err(Errno::EADDRINUSE),
-            Err(error) if errno_of(&error) == Errno::ECONNREFUSED && is_socket() => {
+            Err(error) if errno_of(&error) == Errno::ECONNREFUSED => {
+                if !is_socket() {
+                    return Err(Errno::ENOTSOCK);
+                }
                 fs::remove_file(path).map_err(|error| errno_of(&error))?;
             }
             Err(_) => {}
@@ -519,7 +522,7 @@ mod tests {
         assert!(connect().is_ok() && matches!(listener.accept(), Ok(Some(_))));
         let file = directory.path().join("file");
         fs::write(&file, "something else").expect("a file");
-        assert_eq!(Listener::at(&file).err(), Some(Errno::EADDRINUSE));
+        assert_eq!(Listener::at(&file).err(), Some(Errno::ENOTSOCK));
         assert!(file.exists(), "only sockets are replaced");
     }
 
