@@ -10,7 +10,9 @@ use std::{
 use serde_json::{Value, json};
 
 use super::overdue::{forge, start_of};
-use crate::support::{Account, Ending, Site, alone_with_the_machine, needs_root, seats, set_mode, skip};
+use crate::support::{
+    Account, Ending, Site, alone_with_the_machine, eventually, needs_root, seats, set_mode, skip,
+};
 
 const PROTECTED_REGULAR: &str = "/proc/sys/fs/protected_regular";
 
@@ -212,6 +214,37 @@ fn a_private_directory_that_somebody_else_made() {
         assert_eq!(outcome.ending, Ending::Status(74), "{trap}: {}", outcome.stderr);
         assert!(outcome.stderr.contains(&path), "{trap}: {}", outcome.stderr);
     }
+}
+
+/// A record of the first process hides no program that runs past rungate, although all processes are below it.
+#[test]
+fn a_record_of_the_first_process_hides_no_program() {
+    needs_root!();
+    let site = Site::new();
+    let outside = "outside = { command = [\"$DIR/lib/rungate/outside/processes\", \"seats\"], counts = \"others\", of = \"host\" }";
+    site.system_policy(&seats(2, outside, &["$DIR/bin/matlab"]));
+    site.rungate_in_bin();
+    site.program("matlab");
+    let command = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/outside/processes"));
+    fs::create_dir_all(site.path("lib/rungate/outside")).expect("a new directory");
+    fs::write(site.path("lib/rungate/outside/processes"), command.expect("the measuring command"))
+        .expect("a file");
+    set_mode(&site.path("lib/rungate/outside/processes"), 0o755);
+    site.test().args(["measure"]).status(0);
+    let matlab = ["run", "--hold", "supervisor", "--", "$DIR/bin/matlab"];
+    let _holder = site.test().user("games").args(matlab).spawn();
+    forge(&site, |record| {
+        record["pid"] = json!(1);
+        record["start"] = json!(start_of(1));
+        record["hold"] = json!("descriptor");
+        record["supervisor"] = Value::Null;
+    });
+    let _past = site.test().user("games").program(site.path("bin/matlab")).spawn();
+    let list = site.test().args(["list", "seats"]);
+    eventually("it is seen", || {
+        site.test().args(["measure"]).status(0);
+        list.outcome().stdout.contains("1 in use outside rungate").then_some(())
+    });
 }
 
 /// Whoever can write to the file can truncate it, fill it and forge every record: nobody is let in for that,

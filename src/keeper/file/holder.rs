@@ -482,6 +482,16 @@ pub fn held_slots(place: &LockPath<'_>) -> Result<Occupancy, RepositoryError> {
     LockFile::open_to_read(place)?.map_or(Ok(Occupancy::default()), |file| scan(&file))
 }
 
+/// The processes that have slots of a file, and those that wait, as far as the kernel names them. By a
+/// record, any process could seem to have a slot.
+pub fn processes(place: &LockPath<'_>) -> Result<BTreeSet<i32>, RepositoryError> {
+    let Some(file) = LockFile::open_to_read(place)? else { return Ok(BTreeSet::new()) };
+    let mut processes: BTreeSet<i32> = scan(&file)?.spans().iter().filter_map(|span| span.pid).collect();
+    processes.extend(all_guardians(&file)?.into_iter().map(|(_, pid)| pid));
+    processes.extend(line::waiters(&file)?.into_iter().filter_map(|waiter| waiter.process.pid));
+    Ok(processes)
+}
+
 type HoldersOf = fn(&LockFile, &Occupancy) -> Result<Vec<Holder>, RepositoryError>;
 
 impl TableSnapshot {

@@ -127,8 +127,8 @@ fn measure(
         let printed = output_of(&of.command, LONGEST_RUN.min(of.stale_after))?;
         let printed = String::from_utf8(printed).map_err(|_| "it printed what is not UTF-8".to_owned())?;
         let numbered = printed.lines().enumerate().map(|(index, line)| (index + 1, line));
-        let lines: Vec<Line> =
-            parse_lines(numbered)?.into_iter().map(|line| completed(line, of, situation)).collect();
+        let lines = parse_lines(numbered)?.into_iter().map(|line| completed(line, repository, of, situation));
+        let lines = lines.collect::<Result<Vec<Line>, String>>()?;
         let began = u64::try_from(began.as_millis()).unwrap_or(u64::MAX);
         let total = lines.iter().map(|line| u64::from(line.amount)).sum();
         let mut content = json(&Head { boot: boot.to_owned(), began, total })?;
@@ -157,14 +157,26 @@ fn measure(
     done.is_ok()
 }
 
-/// A line with what this host knows, so that no launch has to look it up.
-fn completed(line: Line, of: &Measuring, situation: &Situation) -> Line {
+/// A line with what this host knows, so that no launch has to look it up. Without the user, the use would
+/// count for nobody where each user has a limit: then a look-up that fails is a failure.
+fn completed(
+    line: Line,
+    repository: &Repository,
+    of: &Measuring,
+    situation: &Situation,
+) -> Result<Line, String> {
     let is_here = of.of == Of::Host && line.host.is_empty();
     let here = || situation.host.to_string_lossy().into_owned();
-    let known = |name: &str| accounts::account_of_name(name).ok().flatten().map(|account| account.uid);
-    let lower = line.user.to_lowercase();
-    let uid = line.uid.or_else(|| known(&line.user)).or_else(|| known(&lower));
-    Line { uid, host: if is_here { here() } else { line.host }, ..line }
+    let known = |name: &str| match accounts::account_of_name(name) {
+        Ok(account) => Ok(account.map(|account| account.uid)),
+        Err(failure) if repository.is_by_user() => Err(failure.to_string()),
+        Err(_) => Ok(None),
+    };
+    let uid = match line.uid {
+        Some(uid) => Some(uid),
+        None => known(&line.user)?.map_or_else(|| known(&line.user.to_lowercase()), |uid| Ok(Some(uid)))?,
+    };
+    Ok(Line { uid, host: if is_here { here() } else { line.host }, ..line })
 }
 
 fn json(value: &impl Serialize) -> Result<String, String> {

@@ -12,7 +12,8 @@ use std::{
 use crate::{
     judge::{Request, Verdict, decide, terms::claim::Demand},
     keeper::{
-        file::holder::{Holder, TableSnapshot},
+        KeeperError,
+        file::holder::{self, Holder, TableSnapshot},
         outside::Line,
     },
     launch::{program::Program, situation::Situation},
@@ -22,7 +23,7 @@ use crate::{
         process::{self, Process},
     },
     text::error::{Error, ExitStatus},
-    tools::shared::repositories,
+    tools::shared::{listed_file::ListedFile, repositories},
 };
 
 /// A launch is decided, and its slot visible, long before that.
@@ -34,11 +35,8 @@ pub(super) fn lines(repository: &OsString, situation: &Situation) -> Result<Vec<
     let files = repositories::wanted(&policy, situation, std::slice::from_ref(repository))?;
     let mut known = BTreeSet::new();
     for file in files.iter().flat_map(|repository| &repository.files) {
-        let TableSnapshot { holders, waiting, .. } =
-            file.survey().map_err(|error| Error::new(ExitStatus::Repository, error.to_string()))?;
-        let of = |holder: &Holder| holder.pid.into_iter().chain(holder.keeper);
-        known.extend(holders.iter().flat_map(|holder| of(holder).chain(holder.others.iter().flat_map(of))));
-        known.extend(waiting.iter().filter_map(|waiter| waiter.process.pid));
+        let failed = |error: KeeperError| Error::new(ExitStatus::Repository, error.to_string());
+        known.append(&mut processes_of(file).map_err(failed)?);
     }
     let name = files.first().map_or("", |repository| repository.name.as_str());
     let mut users = BTreeMap::new();
@@ -67,6 +65,16 @@ pub(super) fn lines(repository: &OsString, situation: &Situation) -> Result<Vec<
         }));
     }
     Ok(lines)
+}
+
+/// The processes that have a slot, or wait for one, as the kernel or the agent knows.
+fn processes_of(file: &ListedFile) -> Result<BTreeSet<i32>, KeeperError> {
+    if let Some(place) = file.place() {
+        return Ok(holder::processes(&place)?);
+    }
+    let TableSnapshot { holders, waiting, .. } = file.survey()?;
+    let keepers = holders.iter().flat_map(Holder::all).filter_map(|holder| holder.keeper);
+    Ok(keepers.chain(waiting.iter().filter_map(|waiter| waiter.process.pid)).collect())
 }
 
 fn credentials_of(uid: u32) -> Credentials {
