@@ -89,9 +89,6 @@ impl End<'_> {
 
     /// Ends the holders that are overdue, in the repositories that are named, or in all.
     fn overdue(&mut self) -> Result<(), Error> {
-        if self.uid() == 0 && !self.arguments.dry_run {
-            unseen_ends::look(self.policy, &self.situation.host);
-        }
         let named: Vec<OsString> =
             self.arguments.repository.iter().chain(&self.arguments.holders).cloned().collect();
         for repository in repositories::wanted(self.policy, self.situation, &named)? {
@@ -108,6 +105,10 @@ impl End<'_> {
                     self.complain(file, &error);
                 }
             }
+        }
+        // The last: who may write into the log can make it long.
+        if self.uid() == 0 && !self.arguments.dry_run {
+            unseen_ends::look(self.policy, &self.situation.host);
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 //! saved beside the log, so that each sweep reads only new lines.
 
 use std::{
+    collections::{BTreeMap, VecDeque},
     ffi::OsStr,
     fs::{self, DirEntry, File},
     io::{self, BufReader, Read, Seek, SeekFrom},
@@ -142,33 +143,51 @@ fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
     read_rest(bookmark, file, length, host)
 }
 
+/// How much of a log one sweep reads: users may write anything into it. The next sweep continues; the line in
+/// between is lost.
+const MOST_READ: u64 = 64 << 20;
+
+/// How many launches of one process are kept.
+const MOST_OF_PROCESS: usize = 100;
+
 /// Reads a file from where the last sweep ended.
 fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -> io::Result<()> {
     file.seek(SeekFrom::Start(bookmark.offset))?;
-    let rest = file.take(length.saturating_sub(bookmark.offset));
-    for event in Reader::new(BufReader::new(rest)) {
+    let left = length.saturating_sub(bookmark.offset).min(MOST_READ);
+    let mut open: BTreeMap<i32, VecDeque<Open>> = BTreeMap::new();
+    for launch in std::mem::take(&mut bookmark.open) {
+        open.entry(launch.pid).or_default().push_back(launch);
+    }
+    for event in Reader::new(BufReader::new(file.take(left))) {
         let event = event?;
         if event.host != host {
             continue;
         }
         match event.event {
             Kind::Started if !event.repositories.is_empty() => {
-                let before = bookmark.open.iter_mut().filter(|open| open.pid == event.pid);
-                before.for_each(|open| open.is_past = true);
+                let of_process = open.entry(event.pid).or_default();
+                if let Some(before) = of_process.back_mut() {
+                    before.is_past = true;
+                }
                 let (pid, uid, began) = (event.pid, event.uid, event.micros());
                 let (command, is_past, process) = (event.command, false, None);
-                bookmark.open.push(Open { pid, uid, command, began, is_past, process });
+                of_process.push_back(Open { pid, uid, command, began, is_past, process });
+                if of_process.len() > MOST_OF_PROCESS {
+                    of_process.pop_front();
+                }
             }
             Kind::Ended => {
                 let by = event.between.map_or(event.micros(), |(_, by)| by);
-                let is_it =
-                    |open: &Open| open.pid == event.pid && (open.began <= by || event.between.is_none());
-                bookmark.open.retain(|open| !is_it(open));
+                let is_it = |open: &Open| open.began <= by || event.between.is_none();
+                if let Some(of_process) = open.get_mut(&event.pid) {
+                    of_process.retain(|open| !is_it(open));
+                }
             }
             _ => {}
         }
     }
-    bookmark.offset = length;
+    bookmark.open = open.into_values().flatten().collect();
+    bookmark.offset = bookmark.offset.saturating_add(left);
     Ok(())
 }
 
