@@ -2,9 +2,16 @@
 //! files and with the agent, and a count made outside is what `report`, `history`, `metrics` and `simulate`
 //! say, to the unit.
 
-use std::{fmt::Write as _, fs, io::Write as _, path::Path};
+use std::{
+    fmt::Write as _,
+    fs::{self, OpenOptions},
+    io::Write as _,
+    path::Path,
+    thread,
+};
 
 use flate2::{Compression, write::GzEncoder};
+use nix::{sys::stat::Mode, unistd::mkfifo};
 use serde_json::{Value, json};
 
 use crate::support::{Ending, Running, Site, eventually, listing, needs_root};
@@ -364,6 +371,31 @@ fn lines(numbers: std::ops::Range<u64>) -> String {
         let _ = writeln!(text, "{{\"time\":{},\"event\":\"ended\",{who},\"seconds\":1}}", time + 1000);
     }
     text
+}
+
+/// A log may be rotated while it is read: each file is read once.
+#[test]
+fn rotation_in_the_middle_loses_nothing() {
+    let (site, _) = site(&seats("supervisor", "file", false, 3), "file");
+    let log = |end: &str| site.path(format!("work/log.jsonl{end}"));
+    mkfifo(&log(".3"), Mode::from_bits_truncate(0o600)).expect("a new FIFO");
+    for (number, end) in [(1, ".2"), (2, ".1"), (3, "")] {
+        fs::write(log(end), lines(number * 100..number * 100 + 100)).expect("a log");
+    }
+    let history = site.test().args(["history", "--json"]);
+    let outcome = thread::scope(|scope| {
+        let history = scope.spawn(|| history.outcome());
+        // It is the oldest file, and opened last.
+        let mut oldest = OpenOptions::new().write(true).open(log(".3")).expect("it is read");
+        for (from, to) in [(".2", ".4"), (".1", ".2"), ("", ".1")] {
+            fs::rename(log(from), log(to)).expect("a file");
+        }
+        fs::write(log(""), "").expect("a log");
+        oldest.write_all(lines(0..100).as_bytes()).expect("it is read");
+        drop(oldest);
+        history.join().expect("it does not panic")
+    });
+    assert_eq!(outcome.stdout.lines().count(), 800, "{}", outcome.stderr);
 }
 
 /// The log of the policy is read with the files that rotation made of it, compressed or not, in order; and

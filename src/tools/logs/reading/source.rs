@@ -4,10 +4,12 @@
 
 use std::{
     cmp::Reverse,
+    collections::HashSet,
     ffi::OsStr,
     fs::{self, File},
     io::{self, BufReader, ErrorKind, Read, Seek, SeekFrom},
     mem,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     thread,
@@ -38,6 +40,8 @@ pub(super) struct Source {
     name: PathBuf,
     kind: Kind,
     is_rotated: bool,
+    /// The file, if it was opened when it was found.
+    opened: Option<io::Result<File>>,
 }
 
 enum Kind {
@@ -48,12 +52,16 @@ enum Kind {
 }
 
 impl Source {
+    fn new(name: PathBuf, kind: Kind) -> Self {
+        Self { name, kind, is_rotated: false, opened: None }
+    }
+
     /// A file that the caller names, `-` for standard input.
     pub(super) fn of_argument(directory: &Path, argument: &Path) -> Self {
         if argument == "-" {
-            return Self { name: PathBuf::from("standard input"), kind: Kind::Input, is_rotated: false };
+            return Self::new(PathBuf::from("standard input"), Kind::Input);
         }
-        Self { name: directory.join(argument), kind: Kind::File, is_rotated: false }
+        Self::new(directory.join(argument), Kind::File)
     }
 
     /// The first log that a layer of the policy asks for, with the files that rotation made of it: the oldest
@@ -69,8 +77,19 @@ impl Source {
         };
         let rotated = rotated(&newest.name).into_iter().filter(|path| !is_old(path));
         let mut all: Vec<Self> =
-            rotated.map(|name| Self { name, kind: Kind::File, is_rotated: true }).collect();
+            rotated.map(|name| Self { is_rotated: true, ..Self::new(name, Kind::File) }).collect();
         all.push(newest);
+        // The newest first: rotation, which may happen now, gives a file the name of an older one. While they
+        // are read, names do not matter any more.
+        let mut known = HashSet::new();
+        let opened = |source: Self| {
+            let file = File::open(&source.name);
+            let status = file.as_ref().ok().and_then(|file| file.metadata().ok());
+            let is_new = status.is_none_or(|status| known.insert((status.dev(), status.ino())));
+            is_new.then_some(Self { opened: Some(file), ..source })
+        };
+        let mut all: Vec<Self> = all.into_iter().rev().filter_map(opened).collect();
+        all.reverse();
         Ok(all)
     }
 
@@ -78,10 +97,10 @@ impl Source {
         let target = policy.logs().map(|(_, log)| &log.to).find(|to| !matches!(to, LogTarget::Off));
         let is_system = |kind| kind == LayerKind::System;
         match target {
-            Some(LogTarget::File(file)) => Ok(Self { name: file.path(host), kind: Kind::File, is_rotated: false }),
+            Some(LogTarget::File(file)) => Ok(Self::new(file.path(host), Kind::File)),
             Some(LogTarget::Syslog) => {
                 let file = FILES_OF_SYSLOG.iter().find(|file| Path::new(file).exists());
-                file.map(|file| Self { name: PathBuf::from(file), kind: Kind::File, is_rotated: false }).ok_or_else(|| {
+                file.map(|file| Self::new(PathBuf::from(file), Kind::File)).ok_or_else(|| {
                     Error::new(
                         ExitStatus::System,
                         format!("the policy logs to syslog, but none of {} exists", FILES_OF_SYSLOG.join(", \
@@ -113,7 +132,7 @@ impl Source {
         for (option, time) in [("--since", since), ("--until", until.map(|until| until.div_ceil(1000)))] {
             command.args(time.map(|seconds| format!("{option}=@{seconds}")));
         }
-        Self { name: PathBuf::from("journal"), kind: Kind::Journal(command, None), is_rotated: false }
+        Self::new(PathBuf::from("journal"), Kind::Journal(command, None))
     }
 
     /// Its name in messages.
@@ -141,7 +160,7 @@ impl Source {
     /// Begins to read it.
     pub(super) fn open(&mut self) -> io::Result<Box<dyn Read>> {
         Ok(match &mut self.kind {
-            Kind::File => unpacked(File::open(&self.name)?)?,
+            Kind::File => unpacked(self.opened.take().unwrap_or_else(|| File::open(&self.name))?)?,
             Kind::Input => unpacked(io::stdin())?,
             Kind::Journal(command, child) => {
                 let child = child.insert(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
