@@ -102,6 +102,18 @@ fn a_faulty_policy_is_no_matter() {
 }
 
 #[test]
+fn a_name_of_a_file_is_one_word_for_bash_and_no_command() {
+    let site = site();
+    fs::create_dir(site.path("work/theirs")).expect("a directory");
+    fs::write(site.path("work/theirs/log$(touch ran);x ü"), "").expect("a file");
+    let quoted = r"theirs/log\$\(touch\ ran\)\;x\ ü";
+    for typed in ["theirs/lo", r"theirs/log\$\("] {
+        in_bash(&site, &format!("rungate history {typed}"), quoted);
+    }
+}
+
+/// At the prompt itself.
+#[test]
 fn bash_completes_at_the_terminal() {
     needs_tmux!();
     let site = site();

@@ -6,7 +6,7 @@ use std::{
     collections::BTreeSet,
     env,
     ffi::{OsStr, OsString},
-    fs,
+    fs, iter,
     os::unix::ffi::{OsStrExt, OsStringExt},
     path::{Path, PathBuf},
 };
@@ -41,12 +41,32 @@ pub(crate) fn run(arguments: &CompletionsArguments) -> Result<u8, Error> {
     if arguments.words.is_empty() {
         return print(shell.script());
     }
-    let words = match shell {
+    let mut words = match shell {
         Shell::Tcsh => split(&arguments.words[0]),
         _ => arguments.words.clone(),
     };
+    if let (Shell::Bash, Some(last)) = (shell, words.last_mut()) {
+        *last = unescaped(last);
+    }
     let lines: Vec<u8> = answer(&words).iter().filter_map(|found| shell.line(found)).flatten().collect();
     printed(stream::pass_on(&lines))
+}
+
+/// A word of a bash command line without its backslashes. Quoted words are not completed.
+fn unescaped(word: &OsStr) -> OsString {
+    let mut bytes = word.as_bytes().iter();
+    let plain = iter::from_fn(|| match bytes.next() {
+        Some(b'\\') => bytes.next(),
+        byte => byte,
+    });
+    OsString::from_vec(plain.copied().collect())
+}
+
+/// The same with backslashes: bash puts a candidate on the command line as it is.
+fn escaped(word: &[u8]) -> Vec<u8> {
+    let is_plain =
+        |byte: u8| byte.is_ascii_alphanumeric() || !byte.is_ascii() || b"_./:=@%+,-".contains(&byte);
+    word.iter().flat_map(|byte| iter::repeat_n(b'\\', usize::from(!is_plain(*byte))).chain([*byte])).collect()
 }
 
 /// tcsh has the line up to the cursor as one text. It is split only at blanks, because rungate completes no
@@ -85,7 +105,8 @@ impl Shell {
             line
         };
         let mut line = match self {
-            Self::Bash | Self::Tcsh => bytes.to_vec(),
+            Self::Bash => escaped(bytes),
+            Self::Tcsh => bytes.to_vec(),
             Self::Fish => described(bytes.to_vec(), b'\t'),
             // A colon would begin the description.
             Self::Zsh => {
