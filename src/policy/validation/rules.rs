@@ -152,13 +152,18 @@ impl<'w> Reading<'_, 'w> {
             except
         };
         let from = written.from.as_ref().map(|from| from.value.iter());
+        let exempted = |name: &Written<&'w str>| {
+            let repository = self.book.repository(*name)?;
+            self.check_keeper(*name, repository);
+            Some(repository)
+        };
         Checked {
             selectors,
             captures: !captures.is_empty(),
             except: written.section.each("except", &SELECTORS).map(except).collect(),
             action,
             acquire,
-            from: from.map(|from| from.filter_map(|name| self.book.repository(*name)).collect()),
+            from: from.map(|from| from.filter_map(exempted).collect()),
         }
     }
 
@@ -438,6 +443,7 @@ impl<'w> Reading<'_, 'w> {
         captures: &Captures,
     ) -> Option<ClaimTerms> {
         let repository = self.book.repository(claim.repository)?;
+        self.check_keeper(claim.repository, repository);
         if self.book.is_of_others(self.file.layer, &self.repositories[repository]) {
             return Some(self.lowered(claim, repository));
         }
@@ -482,6 +488,16 @@ impl<'w> Reading<'_, 'w> {
             wait: value(claim.wait),
             lowers: false,
         })
+    }
+
+    /// The agent decides alone, by the policy that it reads.
+    pub(super) fn check_keeper(&self, named: Written<&str>, repository: usize) {
+        let is_of_system = |layer: usize| self.book.layers[layer].is_of_system();
+        let known = &self.repositories[repository];
+        if known.keeper() != Keeper::File && is_of_system(known.layer) && !is_of_system(self.file.layer) {
+            let repository = named.value.to_owned();
+            self.fault(named.at, Fault::RepositoryOfAgent { repository });
+        }
     }
 
     /// One transaction has room for this many slots.
