@@ -36,7 +36,7 @@ fn a_gid_without_a_name_still_matches_its_number() {
     under(&deny("users = [\"%7777\"]")).gids([7777]).gives("denied by r: your group \"7777\"");
     under(&deny("groups = [\"c*\"]")).gids([7777]).gives("free");
     // A star alone is for each caller who is in any group.
-    under(&deny("groups = [\"*\"]")).gids([7777]).gives("denied by r: command \"matlab\"");
+    under(&deny("groups = [\"*\"]")).gids([7777]).gives("denied by r: your group \"7777\"");
     under(&deny("groups = [\"*\"]")).gids([]).gives("free").asks([]);
 }
 

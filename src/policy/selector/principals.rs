@@ -209,6 +209,8 @@ impl GroupEntry {
         let mine = facts.request.gids;
         match self {
             GroupEntry::Gids(gids) => Ok(mine.iter().copied().filter(|gid| gids.contains(*gid)).collect()),
+            // Also those that have no name.
+            GroupEntry::Named(pattern) if pattern.is_everything() => Ok(mine.to_vec()),
             GroupEntry::Named(pattern) => {
                 if let Some(name) = pattern.literal() {
                     let gid = facts.lookups.group_id(name)?;
@@ -230,9 +232,11 @@ impl GroupEntry {
         match self {
             GroupEntry::Gids(gids) => Ok(gids.contains(gid)),
             GroupEntry::Named(pattern) if pattern.is_everything() => Ok(true),
-            GroupEntry::Named(pattern) => {
-                Ok(lookups.group_name(gid)?.is_some_and(|name| pattern.matches(name.as_bytes())))
-            }
+            GroupEntry::Named(pattern) => match pattern.literal() {
+                // A group may have several names.
+                Some(name) => Ok(lookups.group_id(name)? == Some(gid)),
+                None => Ok(lookups.group_name(gid)?.is_some_and(|name| pattern.matches(name.as_bytes()))),
+            },
         }
     }
 
