@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Running, Site, Test, copy_program, eventually, needs_root, seats, skip};
+use crate::support::{
+    Ending, Running, Site, Test, copy_program, eventually, needs_root, seats, skip, start_of,
+};
 
 /// Whatever holds a slot is overdue by the time that a test has seen it run. Who dies of the first signal has
 /// all the time that a slow machine takes for that.
@@ -55,16 +57,6 @@ pub(super) fn forge(site: &Site, lie: impl Fn(&mut Value)) {
     let text = format!("{:<255}\n", record.to_string());
     assert_eq!(text.len(), 256);
     file.write_all_at(text.as_bytes(), 8192).expect("the file is ours");
-}
-
-fn field_of_stat(pid: i32, field: usize) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that has not ended");
-    let fields = stat.rsplit_once(") ").expect("a name").1;
-    fields.split(' ').nth(field - 3).expect("the field").parse().expect("a number")
-}
-
-pub(super) fn start_of(pid: i32) -> u64 {
-    field_of_stat(pid, 22)
 }
 
 /// A daemon of root's that takes descriptors from whoever sends them, and now has one that was sent by

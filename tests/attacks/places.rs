@@ -9,9 +9,9 @@ use std::{
 
 use serde_json::{Value, json};
 
-use super::overdue::{forge, start_of};
+use super::overdue::forge;
 use crate::support::{
-    Account, Ending, Site, alone_with_the_machine, eventually, needs_root, seats, set_mode, skip,
+    Account, Ending, Site, alone_with_the_machine, eventually, needs_root, seats, set_mode, skip, start_of,
 };
 
 const PROTECTED_REGULAR: &str = "/proc/sys/fs/protected_regular";

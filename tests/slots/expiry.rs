@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Ending, Running, Site, Terminal, Test, Trace, eventually, given_time, is_over_the_agent, listing,
-    needs_root, needs_strace, needs_tmux, sleeps_of, state_of,
+    needs_root, needs_strace, needs_tmux, sleeps_of, start_of, state_of,
 };
 
 /// A repository with this limit, and more of its keys; `job` wants one slot of it, `large` wants two.
@@ -837,11 +837,6 @@ fn some_time_after(running: &Running) {
         let now: u64 = hundredths.parse().expect("a number");
         (now > start_of(running.pid()) + 25).then_some(())
     });
-}
-
-fn start_of(pid: i32) -> u64 {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("a process that has not ended");
-    stat.rsplit_once(") ").expect("a name").1.split(' ').nth(19).expect("field 22").parse().expect("a number")
 }
 
 /// The kernel must vouch for the holder … a record alone, which whoever can open the file can forge, ends

@@ -46,7 +46,7 @@ pub(crate) use observer::{Observed, Observer};
 pub(crate) use outcome::{Ending, Outcome};
 pub(crate) use over_agent::{is_on as is_over_the_agent, over_the_agent};
 pub(crate) use process_state::ProcessState;
-pub(crate) use running::{Running, is_alive, sleeps_of, state_of};
+pub(crate) use running::{Running, is_alive, sleeps_of, start_of, state_of};
 pub(crate) use sabotage::{Fault, Report, Sabotage, Start, TracedCall};
 pub(crate) use site::{Site, copy_program, seats, set_mode};
 pub(crate) use storm::storm_size;

@@ -22,6 +22,12 @@ fn fields_of(pid: i32) -> Option<String> {
     Some(stat.rsplit_once(") ")?.1.to_owned())
 }
 
+/// When a process started, as the kernel counts.
+pub(crate) fn start_of(pid: i32) -> u64 {
+    let fields = fields_of(pid).expect("a process that is not reaped");
+    fields.split(' ').nth(19).expect("field 22").parse().expect("a number")
+}
+
 /// How often a process has gone to sleep.
 pub(crate) fn sleeps_of(pid: i32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Account, Ending, Running, Site, Terminal, Test, eventually, given_time, is_alive, is_over_the_agent,
-    listing, needs_root, needs_tmux,
+    listing, needs_root, needs_tmux, start_of,
 };
 
 /// Nothing is ever overdue here.
@@ -422,6 +422,21 @@ fn forge(site: &Site, changes: &[(&str, Value)]) {
         record[key] = value.clone();
     }
     file.write_all_at(format!("{:<255}\n", record.to_string()).as_bytes(), 8192).expect("the file is open");
+}
+
+/// A record of the first process, which is above every terminal, does not protect its holder.
+#[test]
+fn a_record_of_the_first_process_protects_nobody() {
+    needs_root!();
+    for words in [&["seats", "slot:1"][..], &["seats"]] {
+        let site = site("limit = 1");
+        let mut holder = site.test().user("games").args(["run", "--hold", "supervisor", "--", "job"]).spawn();
+        let lie = [("pid", json!(1)), ("start", json!(start_of(1))), ("hold", json!("descriptor"))];
+        forge(&site, &lie);
+        forge(&site, &[("supervisor", Value::Null)]);
+        end(&site, &["--yes"]).args(words).stderr("rungate: seats: ended PID [..]\n").status(0);
+        holder.end();
+    }
 }
 
 /// A user or a process is named as a record says. The kernel says another one: then nobody is ended.

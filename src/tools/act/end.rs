@@ -15,7 +15,7 @@ use crate::{
             self,
             message::{Chosen, Evict, Which},
         },
-        file::{expiry, file::LockFile},
+        file::{expiry, file::LockFile, holder},
         memory,
     },
     launch::{
@@ -238,7 +238,13 @@ impl End<'_> {
         let is_above = |row: &Row<'_>| {
             let is_here = row.file.table().is_none() || row.holder.taken.is_some();
             let processes = [row.holder.pid, row.holder.keeper];
-            is_here && processes.iter().flatten().any(|pid| lineage.contains(pid))
+            let above: Vec<i32> =
+                processes.into_iter().flatten().filter(|pid| lineage.contains(pid)).collect();
+            // A record can name the first process, which is above all others.
+            let has_lock = |place: LockPath<'_>| {
+                holder::processes(&place).map_or(true, |known| above.iter().any(|pid| known.contains(pid)))
+            };
+            is_here && !above.is_empty() && row.file.place().is_none_or(has_lock)
         };
         let (own, policy) = (self.uid(), self.policy);
         // Of those who share the slot, one who is not the caller: the end of the others would free nothing.
