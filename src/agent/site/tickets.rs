@@ -264,11 +264,13 @@ impl Numbers {
         Self { host: (hash ^ (hash >> 32)) & ((1 << HOST_BITS) - 1), last: 0 }
     }
 
-    /// The next number: lower than all at a later revision. If more launches come at one revision than it has
-    /// numbers, those of the next one follow.
+    /// The next number: lower than all at a later revision. If more launches come at one revision than it
+    /// has numbers, those of the next one follow.
     pub(super) fn next(&mut self, revision: i64) -> u64 {
-        let first = u64::try_from(revision).unwrap_or(0).wrapping_shl(SEQUENCE_BITS);
-        self.last = first.max(self.last.saturating_add(1));
+        let revision = u64::try_from(revision).unwrap_or(0).wrapping_shl(SEQUENCE_BITS);
+        let next = self.last.saturating_add(1);
+        // The sequence continues at a later revision, so that no host always precedes another at the same one.
+        self.last = next.max(revision | (next & ((1 << SEQUENCE_BITS) - 1)));
         // The sequence precedes the host: numbers of one host at one revision keep their order.
         self.last.wrapping_shl(HOST_BITS) | self.host
     }
@@ -318,7 +320,7 @@ mod tests {
     fn all_numbers_of_a_revision_ascend_and_belong_to_it() {
         for host in 1..=32 {
             let mut numbers = Numbers::of(&format!("lab{host}"));
-            let of_revision: Vec<u64> = (0..1 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
+            let of_revision: Vec<u64> = (1..1 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
             assert!(of_revision.is_sorted_by(|one, next| one < next), "lab{host}");
             assert!(of_revision.iter().all(|number| can_be_of(*number, 8) && !can_be_of(*number, 7)));
             let later: Vec<u64> = (0..1 << SEQUENCE_BITS).map(|_| numbers.next(10)).collect();
