@@ -40,6 +40,8 @@ coded! {
             let group = if *is_group { format!("; for the group write \"%{name}\"") } else { String::new() };
             format!("there is no user \"{name}\"{group}")
         });
+        AnotherSpelling { name: String, known: String } = "another-spelling",
+            "the user {name} is {known} in the database: the names of callers are compared with that, so write {known}";
         UnknownGroup { name: String } = "unknown-group", ({
             let plain = name.strip_prefix('%').map(|plain| format!("; among groups write \"{}\"", plain.shown()));
             format!("there is no group \"{}\"{}", name.shown(), plain.unwrap_or_default())

@@ -90,8 +90,9 @@ impl Entry for Principal {
         match self {
             Principal::User(name) => {
                 let Some(name) = name.literal() else { return Ok(None) };
-                if names.user_id(name)?.is_some() {
-                    return Ok(None);
+                if let Some(uid) = names.user_id(name)? {
+                    let known = names.user_name(uid)?.filter(|known| known != name);
+                    return Ok(known.map(|known| Warning::AnotherSpelling { name: name.to_owned(), known }));
                 }
                 let is_group = names.group_id(name).is_ok_and(|gid| gid.is_some());
                 Ok(Some(Warning::UnknownUser { name: name.to_owned(), is_group }))
