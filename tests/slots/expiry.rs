@@ -830,7 +830,7 @@ fn forge_of(site: &Site, slot: u64, record: &Value) {
 
 /// Waits a quarter of a second, so that a later holder is measurably younger: the guardian counts sixteenths.
 #[track_caller]
-fn some_time_after(running: &Running) {
+pub(crate) fn some_time_after(running: &Running) {
     eventually("some time passes", || {
         let uptime = fs::read_to_string("/proc/uptime").expect("the time since boot");
         let hundredths = uptime.split(' ').next().expect("two numbers").replace('.', "");

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use crate::slots::expiry::some_time_after;
 use crate::support::{
     Account, Ending, RUN, Running, Site, Test, eventually, needs_root, seats, set_mode, skip,
 };
@@ -107,7 +108,8 @@ fn a_launch_that_ends_a_holder_sees_other_slots_without_a_wait() {
     let site = site(2, "expire_after = \"1ms\"\nexpire_grace = \"10m\"");
     let stubborn = site.test().args(["run", "--as", "job", "--"]).args([site.helper("witness")]);
     let stubborn = stubborn.args(["$DIR/work/signals"]).through(["env", "--default-signal"]).spawn();
-    // Of a process that is younger it is not known that it is overdue.
+    // The longest overdue is ended.
+    some_time_after(&stubborn);
     let other = runs(&site, "other");
     let mut newcomer = job(&site, "newcomer", &[]).background();
     eventually("the first is asked to end", || {
