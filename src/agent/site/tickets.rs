@@ -269,7 +269,7 @@ impl Numbers {
     pub(super) fn next(&mut self, revision: i64) -> u64 {
         let revision = u64::try_from(revision).unwrap_or(0).wrapping_shl(SEQUENCE_BITS);
         let next = self.last.saturating_add(1);
-        // The sequence continues at a later revision, so that no host always precedes another at the same one.
+        // The sequence continues at a later revision: no host always precedes another one at the same.
         self.last = next.max(revision | (next & ((1 << SEQUENCE_BITS) - 1)));
         // The sequence precedes the host: numbers of one host at one revision keep their order.
         self.last.wrapping_shl(HOST_BITS) | self.host
