@@ -42,6 +42,9 @@ impl FinalProbe {
             if !endings.are_going_on() {
                 return Ok(true);
             }
+        } else {
+            // What was begun while it waited is in vain for a launch that is refused.
+            endings.stop_resting(acquisition.asker)?;
         }
         if !endings.are_going_on() {
             return Ok(false);

@@ -176,11 +176,23 @@ impl<'c> Endings<'c> {
         }
         let was_tried = |overdue: &Overdue| self.tried.contains(&overdue.pid);
         let (chosen, makes_room) = self.choose(blocked, &was_tried)?;
+        let known = self.running.len();
         // Holders that cannot be ended are named nevertheless.
         let has_begun = self.begin_with_all(chosen, asker);
+        if !makes_room {
+            // Of a group with one of them, the others are not ended either.
+            for running in self.running.split_off(known) {
+                self.tried.retain(|pid| *pid != running.overdue.pid);
+            }
+        }
         self.are_in_vain = !makes_room;
         self.advance(asker)?;
         Ok(has_begun && makes_room)
+    }
+
+    /// Leaves those alone that rest.
+    pub fn stop_resting(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+        if self.are_in_vain { self.leave_alone(asker) } else { Ok(()) }
     }
 
     /// Leaves those alone that it has begun with, if the end of these alone no longer makes room.
@@ -190,7 +202,8 @@ impl<'c> Endings<'c> {
         asker: &AcquireContext<'_>,
     ) -> Result<(), KeeperError> {
         let (_, makes_room) = self.choose(blocked, &|_| true)?;
-        if makes_room { Ok(()) } else { self.leave_alone(asker) }
+        self.are_in_vain = !makes_room;
+        self.stop_resting(asker)
     }
 
     /// Those to begin with, and whether their end, with that of the others, makes room.
@@ -207,56 +220,57 @@ impl<'c> Endings<'c> {
     }
 
     fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &AcquireContext<'_>) -> bool {
-        let mut has_begun = false;
+        let (mut has_begun, mut left) = (false, Vec::new());
         for Eviction { claim, expiry, table, overdue } in all {
             for overdue in overdue {
                 has_begun = true;
-                self.begin_with(claim, table.clone(), overdue, expiry, asker);
+                self.tried.push(overdue.pid);
+                match table.begin_to_end(&overdue, &expiry) {
+                    Ok(ending) => {
+                        self.running.push(Running { claim, table: table.clone(), overdue, ending });
+                    }
+                    Err(fate) => {
+                        (asker.on_expired)(claim, &overdue, fate);
+                        left.extend(fate.has_left().then_some((table.id(), overdue)));
+                    }
+                }
             }
+        }
+        for (table, overdue) in &left {
+            self.pass_on(*table, overdue);
         }
         has_begun
     }
 
-    fn begin_with(
-        &mut self,
-        claim: &'c Claim,
-        table: Table,
-        overdue: Overdue,
-        expiry: Expiry,
-        asker: &AcquireContext<'_>,
-    ) {
-        self.tried.push(overdue.pid);
-        match table.begin_to_end(&overdue, &expiry) {
-            Ok(ending) => self.running.push(Running { claim, table, overdue, ending }),
-            Err(fate) => (asker.on_expired)(claim, &overdue, fate),
-        }
-    }
-
     /// Sends the signals that are due, unless that is in vain, and checks which holders have ended.
     pub fn advance(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+        let mut ended = Vec::new();
         for mut running in std::mem::take(&mut self.running) {
             let Running { table, ending, .. } = &mut running;
             let fate = if self.are_in_vain { table.has_released(ending) } else { table.advance(ending) };
             match fate? {
                 Some(fate) => {
                     (asker.on_expired)(running.claim, &running.overdue, fate);
-                    self.pass_on(&running);
+                    ended.extend(fate.has_left().then_some((running.table.id(), running.overdue)));
                 }
                 None => self.running.push(running),
             }
+        }
+        for (table, overdue) in &ended {
+            self.pass_on(*table, overdue);
         }
         Ok(())
     }
 
     /// The slots of a group are free when its last member has ended; the members have them together.
-    fn pass_on(&mut self, ended: &Running<'c>) {
+    fn pass_on(&mut self, table: TableId, ended: &Overdue) {
         let is_member = |other: &&mut Running<'c>| {
-            other.table.id() == ended.table.id()
+            other.table.id() == table
                 && other.overdue.slots == 0
-                && other.overdue.holder.slots == ended.overdue.holder.slots
+                && other.overdue.holder.slots == ended.holder.slots
         };
         if let Some(other) = self.running.iter_mut().find(is_member) {
-            other.overdue.slots = ended.overdue.slots;
+            other.overdue.slots = ended.slots;
         }
     }
 
