@@ -75,7 +75,10 @@ fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>
     let place = bookmark_of(path);
     let text = std::fs::read(&place).unwrap_or_default();
     let mut bookmark: Bookmark = serde_json::from_slice(&text).unwrap_or_default();
-    read_on(&mut bookmark, path, &host.to_string_lossy())?;
+    if !read_on(&mut bookmark, path, &host.to_string_lossy())? {
+        // The ends of its launches may be in the rest.
+        return save(&place, &bookmark);
+    }
     let now = SystemTime::now();
     let launches = std::mem::take(&mut bookmark.open);
     let ends = if launches.is_empty() { Vec::new() } else { seen_by_agent() };
@@ -100,9 +103,12 @@ fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>
         event.between = Some(between);
         write(&event)?;
     }
-    let bookmark = Bookmark { looked: micros(now), open, ..bookmark };
-    let text = json::line(&bookmark).map_err(io::Error::other)?;
-    replaced_file::replace(&place, text.as_bytes(), 0o600)
+    save(&place, &Bookmark { looked: micros(now), open, ..bookmark })
+}
+
+fn save(place: &Path, bookmark: &Bookmark) -> io::Result<()> {
+    let text = json::line(bookmark).map_err(io::Error::other)?;
+    replaced_file::replace(place, text.as_bytes(), 0o600)
         .map_err(|failure| io::Error::other(failure.to_string()))
 }
 
@@ -117,8 +123,8 @@ fn bookmark_of(log: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Reads the new lines; from the start, if the log is another file.
-fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
+/// Reads the new lines; from the start, if the log is another file. Returns whether there are no more.
+fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<bool> {
     let file = File::open(path)?;
     let status = file.metadata()?;
     let (known, length) = ((status.dev(), status.ino()), status.len());
@@ -134,7 +140,9 @@ fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<()> {
             && let Ok(before) = File::open(before.path())
         {
             let length = before.metadata()?.len();
-            read_rest(bookmark, before, length, host)?;
+            if !read_rest(bookmark, before, length, host)? {
+                return Ok(false);
+            }
         }
     }
     if bookmark.file != known || bookmark.offset > length {
@@ -150,8 +158,8 @@ const MOST_READ: u64 = 64 << 20;
 /// How many launches of one process are kept.
 const MOST_OF_PROCESS: usize = 100;
 
-/// Reads a file from where the last sweep ended.
-fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -> io::Result<()> {
+/// Reads a file from where the last sweep ended. Returns whether it has reached the end.
+fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -> io::Result<bool> {
     file.seek(SeekFrom::Start(bookmark.offset))?;
     let left = length.saturating_sub(bookmark.offset).min(MOST_READ);
     let mut open: BTreeMap<i32, VecDeque<Open>> = BTreeMap::new();
@@ -188,7 +196,7 @@ fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -
     }
     bookmark.open = open.into_values().flatten().collect();
     bookmark.offset = bookmark.offset.saturating_add(left);
-    Ok(())
+    Ok(bookmark.offset >= length)
 }
 
 impl Open {
