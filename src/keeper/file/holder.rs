@@ -486,7 +486,14 @@ pub fn held_slots(place: &LockPath<'_>) -> Result<Occupancy, RepositoryError> {
 /// record, any process could seem to have a slot.
 pub fn processes(place: &LockPath<'_>) -> Result<BTreeSet<i32>, RepositoryError> {
     let Some(file) = LockFile::open_to_read(place)? else { return Ok(BTreeSet::new()) };
-    let mut processes: BTreeSet<i32> = scan(&file)?.spans().iter().filter_map(|span| span.pid).collect();
+    let held = scan(&file)?;
+    let mut processes: BTreeSet<i32> = held.spans().iter().filter_map(|span| span.pid).collect();
+    if held.spans().iter().any(|span| span.pid.is_none()) {
+        // Whose descriptors have the locks of descriptions. The first process never runs a job.
+        let of_slots = |(pid, bytes): &(i32, Bytes)| *pid > 1 && *bytes.start() <= slot_byte(LAST_SLOT);
+        let found = record_lock::locks_of_descriptions(file.id()).into_iter().filter(of_slots);
+        processes.extend(found.map(|(pid, _)| pid));
+    }
     processes.extend(all_guardians(&file)?.into_iter().map(|(_, pid)| pid));
     processes.extend(line::waiters(&file)?.into_iter().filter_map(|waiter| waiter.process.pid));
     Ok(processes)
