@@ -26,7 +26,7 @@ use super::{
 use crate::{
     judge::terms::{Claim, Group, Hold, Launch, Runs, Seats, runs},
     keeper::hint,
-    sys::{Bytes, Conflict, Inherited, own_pid},
+    sys::{Bytes, Inherited, own_pid},
 };
 
 /// How long another supervisor of the group may need to release the same slot.
@@ -176,12 +176,14 @@ impl Held {
     /// the same slot meet here, each for a moment.
     fn lock_to_release(&self, bytes: &Bytes) -> bool {
         let begun = Instant::now();
-        // A nested launch has the lock of a description, which names no process.
-        let is_of_process =
-            || !matches!(self.file.conflict(bytes), Ok(Some(Conflict { pid: None, .. })) | Err(_));
+        // A supervisor writes, and a nested launch with a descriptor reads.
+        let is_nested = || {
+            matches!(self.file.conflict(bytes), Ok(Some(_)) | Err(_))
+                && self.file.is_read_only(bytes).unwrap_or(true)
+        };
         loop {
             match self.file.try_lock(bytes) {
-                Ok(false) if self.is_of_group && begun.elapsed() < LONGEST_MOMENT && is_of_process() => {
+                Ok(false) if self.is_of_group && begun.elapsed() < LONGEST_MOMENT && !is_nested() => {
                     thread::sleep(Duration::from_millis(1));
                 }
                 locked => return matches!(locked, Ok(true)),
