@@ -69,26 +69,26 @@ impl Source {
     pub(super) fn of_policy(policy: &Policy, host: &OsStr, filter: &Filter) -> Result<Vec<Self>, Error> {
         let newest = Self::newest_of_policy(policy, host, filter)?;
         let Kind::File = newest.kind else { return Ok(vec![newest]) };
+        // The newest first: rotation, which may happen now, gives a file the name of an older one. Once they
+        // are open, names do not matter any more.
+        let mut known = HashSet::new();
+        let mut open = |source: Self| {
+            let file = File::open(&source.name);
+            let status = file.as_ref().ok().and_then(|file| file.metadata().ok());
+            let is_new = status.is_none_or(|status| known.insert((status.dev(), status.ino())));
+            is_new.then_some(Self { opened: Some(file), ..source })
+        };
+        let name = newest.name.clone();
+        let newest = open(newest);
         let is_old = |path: &PathBuf| {
             let written = path.metadata().and_then(|status| status.modified()).ok();
             let written = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             let written = written.and_then(|time| u64::try_from(time.as_millis()).ok());
             written.zip(filter.since()).is_some_and(|(written, since)| written < since)
         };
-        let rotated = rotated(&newest.name).into_iter().filter(|path| !is_old(path));
-        let mut all: Vec<Self> =
-            rotated.map(|name| Self { is_rotated: true, ..Self::new(name, Kind::File) }).collect();
-        all.push(newest);
-        // The newest first: rotation, which may happen now, gives a file the name of an older one. While they
-        // are read, names do not matter any more.
-        let mut known = HashSet::new();
-        let opened = |source: Self| {
-            let file = File::open(&source.name);
-            let status = file.as_ref().ok().and_then(|file| file.metadata().ok());
-            let is_new = status.is_none_or(|status| known.insert((status.dev(), status.ino())));
-            is_new.then_some(Self { opened: Some(file), ..source })
-        };
-        let mut all: Vec<Self> = all.into_iter().rev().filter_map(opened).collect();
+        let rotated = rotated(&name).into_iter().filter(|path| !is_old(path));
+        let older = rotated.map(|name| Self { is_rotated: true, ..Self::new(name, Kind::File) }).rev();
+        let mut all: Vec<Self> = newest.into_iter().chain(older.filter_map(open)).collect();
         all.reverse();
         Ok(all)
     }
