@@ -69,11 +69,11 @@ impl Listener {
     /// Creates one that all users can connect to. A leftover socket of an ended process is replaced, and no
     /// other file.
     pub fn at(path: &Path) -> Result<Self, Errno> {
-        let is_socket = || fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
+        let is_other = || fs::symlink_metadata(path).is_ok_and(|found| !found.file_type().is_socket());
         match UnixStream::connect(path) {
             Ok(_) => return Err(Errno::EADDRINUSE),
             Err(error) if errno_of(&error) == Errno::ECONNREFUSED => {
-                if !is_socket() {
+                if is_other() {
                     return Err(Errno::ENOTSOCK);
                 }
                 fs::remove_file(path).map_err(|error| errno_of(&error))?;
