@@ -25,29 +25,25 @@ impl FinalProbe {
         position: QueuePosition<'_>,
         endings: &mut Endings<'c>,
     ) -> Result<bool, KeeperError> {
+        let was_going_on = endings.are_going_on();
         if self.looked <= MISSED_HEARTBEATS && blocked.is_by_others_alone()? {
             if !acquisition.look_ahead(blocked, position)? {
                 self.sleep();
                 return Ok(true);
             }
-        } else if self.has_begun_to_end && endings.are_going_on() {
-            endings.stop_in_vain(blocked, acquisition.asker)?;
-            if !endings.are_going_on() {
-                return Ok(true);
-            }
         } else if self.has_begun_to_end {
-            return Ok(false);
+            endings.stop_in_vain(blocked, acquisition.asker)?;
         } else if endings.begin(blocked, acquisition.asker)? {
             self.has_begun_to_end = true;
             if !endings.are_going_on() {
                 return Ok(true);
             }
-        } else {
-            // What was begun while it waited is in vain for a launch that is refused.
-            endings.stop_resting(acquisition.asker)?;
         }
+        // What was begun while it waited is in vain for a launch that is refused.
+        endings.stop_resting(acquisition.asker)?;
         if !endings.are_going_on() {
-            return Ok(false);
+            // The last of them may have ended only now.
+            return Ok(was_going_on);
         }
         endings.sleep(HEARTBEAT_INTERVAL)?;
         endings.advance(acquisition.asker)?;

@@ -223,6 +223,9 @@ impl<'c> Endings<'c> {
         let (mut has_begun, mut left) = (false, Vec::new());
         for Eviction { claim, expiry, table, overdue } in all {
             for overdue in overdue {
+                if self.tried.contains(&overdue.pid) {
+                    continue;
+                }
                 has_begun = true;
                 self.tried.push(overdue.pid);
                 match table.begin_to_end(&overdue, &expiry) {

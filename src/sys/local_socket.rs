@@ -76,7 +76,10 @@ impl Listener {
                 if is_other() {
                     return Err(Errno::ENOTSOCK);
                 }
-                fs::remove_file(path).map_err(|error| errno_of(&error))?;
+                match fs::remove_file(path) {
+                    Err(error) if errno_of(&error) != Errno::ENOENT => return Err(errno_of(&error)),
+                    _ => {}
+                }
             }
             Err(_) => {}
         }

@@ -490,7 +490,8 @@ pub fn processes(place: &LockPath<'_>) -> Result<BTreeSet<i32>, RepositoryError>
     let mut processes: BTreeSet<i32> = held.spans().iter().filter_map(|span| span.pid).collect();
     if held.spans().iter().any(|span| span.pid.is_none()) {
         // Whose descriptors have the locks of descriptions. The first process never runs a job.
-        let of_slots = |(pid, bytes): &(i32, Bytes)| *pid > 1 && *bytes.start() <= slot_byte(LAST_SLOT);
+        let slots = slot_byte(1)..=slot_byte(LAST_SLOT);
+        let of_slots = |(pid, bytes): &(i32, Bytes)| *pid > 1 && slots.contains(bytes.start());
         let found = record_lock::locks_of_descriptions(file.id()).into_iter().filter(of_slots);
         processes.extend(found.map(|(pid, _)| pid));
     }
