@@ -508,7 +508,7 @@ mod tests {
         }
     }
 
-    /// A launch that the rules refuse is told that the agent decides so.
+    /// A launch that the rules refuse hears that the agent decides so.
     #[test]
     fn a_launch_that_the_rules_refuse_is_told_so() {
         let denied = r#"

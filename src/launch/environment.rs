@@ -267,7 +267,7 @@ mod tests {
         assert_eq!(environment, expected.map(Entry::Borrowed));
     }
 
-    /// A variable has 100,000 bytes at most. What does not fit is left out, and the next repository is told.
+    /// A variable has 100,000 bytes at most. What does not fit is left out, and the next repository is shown.
     #[test]
     fn a_variable_is_told_up_to_its_longest_length() {
         let told = |length: usize| {

@@ -380,7 +380,7 @@ mod tests {
     use super::*;
     use crate::{keeper::Holder, sys::signals::Signal};
 
-    /// What is said of the holder of a slot, which may have ended.
+    /// The text about the holder of a slot, which may have ended.
     fn said(fate: EvictionOutcome, by: Option<u64>, lingers: bool) -> String {
         let holder = Holder {
             command: Some("matlab".to_owned()),
@@ -423,7 +423,7 @@ mod tests {
         }
     }
 
-    /// Of a slot that lingers its number is said, because its program has ended.
+    /// Of a slot that lingers its number is shown, because its program has ended.
     #[test]
     fn what_came_of_a_lingering_slot_is_said() {
         let slot = "slot 3 of PID 7 (matlab)";

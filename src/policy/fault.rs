@@ -164,7 +164,7 @@ coded! {
         AgentOutsideSystem { keeper: &'static str } = "agent-outside-system-policy",
             "keeper = \"{keeper}\" is allowed only in the system's policy, because the agent reads no other";
         RepositoryOfAgent { repository: String } = "agent-repository-outside-system-policy",
-            "the agent keeps {repository}, and reads only the system's policy: no rule of another policy can use it";
+            "the agent keeps {repository}, and reads only the system's policy: write this rule there";
         MixedKeepers { repository: String } = "mixed-keepers",
             "repository {repository} has another keeper than the first alternative; all alternatives need the same";
         LimitsWithoutMember = "limits-without-member",

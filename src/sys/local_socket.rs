@@ -529,7 +529,7 @@ mod tests {
         assert!(file.exists(), "only sockets are replaced");
     }
 
-    /// Only some clients may wait at a listener. Who may not wait for them is told at once.
+    /// Only some clients may wait at a listener. Who may not wait for them hears so at once.
     #[test]
     fn the_queue_at_a_listener_is_bounded() {
         let directory = tempfile::tempdir().expect("a directory");

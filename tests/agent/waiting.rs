@@ -136,7 +136,7 @@ fn who_leaves_the_queue_waits_for_no_silent_agent() {
     assert!(outcome.stderr.contains(" has not answered for 5 s\n"), "{outcome:?}");
 }
 
-/// If the agent refuses because of a repository that the launch does not need, that is told.
+/// If the agent refuses because of a repository that the launch does not need, the message says so.
 #[test]
 fn a_refusal_because_of_something_else_is_told() {
     needs_root!();

@@ -176,7 +176,7 @@ fn a_faulty_drop_in_starts_nothing() {
             ",
         )
         .status(78);
-    // A change is told once, however many faults it made.
+    // A change is reported once, however many faults it made.
     let faults = "version = 1\n[[rule]]\nname = \"x\"\nacquire = [\"saets\", \"seets\"]\n";
     site.system_file("policy.d/30-students.toml", faults);
     let refused = site.test().args(["run", "--", "matlab"]).outcome().stderr;

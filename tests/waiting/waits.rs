@@ -146,7 +146,7 @@ pub(crate) fn a_wait_that_the_policy_shortens_is_told_at_once() {
     launch(&site, &["--wait", "2h"], "job").status(0);
 }
 
-/// A launch is told what it waits for and who has that. It is not told of what it never waits for.
+/// A launch hears what it waits for and who has that. It hears nothing of what it never waits for.
 #[test]
 fn a_launch_is_told_of_what_it_waits_for_alone() {
     let site = site(
@@ -163,7 +163,7 @@ fn a_launch_is_told_of_what_it_waits_for_alone() {
     assert!(!told[1].contains(" slots"), "{told:?}");
 }
 
-/// Of several processes that hold what a launch waits for, it is told of one, and that others hold less long.
+/// Of several processes that hold what a launch waits for, it hears of one, and that others hold less long.
 #[test]
 fn a_launch_is_told_that_others_hold_what_it_waits_for() {
     let site = site(

@@ -92,7 +92,7 @@ fn what_can_never_be_had_is_not_what_there_is_to_wait_for() {
     );
 }
 
-/// If only time is in the way, nothing else is told. Otherwise everything is.
+/// If only time is in the way, nothing else is shown. Otherwise everything is.
 #[test]
 fn what_is_told_is_what_is_in_the_way() {
     let told = |tables: &Tables, other: Claim| {

@@ -90,7 +90,7 @@ fn each_launch_of_a_process_is_away_for_itself() {
     assert_eq!(ahead(), None);
 }
 
-/// A launch that waits is told how many come before it: the older ones that it may not pass.
+/// A launch that waits hears how many come before it: the older ones that it may not pass.
 #[test]
 fn a_launch_is_told_how_many_come_before_it() {
     let demands = [one(claim("seats", 3))];

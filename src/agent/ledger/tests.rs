@@ -834,7 +834,7 @@ fn what_has_ended_is_not_heard_again() {
     }
 }
 
-/// A launch that is refused is told whether it has waited.
+/// A launch that is refused hears whether it has waited.
 #[test]
 fn a_refused_launch_is_told_whether_it_has_waited() {
     let (directory, _state) = state();

@@ -62,7 +62,7 @@ fn a_request_waits_for_the_answer_to_the_one_before() {
     assert_eq!(is_next(false), (Some(1), true));
 }
 
-/// A client is told why its connection is closed.
+/// A client hears why its connection is closed.
 #[test]
 fn a_client_is_told_why_its_connection_is_closed() {
     for (over, words) in [

@@ -173,7 +173,7 @@ impl Site {
             let now = self.mirror.cluster().1;
             let is_silent = before == self.origin.cluster && now <= named;
             self.origin.doubted = (is_silent || now == 0).then_some(now);
-            self.numbers.begin_anew();
+            self.numbers.reset();
             self.begin_anew();
         } else if before.is_none() {
             self.numbers.belong_to(revision);

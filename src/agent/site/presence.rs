@@ -368,7 +368,7 @@ mod tests {
     use super::*;
 
     impl Presence {
-        /// Without the thread that keeps the key of the host. Returns what that is told from now on.
+        /// Without the thread that keeps the key of the host. Returns what that hears from now on.
         pub(in crate::agent::site) fn recorded(&mut self) -> Receiver<Command> {
             let (commands, commanded) = channel();
             self.commands = commands;

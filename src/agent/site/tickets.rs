@@ -281,14 +281,14 @@ impl Numbers {
     }
 
     /// The numbers of another etcd begin at its revision.
-    pub(super) fn begin_anew(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.last = 0;
     }
 
     /// The same if the last number cannot be of an etcd at this revision.
     pub(super) fn belong_to(&mut self, revision: i64) {
         if !u64::try_from(revision).is_ok_and(|revision| self.last >> SEQUENCE_BITS <= revision) {
-            self.begin_anew();
+            self.reset();
         }
     }
 }
@@ -336,7 +336,7 @@ mod tests {
         let many: Vec<u64> = (0..3 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
         assert!(many.is_sorted_by(|one, next| one < next));
         assert!(numbers.next(9) > many[many.len() - 1], "a later revision changes nothing");
-        for begin in [Numbers::begin_anew, |numbers: &mut Numbers| numbers.belong_to(5)] {
+        for begin in [Numbers::reset, |numbers: &mut Numbers| numbers.belong_to(5)] {
             numbers.next(8);
             begin(&mut numbers);
             let first = numbers.next(5);

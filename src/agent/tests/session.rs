@@ -313,7 +313,7 @@ fn a_request_to_end_holders_is_answered_after_the_last_of_them() {
     }
 }
 
-/// A launch that does not wait is not refused while a holder is ended for it. If it has asked, it is told so.
+/// A launch that does not wait is not refused while a holder is ended for it. If it has asked, it hears so.
 /// A launch that has waited, or for which no holder is ended any more, is refused.
 #[test]
 fn a_launch_is_not_refused_while_a_holder_is_ended_for_it() {
@@ -368,7 +368,7 @@ fn a_launch_that_ends_holders_waits_in_no_queue() {
     assert_eq!(stage.places(), 0);
 }
 
-/// A launch that asks again keeps its place in the queue if it is the same launch, and starts anew.
+/// A launch that asks again keeps its place in the queue if it is the same, and starts again otherwise.
 #[test]
 fn only_the_same_launch_keeps_its_place_when_it_asks_again() {
     for (typed, places) in [("matlab", 1), ("octave", 0)] {

@@ -314,7 +314,7 @@ fn numbers_of_several_arguments_add_up_and_a_table_says_how_many_slots_they_are(
         .gives("4294967295 of 9 a");
 }
 
-/// A number above the table is told as it is, or as the greatest that can be told.
+/// A number above the table is shown as it is, or as the greatest that can be shown.
 #[test]
 fn a_number_above_the_table_is_told() {
     let from = "slots_from = { after = \"-n\", table = { 1 = 1, 4 = 2 } }";

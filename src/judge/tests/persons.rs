@@ -26,7 +26,7 @@ fn a_rule_that_refuses_everything_is_enforced_and_has_no_exception() {
     deny("except = [{ users = [\"ann\"] }]").allows("1 of 5 seats, each by command");
 }
 
-/// What a person may start is told for all commands, whatever the request is about.
+/// What a person may start is shown for all commands, whatever the request is about.
 #[test]
 fn rules_for_other_commands_are_told_too() {
     under(SEATS).command("less").gives("free").allows("1 of 5 seats, each by command");

@@ -397,7 +397,7 @@ mod tests {
         }
     }
 
-    /// Who looks at a lock file, or names one, is told what is in its place: a directory, a link, a file with
+    /// Who looks at a lock file, or names one, hears what is in its place: a directory, a link, a file with
     /// a second name, or other content.
     #[test]
     fn what_is_no_lock_file_is_refused() {

@@ -179,7 +179,7 @@ fn the_user_of_another_start_is_not_named() {
     }
 }
 
-/// The search for a free slot goes on behind the last one that was taken, so that all slots are used in turn.
+/// The search for a free slot continues behind the last one that was taken: all slots are used in turn.
 #[test]
 fn the_search_goes_on_behind_the_last_slot() {
     let table = Store::default().table("seats");

@@ -186,7 +186,7 @@ mod tests {
         sys::Inherited,
     };
 
-    /// What is said of a claim on one slot of a table with this limit.
+    /// The text about a claim on one slot of a table with this limit.
     fn said(store: &Store, limit: u64) -> String {
         let file = FileLocation::named(PathBuf::from("seats"), 0o600);
         let claim = Claim::outside_the_policy(file, Amount::plain(Slots::Number(1), limit), "--limit");
@@ -203,7 +203,7 @@ mod tests {
         prospects.iter().map(|prospect| verdict_on(prospect, &Clock::now())).collect()
     }
 
-    /// A launch that wants more than it can ever get is told why.
+    /// A launch that wants more than it can ever get hears why.
     #[test]
     fn what_can_never_be_had_is_foretold() {
         let file = FileLocation::named(PathBuf::from("seats"), 0o600);

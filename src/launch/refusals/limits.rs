@@ -803,7 +803,7 @@ mod tests {
         assert!(to_free.contains("\n      2 slots must be freed before it can start, yours\n"), "{to_free}");
     }
 
-    /// A claim that two alternatives have in common is told once.
+    /// A claim that two alternatives have in common is shown once.
     #[test]
     fn a_common_claim_of_alternatives_is_told_once() {
         let store = Store::default();
@@ -830,7 +830,7 @@ mod tests {
         assert_eq!(first(2).as_deref(), Some("PID 7 ? large on lab2, 2 slots wanted"));
     }
 
-    /// Who has waited in vain is told to wait for twice as long, and for half an hour at least.
+    /// Who has waited in vain is advised to wait for twice as long, and for half an hour at least.
     #[test]
     fn a_longer_wait_is_twice_as_long() {
         let minutes = |minutes: u64| Duration::from_secs(60 * minutes);
@@ -839,7 +839,7 @@ mod tests {
         assert_eq!(after(1), Wait::For(minutes(30)));
     }
 
-    /// A reader who cannot see a holder is told to ask the administrator. Root is not told so.
+    /// A reader who cannot see a holder is advised to ask the administrator. Root is not.
     #[test]
     fn root_is_not_told_to_ask_the_administrator() {
         let store = Store::default();

@@ -158,7 +158,7 @@ fn measure(
 }
 
 /// A line with what this host knows, so that no launch has to look it up. Without the user, the use would
-/// count for nobody where each user has a limit: then a look-up that fails is a failure.
+/// count for no user where each user has a limit: then a look-up that fails is a failure.
 fn completed(
     line: Line,
     repository: &Repository,

@@ -387,7 +387,7 @@ fn a_change_of_the_systems_policy_begins_a_generation() {
     assert_eq!(generations("own.toml"), 1);
 }
 
-/// Each untrusted directory is told once, however many files are below it.
+/// Each untrusted directory is named once, however many files are below it.
 #[test]
 fn each_directory_that_others_can_write_to_is_told() {
     let site = Site::new();

@@ -103,7 +103,7 @@ fn children_are_killed_if_they_keep_the_slots() {
     assert_eq!(holding.kill(&Alive::look()), 0);
 }
 
-/// A process that runs as another user gets no signal. That is said once.
+/// A process that runs as another user gets no signal. One message says so.
 #[test]
 fn a_process_of_another_user_is_spared() {
     let mut shell = Shell::begin();

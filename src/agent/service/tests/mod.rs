@@ -73,7 +73,7 @@ fn calls(service: &mut Service, uid: u32) -> &mut Session {
     service.local.sessions.get_mut(&1).expect("it is connected")
 }
 
-/// What a launch is told that has slots.
+/// What a launch with slots hears.
 fn granted() -> Granted {
     Granted { slots: Vec::new(), without: Vec::new(), hold: Hold::Process, has_waited: false, joined: None }
 }
@@ -404,7 +404,7 @@ fn a_launch_that_hangs_up_has_no_place() {
     assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
 }
 
-/// A client that sends something else than messages is told so, and its connection is closed.
+/// A client that sends something else than messages hears so, and its connection is closed.
 #[test]
 fn a_client_that_sends_no_messages_is_closed() {
     let (mut service, [_state, run]) = service();

@@ -760,7 +760,7 @@ mod tests {
         assert_eq!(done.map(|done| done.revision), Ok(8));
     }
 
-    /// A client turns to the next member when it is told that one may be wrong.
+    /// A client turns to the next member when it hears that one may be wrong.
     #[test]
     fn a_client_turns_to_the_next_member() {
         let ((first, _first), (second, _second)) = (member(&[committed(7)]), member(&[committed(8)]));

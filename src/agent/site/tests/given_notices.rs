@@ -277,7 +277,7 @@ fn a_slot_that_lingers_has_no_program_any_more() {
     }
 }
 
-/// A launch that waits in a queue waits on if its holder is not overdue there: that may change. It is told
+/// A launch that waits in a queue waits on if its holder is not overdue there: that may change. It hears
 /// what is final.
 #[test]
 fn a_launch_in_a_queue_waits_for_a_holder_that_is_not_overdue_yet() {
@@ -319,7 +319,7 @@ fn no_notice_is_given_of_another_holder() {
         let record = SlotRecord { agent, lingers_until, ..holder };
         let held = stage.pair(&slot(1), 11, Value::Slot(record).bytes());
         stage.sees(vec![(held, true)]);
-        // The first launch is told what has become of its holder.
+        // The first launch hears what has become of its holder.
         drop(stage.local.answers());
         let launch = stage.local.add_session(Session::default());
         Scene::gives_notice_of(&mut stage, launch, overdue);

@@ -410,7 +410,7 @@ fn a_launch_keeps_its_number_after_an_answer_about_another_one() {
     assert!(session.is_queued() && session.place.line.number() == Some(Number(NUMBER + 1)));
 }
 
-/// A launch that is being checked when its place is proved is told after that whether it waits.
+/// A launch that is being checked when its place is proved hears after that whether it waits.
 #[test]
 fn a_launch_that_is_being_checked_is_not_told_that_it_waits() {
     let (mut stage, launch) = with_a_launch();
