@@ -312,6 +312,18 @@ mod tests {
         assert!(!are_there(&["one"]) && !are_there(&["two"]));
     }
 
+    /// A directory that cannot be created is what the error is about, and not the first link.
+    #[test]
+    fn a_directory_that_cannot_be_created_is_said() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let below = directory.path().join("file/shims");
+        fs::write(directory.path().join("file"), "").expect("a file");
+        let shims = ShimDirectory { path: below.clone() };
+        let error =
+            shims.make(&[OsStr::new("one")], Path::new("/opt/rungate")).expect_err("a file is no directory");
+        assert_eq!((error.call, error.path), ("mkdir", below));
+    }
+
     /// Shims are listed in the order of their names. Files, links to other programs and links with a name of
     /// rungate's own are no shims.
     #[test]

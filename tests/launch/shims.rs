@@ -568,6 +568,20 @@ fn install_keeps_the_name_that_was_typed() {
     }
 }
 
+/// A path that was typed leads from the working directory, also if `PATH` has such a file.
+#[test]
+fn install_keeps_the_path_that_was_typed() {
+    let site = Site::with_policy(POLICY);
+    let base = site.path("work").canonicalize().expect("the directory");
+    for below in ["next", "path/next"] {
+        fs::create_dir_all(base.join(below)).expect("a directory");
+        symlink(site.rungate(), base.join(below).join("rungate")).expect("a link");
+    }
+    let shell = site.test().program("/bin/sh").env("PATH", "$DIR/work/path:/usr/bin:/bin");
+    shell.args(["-c", "next/rungate shim install . matlab"]).status(0);
+    assert_eq!(fs::read_link(base.join("matlab")).expect("a link"), base.join("next/rungate"));
+}
+
 /// "Nothing that is not a link to rungate is written over."
 #[test]
 fn install_writes_over_nothing() {

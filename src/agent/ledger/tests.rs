@@ -445,6 +445,21 @@ fn each_program_that_runs_is_counted_after_a_restart() {
     assert!(ledger.holdings().values().all(|of| of.launch == 0), "no admission of this agent");
 }
 
+/// The number of a launch that runs is not given again after a restart: the launch may come back with it.
+#[test]
+fn the_number_of_a_launch_that_runs_is_used_after_a_restart() {
+    let (idle, (directory, state)) = (Idle::begin(), state());
+    let start = Process::find(idle.pid()).expect("it runs").started;
+    let tables = vec![slots("seats", vec![1])];
+    let served_as = serde_json::from_str(r#"{"number":7,"launch":[0,0]}"#).expect("a number");
+    let holder =
+        SavedHolding { start, is_started: true, tables, served_as, ..saved(idle.pid(), Hold::Process) };
+    state.write(2, &holder).expect("there is room");
+    let (ledger, _) = ledger(directory.path());
+    let table = ledger.store().known("seats").expect("a table");
+    assert_eq!((table.used(), table.highest_number()), (1, Some(Number(7))));
+}
+
 /// What has the FIFO of a holder keeps its slots over a restart, although the process that asked has ended.
 #[test]
 fn a_fifo_keeps_slots_over_a_restart() {

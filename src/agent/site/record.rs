@@ -479,6 +479,15 @@ mod tests {
         assert_eq!(shown, ["matlab", "matlab (ended)"].map(|text| Some(text.to_owned())));
     }
 
+    /// A time that has no length is not written, and each other one is.
+    #[test]
+    fn the_time_of_a_record_after_its_program_is_written_if_there_is_one() {
+        for (linger, written) in [(0, None), (1, Some(1)), (60_000, Some(60_000))] {
+            let text = serde_json::to_value(SlotRecord { linger, ..holder(0) }).expect("a record");
+            assert_eq!(text.get("linger").and_then(serde_json::Value::as_u64), written, "{text}");
+        }
+    }
+
     /// Another process may have the number of one that has ended, and another agent one of the same number.
     #[test]
     fn a_record_is_about_one_process_of_one_agent() {

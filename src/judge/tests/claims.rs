@@ -304,6 +304,7 @@ fn numbers_of_several_arguments_add_up_and_a_table_says_how_many_slots_they_are(
     under(&absent).arguments(["cpus=x"]).gives("50 of 200 tokens");
     under(&absent).arguments(["cpus=x", "gpus=1"]).gives("59 of 200 tokens");
     under(&policy.replace("most = 5", "most = 4")).arguments(["cpus=99"]).gives("76 of 200 tokens");
+    under(&policy.replace("most = 5", "most = 1")).arguments(["cpus=99"]).gives("50 of 200 tokens");
     let nothing = policy.replace("absent = 1", "absent = 0");
     under(&nothing).arguments(none).claims(|claims| assert!(claims.is_empty()));
     under(&nothing).arguments(["gpus=2"]).gives("59 of 200 tokens");

@@ -296,6 +296,16 @@ fn root_may_also_loosen() {
     });
 }
 
+/// What is admitted beyond the limit by rules of two policies is so in both.
+#[test]
+fn the_last_policy_that_admits_beyond_the_limit_counts() {
+    let system = format!("{SYSTEM}action = \"count\"\n");
+    let given = "[repository.other]\nlimit = 2\n[[rule]]\nacquire = [\"other\"]\n";
+    let both = format!("{given}action = \"count\"\n");
+    under(&system).given(&both).by_root().gives("1 of 50 matlab always, 1 of 2 other always");
+    under(&system).given(given).by_root().gives("1 of 50 matlab always, 1 of 2 other");
+}
+
 /// "It does not undo what users add for themselves": nor does it in the same lock file.
 #[test]
 fn a_rule_that_counts_admits_nobody_beyond_a_limit_of_his_own() {

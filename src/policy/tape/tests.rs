@@ -156,6 +156,10 @@ fn what_is_there_twice_is_refused() {
 fn deep_values_are_left_to_toml() {
     let nested = |depth: usize| format!("a = {}{}\n", "[".repeat(depth), "]".repeat(depth));
     assert!(compare(&nested(20)) && !compare(&nested(70)));
+    let tables = |depth: usize| format!("a = {}1{}\n", "{ b = ".repeat(depth), " }".repeat(depth));
+    for of in [&nested as &dyn Fn(usize) -> String, &tables] {
+        assert!(compare(&of(31)) && !compare(&of(32)));
+    }
 }
 
 /// What the walk accepts of damaged texts is what `toml` makes of them.
