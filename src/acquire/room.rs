@@ -137,15 +137,14 @@ impl<'t> TableView<'t> {
         if missing.slots == 0 && terms.slots > 0 {
             return Ok(Ok(Vec::new()));
         }
-        if terms.admit != Admit::Always {
-            if terms.slots > terms.usable_slots() {
-                return Ok(Err(Room::Never));
-            }
-            if !self.view.is_quiet(terms)?
-                && self.position.nearest_ahead(self.table, terms.usable_slots())?.is_some()
-            {
-                return Ok(Err(Room::Behind));
-            }
+        if terms.slots > terms.attainable_slots() {
+            return Ok(Err(Room::Never));
+        }
+        if terms.admit != Admit::Always
+            && !self.view.is_quiet(terms)?
+            && self.position.nearest_ahead(self.table, terms.usable_slots())?.is_some()
+        {
+            return Ok(Err(Room::Behind));
         }
         let vacancy = match self.beside {
             Some((claim, outside)) if terms.admit != Admit::Always => {

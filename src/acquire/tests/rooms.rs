@@ -80,6 +80,13 @@ fn a_claim_that_is_always_admitted_goes_beyond_the_limit() {
     tables().held("seats", 1..=4).gives(&always(2), "seats 5");
     tables().gives(&always(0), "seats 1");
     tables().held("seats", 1..=2).waiting("seats", 1, 0, 2).gives(&always(2), "seats 3");
+    // More than a repository can ever have is refused at once, and blocks no other launch.
+    let many = |slots| one(claim("seats", 3).zones(&[2..=3]).admit(Admit::Always).slots(slots));
+    tables().finds(&[many(2_000_000)], &[Room::Never]);
+    tables().gives(&[many(2_000_000)], "78: seats never");
+    tables().finds(&[many(1_048_575)], &[Room::Never]);
+    tables().gives(&[many(u32::MAX), one(claim("gpus", 1))], "78: seats never");
+    tables().gives(&[many(3)], "seats 2-4");
     let soon = || [one(claim("seats", 2).admit(Admit::Always).not_again_within(60))];
     tables().started("seats", 10).gives(&soon(), "69: seats too soon");
 }

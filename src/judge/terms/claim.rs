@@ -237,6 +237,18 @@ impl Terms {
         self.zones.as_ref().map_or(self.limit, |zones| usable_slots(self.limit, zones))
     }
 
+    /// The most slots that this launch can ever get. One that is always admitted also gets slots beyond the
+    /// limit.
+    pub fn attainable_slots(&self) -> u64 {
+        match self.admit {
+            Admit::Always => {
+                let order = self.search_order(1).into_iter();
+                order.map(|slots| slots.end().saturating_add(1).saturating_sub(*slots.start())).sum()
+            }
+            Admit::WithinLimit | Admit::Unenforced => self.usable_slots(),
+        }
+    }
+
     /// Whether this slot may be taken.
     pub fn allows(&self, slot: u64) -> bool {
         self.zones.as_ref().is_none_or(|zones| zones.iter().any(|zone| zone.contains(&slot)))
@@ -601,6 +613,8 @@ mod tests {
         let reserved = zones(vec![7..=9, 2..=3]);
         assert_eq!((reserved.usable_slots(), plain.usable_slots()), (5, 5));
         assert_eq!((zones(vec![2..=3]).usable_slots(), plain.allows(9)), (2, true));
+        assert_eq!((reserved.attainable_slots(), plain.attainable_slots()), (LAST_SLOT - 4, 5));
+        assert_eq!(terms(Admit::Always, None).attainable_slots(), LAST_SLOT);
         assert!(reserved.allows(2) && reserved.allows(9) && !reserved.allows(4));
         assert_eq!([&[][..], &[4], &[4, 5]].map(|shared| plain.beyond(shared).slots), [1, 0, 0]);
     }

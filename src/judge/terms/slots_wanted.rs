@@ -57,6 +57,11 @@ impl Amount {
     pub fn usable_slots(&self) -> u64 {
         usable_slots(self.effective_limit(), &self.zones)
     }
+
+    /// Whether all of them are kept for others, so that even one slot can never be acquired.
+    pub fn is_kept_for_others(&self) -> bool {
+        self.admit != Admit::Always && self.usable_slots() == 0
+    }
 }
 
 /// How many slots a limit and zones leave.
@@ -188,5 +193,16 @@ mod tests {
         assert_eq!((reserved(5, &[1..=5]), reserved(5, &[1..=6]), reserved(0, &[])), (None, None, None));
         assert_eq!(Amount::plain(Slots::Number(1), 1).zones, [1..=1]);
         assert_eq!(Amount::plain(Slots::Number(1), 0).zones, []);
+    }
+
+    /// If all slots are kept for others, a launch that is always admitted takes one beyond the limit.
+    #[test]
+    fn a_slot_beyond_the_limit_is_kept_for_nobody() {
+        let kept = |admit: Admit, zones: &[RangeInclusive<u64>]| {
+            let plain = Amount::plain(Slots::Number(1), 5);
+            Amount { zones: zones.to_vec(), admit, ..plain }.is_kept_for_others()
+        };
+        assert_eq!([kept(Admit::WithinLimit, &[]), kept(Admit::Unenforced, &[])], [true, true]);
+        assert_eq!([kept(Admit::Always, &[]), kept(Admit::WithinLimit, &[5..=5])], [false, false]);
     }
 }

@@ -66,7 +66,7 @@ fn why(refusal: &Refusal<'_>) -> String {
     }
     if refusal.is_hopeless() {
         let never = titles(&|reason| matches!(reason, Reason::Never)).join(", ");
-        let is_kept = |refused: &Refused<'_>| refused.claim.amount.usable_slots() == 0;
+        let is_kept = |refused: &Refused<'_>| refused.claim.amount.is_kept_for_others();
         let mut hopeless = refusal.claims().filter(|refused| matches!(refused.reason, Reason::Never));
         if let Some(unclear) = refusal.claims().find_map(|refused| refused.claim.unclear.as_ref()) {
             return format!("{never}: {}", unclear.why);
@@ -135,8 +135,9 @@ fn never(claim: &Claim) -> String {
         return unclear.why.to_string();
     }
     let (limit, kept) = (claim.amount.effective_limit(), provenance::list(&claim.kept));
+    let is_by_others = !kept.is_empty() && claim.amount.admit != Admit::Always;
     match claim.amount.usable_slots() {
-        usable if usable >= limit || kept.is_empty() => "more than there can be".to_owned(),
+        usable if usable >= limit || !is_by_others => "more than there can be".to_owned(),
         0 => format!("none for you, {kept}"),
         usable => format!("only {usable} of {limit} for you, {kept}"),
     }

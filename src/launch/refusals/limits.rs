@@ -332,7 +332,7 @@ pub(super) fn advice(hints: &Hints, refusal: &Refusal<'_>) -> String {
     }
     if refusal.is_hopeless() {
         let is_kept = |refused: &Refused<'_>| {
-            matches!(refused.reason, Reason::Never) && refused.claim.amount.usable_slots() == 0
+            matches!(refused.reason, Reason::Never) && refused.claim.amount.is_kept_for_others()
         };
         let explain = hints.explain();
         let has_no_number = |refused: &Refused<'_>| {
