@@ -60,6 +60,7 @@ pub fn room(
     let paused = claim.enforced_pause().and_then(|pause| seen.view.paused_since(pause, now));
     match paused {
         Some(last) => Ok(Room::TooSoon(last)),
+        None if claim.unclear.is_some() => Ok(Room::Never),
         None => seen.room(terms),
     }
 }

@@ -157,15 +157,15 @@ impl<'p, 'm> Demands<'p, 'm> {
                 }
             }
         }
-        drafts.into_iter().map(|draft| draft.claim).collect()
+        drafts.into_iter().map(Draft::into_claim).collect()
     }
 
     /// What must be available, in the order of the rules.
     pub(super) fn into_demands(mut self) -> Vec<Demand> {
         self.lower();
-        let claims = |drafts: Vec<Draft<'p>>| drafts.into_iter().map(|draft| draft.claim).collect();
+        let claims = |drafts: Vec<Draft<'p>>| drafts.into_iter().map(Draft::into_claim).collect();
         let demand = |mut alternatives: Vec<Vec<Draft<'p>>>| match alternatives.as_mut_slice() {
-            [only] if only.len() == 1 => only.pop().map(|draft| Demand::One(draft.claim)),
+            [only] if only.len() == 1 => only.pop().map(|draft| Demand::One(draft.into_claim())),
             _ => Some(Demand::AnyOf(alternatives.into_iter().map(claims).collect())),
         };
         self.list.into_iter().filter_map(demand).collect()
@@ -332,7 +332,14 @@ impl<'p, 'm> Demands<'p, 'm> {
             queue: repository.queue(),
             unclear: unclear.filter(Unclear::refuses),
         };
-        Ok(Draft { claim, repositories: vec![repository], layers: vec![rule.layer], wait, default_wait })
+        Ok(Draft {
+            claim,
+            number: if let Slots::Number(number) = slots { number } else { 0 },
+            repositories: vec![repository],
+            layers: vec![rule.layer],
+            wait,
+            default_wait,
+        })
     }
 
     /// Whether no slots are wanted: the number comes from the command line only, and it names none.
@@ -364,6 +371,8 @@ fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
 #[derive(Clone)]
 pub(super) struct Draft<'p> {
     pub(super) claim: Claim,
+    /// The most slots that a rule wants by number, also if another rule wants all slots.
+    number: u32,
     /// The repositories that it is for: several may have one file.
     pub(super) repositories: Vec<&'p Repository>,
     /// The layers of the rules behind it.
@@ -425,6 +434,7 @@ impl<'p> Draft<'p> {
         one.limit = one.limit.min(other_amount.limit);
         one.zones = zones.unwrap_or_else(|| Amount::plain(one.slots, one.limit).zones);
         one.slots = one.slots.max(other_amount.slots);
+        self.number = self.number.max(other.number);
         self.claim.unclear = self.claim.unclear.take().or(other.claim.unclear);
         one.admit = one.admit.min(other_amount.admit);
         one.linger = one.linger.max(other_amount.linger);
@@ -440,6 +450,15 @@ impl<'p> Draft<'p> {
             default: shortest(self.wait, self.default_wait),
         };
         self.claim.queue = self.claim.queue.and(other.claim.queue);
+    }
+
+    /// The claim, once its limit is known: a number that exceeds it counts also if a rule wants all slots.
+    fn into_claim(mut self) -> Claim {
+        let amount = &mut self.claim.amount;
+        if u64::from(self.number) > amount.wanted() {
+            amount.slots = Slots::Number(self.number);
+        }
+        self.claim
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::stage::{But, claim, one, tables};
 use crate::{
     acquire::Room,
-    judge::terms::{Admit, ElapsedFrom, TooSoon},
+    judge::terms::{Admit, Claim, ElapsedFrom, TooSoon, Unclear, WhyUnclear},
 };
 
 #[test]
@@ -55,6 +55,23 @@ fn what_is_kept_for_others_is_no_room() {
     tables().held("seats", 1..=5).finds(&zoned(), &[Room::Full]);
     tables().gives(&[one(claim("seats", 5).zones(&[5..=5, 1..=2]).slots(2))], "seats 1,5");
     tables().finds(&[one(claim("seats", 5).zones(&[]))], &[Room::Never]);
+}
+
+/// What `slots_from` refuses is refused whatever the limit and the rule: a launch waits for none of it.
+#[test]
+fn an_unclear_number_of_slots_is_never_to_be_had() {
+    let unclear = |limit, admit| {
+        let why = WhyUnclear::AboveTable { number: 9, greatest: 4 };
+        let unclear = Some(Unclear { why, repository: "seats".to_owned(), slots: None });
+        one(Claim { unclear, ..claim("seats", limit).admit(admit) })
+    };
+    for limit in [0, 3] {
+        for admit in [Admit::WithinLimit, Admit::Always] {
+            tables().finds(&[unclear(limit, admit)], &[Room::Never]);
+            tables().gives(&[unclear(limit, admit)], "78: seats never");
+        }
+        tables().gives(&[unclear(limit, Admit::Unenforced)], "(seats unenforced)");
+    }
 }
 
 #[test]

@@ -315,6 +315,34 @@ fn numbers_of_several_arguments_add_up_and_a_table_says_how_many_slots_they_are(
         .gives("4294967295 of 9 a");
 }
 
+/// A rule that wants all slots does not change what another rule refuses, or wants beyond the limit.
+#[test]
+fn a_number_that_can_never_be_had_counts_beside_all_slots() {
+    let repository = "[repository.a]\nlimit = 4\n";
+    let rule = |claim: &str| format!("[[rule]]\nacquire = [{{ repository = \"a\", {claim} }}]\n");
+    let case = |number: &str, arguments: &[&str], expected: &str, is_refused: bool| {
+        let (number, all) = (rule(number), rule("slots = \"all\""));
+        for rules in [[&number, &all, &all], [&all, &number, &number], [&all, &number, &all]] {
+            let policy = rules.into_iter().fold(repository.to_owned(), |policy, rule| policy + rule);
+            let launch = under(&policy).arguments(arguments).gives(expected);
+            launch.claims(|claims| assert_eq!(claims[0].unclear.is_some(), is_refused));
+        }
+    };
+    let table = "slots_from = { after = \"cpus\", table = { 1 = 1, 2 = 2 } }";
+    case(table, &["cpus=9"], "4294967295 of 4 a", true);
+    case(table, &["cpus=all"], "4294967295 of 4 a", true);
+    case(table, &["cpus=2"], "all of 4 a", false);
+    let plain = "slots_from = { after = \"-np\" }";
+    case(plain, &["-np", "8"], "8 of 4 a", false);
+    case(plain, &["-np", "4"], "all of 4 a", false);
+    // What counts is the limit that all rules together leave.
+    let low = format!("{repository}{}{}", rule(plain), rule("slots = \"all\""));
+    for low in [format!("{low}{}", rule("ceiling = 2")), low.replace("\"all\"", "\"all\", ceiling = 2")] {
+        under(&low).arguments(["-np", "3"]).gives("3 of 2 a");
+        under(&low).arguments(["-np", "2"]).gives("all of 2 a");
+    }
+}
+
 /// A number above the table is shown as it is, or as the greatest that can be shown.
 #[test]
 fn a_number_above_the_table_is_told() {
