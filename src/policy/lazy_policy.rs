@@ -117,11 +117,12 @@ struct ParsedFiles {
 }
 
 impl ParsedFiles {
-    /// Where there is a policy of the system, faults of other files are those of the caller.
+    /// Where there is a policy of the system, faults of files that the caller adds are the caller's.
     fn policy_of(self, sources: &Sources, command: Option<&Invocation<'_>>) -> Result<Policy, Faults> {
         let has_system = self.kinds.contains(&LayerKind::System);
         let is_callers = |fault: &Diagnostic| {
-            has_system && fault.path != sources.system && !sources.is_drop_in(&fault.path)
+            let mut added = sources.given.iter().chain(&sources.own);
+            has_system && added.any(|path| *path == fault.path) && !sources.is_of_system(&fault.path)
         };
         let read = self.policy(sources.caller == 0, Purpose::Launches(command));
         read.map_err(|faults| faults.affecting(Affected::Caller, is_callers))
@@ -334,10 +335,7 @@ fn may_change(fault: &Diagnostic, known: &Repository, texts: &[(&Path, &str)], s
     match repositories_at(text, line) {
         Some(names) => of == file && names.contains(&known.name()),
         // Defaults and aliases are the layer's, and only the system's layer has several files.
-        None => {
-            let is_of_system = |path: &Path| path == sources.system || sources.is_drop_in(path);
-            of == file || (is_of_system(of) && is_of_system(file))
-        }
+        None => of == file || (sources.is_of_system(of) && sources.is_of_system(file)),
     }
 }
 
@@ -380,6 +378,40 @@ mod tests {
         assert_eq!(names(6), Some(vec!["two", "one"]));
         assert_eq!(names(9), Some(Vec::new()));
         assert_eq!(names(10), Some(vec!["one"]));
+    }
+
+    /// A fault is the caller's if it is in a file that the caller adds. The directory of the drop-ins is the
+    /// system's, also if the caller names it.
+    #[test]
+    fn faults_of_the_system_are_not_those_of_the_caller() {
+        let affected = |given: &str, faulty: &[&str]| {
+            let sources = Sources {
+                system: "/etc/p.toml".into(),
+                given: Some(given.into()),
+                own: Some("/home/own.toml".into()),
+                ..Sources::system(1000)
+            };
+            let files = vec![SourceText::new("/etc/p.toml", "version = 1\n")];
+            let untrusted =
+                |path: &&str| (PathBuf::from(path), Fault::Untrusted { reason: "open".to_owned() });
+            let found = Found {
+                layers: vec![LayerText { kind: LayerKind::System, files }],
+                faults: faulty.iter().map(untrusted).collect(),
+                ..Found::default()
+            };
+            let read = ParsedFiles::of(found).policy_of(&sources, None);
+            let faults = read.expect_err("files that are not trusted");
+            assert_eq!(faults.count(), faulty.len(), "{faults}");
+            faults.affected()
+        };
+        let given = "/home/given.toml";
+        assert_eq!(affected(given, &[given]), Affected::Caller);
+        assert_eq!(affected(given, &[given, "/home/own.toml"]), Affected::Caller);
+        for faulty in ["/etc/p.toml", "/etc/p.d", "/etc/p.d/1.toml"] {
+            assert_eq!(affected(given, &[faulty]), Affected::Everybody, "{faulty}");
+            assert_eq!(affected(given, &["/home/own.toml", faulty]), Affected::Everybody, "{faulty}");
+            assert_eq!(affected(faulty, &[faulty]), Affected::Everybody, "{faulty} is named");
+        }
     }
 
     /// A policy that is added to the system's loosens it only for root. That is so too if both are proposed.

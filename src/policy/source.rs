@@ -66,6 +66,11 @@ impl Sources {
         file.parent() == Some(&self.drop_ins())
     }
 
+    /// Whether a fault there is one of the system's policy, also if the caller names the same file.
+    pub(super) fn is_of_system(&self, path: &Path) -> bool {
+        path == self.system || path == self.drop_ins() || self.is_drop_in(path)
+    }
+
     /// Reads every file, and the delegated files that `is_wanted` selects: no others are even opened.
     pub(super) fn read(&self, is_wanted: IsWanted<'_>) -> Found {
         self.read_with(&[], is_wanted)
