@@ -154,7 +154,7 @@ impl Delegation {
 
     /// The directory of its repositories. No value of a placeholder has such a name.
     pub(super) fn directory(&self) -> String {
-        format!("@{}", self.file.trim_end_matches(".toml"))
+        format!("@{}", self.file.strip_suffix(".toml").unwrap_or(&self.file))
     }
 
     /// Whether it applies to the command of a launch; that needs no look-up.

@@ -150,6 +150,15 @@ fn its_repositories_lie_in_a_directory_of_their_own() {
     let creation = created(path("x.lock"));
     assert_eq!(creation.base, std::path::PathBuf::from("/run/rungate"));
     assert_eq!((creation.file_mode, creation.directory_mode, creation.create_base), (0o666, 0o1777, false));
+    // Only the last ending of its name is left out, so that no other drop-in has the directory.
+    let delegate = |name: &str| {
+        format!("[delegate.\"{name}\"]\nowner = \"tutor1\"\nusers = [\"*\"]\ncommands = [\"*\"]\n")
+    };
+    let own = "[repository.pool]\nlimit = 1\n[[rule]]\nacquire = [\"pool\"]\n";
+    under(&format!("{}{}", delegate("a.toml"), delegate("a.toml.toml")))
+        .delegated("a.toml", own)
+        .delegated("a.toml.toml", own)
+        .locks(["/run/rungate/@a/pool.lock", "/run/rungate/@a.toml/pool.lock"]);
     // No value of a placeholder leads there.
     let site = format!(
         "{SITE}[repository.x]\npath = \"{{env.X}}/matlab.lock\"\nlimit = 1\n[[rule]]\nacquire = [\"x\"]\n"
