@@ -78,7 +78,7 @@ impl Blocked<'_> {
 fn is_behind_others(alternative: &Alternative<'_>) -> Result<bool, KeeperError> {
     for refused in &alternative.refused {
         let Reason::Full(full) = &refused.reason else { return Ok(false) };
-        if !full.is_behind || !full.occupancy()?.fits(&refused.missing(full)?) {
+        if !full.is_behind || !full.occupancy()?.fits(&full.missing(refused.claim)?) {
             return Ok(false);
         }
     }

@@ -7,7 +7,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use super::{AcquireContext, ClaimOnTable, Unwaited, wants::terms_on};
+use super::{AcquireContext, ClaimOnTable, Unwaited};
 use crate::{
     judge::terms::{Claim, Terms, TooSoon, Wait},
     keeper::{
@@ -184,16 +184,6 @@ impl<'c> Alternative<'c> {
 }
 
 impl Refused<'_> {
-    /// The slots that it wants of a full table, besides those that its group has there now.
-    pub(super) fn missing(&self, full: &Full) -> Result<Terms, KeeperError> {
-        let terms = terms_on(self.table, &[ClaimOnTable { claim: self.claim, table: self.table }]);
-        if terms.group.is_none() {
-            return Ok(terms);
-        }
-        let shared = full.table().view()?.shared(&terms)?;
-        Ok(terms.beyond(&shared))
-    }
-
     /// Why use outside is unknown, if it is refused because of that.
     pub(super) fn no_sample(&self) -> Option<&NoSample> {
         match &self.reason {
@@ -257,6 +247,34 @@ impl Full {
 
     pub fn table(&self) -> &Table {
         &self.table
+    }
+
+    /// The slots that a claim wants of it, besides those that its group has there now.
+    pub(super) fn missing(&self, claim: &Claim) -> Result<Terms, KeeperError> {
+        let terms = terms_of(claim);
+        Ok(terms.beyond(&self.shared(&terms)?))
+    }
+
+    /// The slots that the group has there now.
+    fn shared(&self, terms: &Terms) -> Result<Vec<u64>, KeeperError> {
+        if terms.group.is_none() { Ok(Vec::new()) } else { self.table.view()?.shared(terms) }
+    }
+
+    /// How many slots a claim wants besides those of its group; all that it wants if that is unknown.
+    pub fn wanted(&self, claim: &Claim) -> u64 {
+        self.missing(claim).map_or_else(|_| claim.amount.wanted(), |missing| missing.slots)
+    }
+
+    /// The known holders of a user whose end makes room for a claim: the launch already counts on the slots
+    /// of its group.
+    pub fn holders_of(&self, uid: u32, claim: &Claim) -> Vec<&Holder> {
+        let shared = self.shared(&terms_of(claim)).unwrap_or_default();
+        let of_user = self.known_holders().holders.iter().filter(|holder| holder.uid == Some(uid));
+        let is_other = |holder: &&Holder| {
+            let (first, last) = holder.slots;
+            !shared.iter().any(|slot| (first..=last).contains(slot))
+        };
+        of_user.filter(is_other).collect()
     }
 
     /// Whether only ancestors of this process hold slots. One other holder that the decision saw is enough to
@@ -332,6 +350,11 @@ impl Full {
         others.retain(|other| other.pid_here() != Some(process::own_pid()));
         others
     }
+}
+
+/// The terms of a claim by itself.
+fn terms_of(claim: &Claim) -> Terms {
+    Terms::merge([&claim.amount]).unwrap_or_default()
 }
 
 /// The held slots, as counted for messages.

@@ -94,7 +94,7 @@ impl Known<'_> {
         if refused.claim.amount.linger.is_some() || full.no_sample.is_some() {
             return Ok((None, None));
         }
-        let terms = refused.missing(full)?;
+        let terms = full.missing(refused.claim)?;
         let missing = missing(&terms, full)?;
         // Something else refuses it: another claim on the table, or what has changed since.
         if missing == 0 {

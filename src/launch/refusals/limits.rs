@@ -88,9 +88,9 @@ fn what_is_full(refused: usize, all: usize, status: ExitStatus) -> String {
 
 /// Whether there is room, and only earlier waiters block the launch.
 fn is_behind_others(refused: &Refused<'_>) -> bool {
-    let amount = &refused.claim.amount;
+    let claim = refused.claim;
     let has_room =
-        |full: &Full| full.used() + full.outside.slots() + amount.wanted() <= amount.usable_slots();
+        |full: &Full| full.used() + full.outside.slots() + full.wanted(claim) <= claim.amount.usable_slots();
     matches!(&refused.reason, Reason::Full(full) if has_room(full) && full.waiting() > 0)
 }
 
@@ -131,13 +131,13 @@ impl Message<'_> {
     fn claim(&mut self, refused: &Refused<'_>) {
         let Refused { claim, reason, .. } = refused;
         let limit = claim.amount.effective_limit();
-        let wanted = claim.amount.wanted();
         let why = claim.reason_of_limit().map_or_else(String::new, |why| format!(" ({why})"));
         let numbers = match reason {
             Reason::Never => format!("{}{why}", never(claim)),
             Reason::TooSoon { last, .. } => self.not_before(*last, claim.pace.pause),
             Reason::Full(_) if limit == 0 => format!("closed: its limit is 0{why}"),
             Reason::Full(full) => {
+                let wanted = full.wanted(claim);
                 let more = if wanted > 1 { format!(", {wanted} more wanted") } else { String::new() };
                 let line = not_waited_for(refused).unwrap_or_else(|| match full.waiting() {
                     0 => String::new(),
@@ -384,7 +384,8 @@ fn end_of_own(hints: &Hints, full: &[(&Claim, &Full)]) -> Option<String> {
     let frees = |pid: i32, (claim, full): &(&Claim, &Full)| {
         let zones = &claim.amount.zones;
         let slots = |holder: &Holder| within(zones, &(holder.slots.0..=holder.slots.1));
-        let all: u64 = own(full).filter(|holder| holder.pid == Some(pid)).map(slots).sum();
+        let own = full.holders_of(own_uid(), claim).into_iter();
+        let all: u64 = own.filter(|holder| holder.pid == Some(pid)).map(slots).sum();
         to_free(claim, full).into_iter().all(|missing| all >= missing)
     };
     // A lock file does not prove the holder of a slot that a descriptor keeps.
@@ -393,7 +394,8 @@ fn end_of_own(hints: &Hints, full: &[(&Claim, &Full)]) -> Option<String> {
         let is_of_file = matches!(claim.location, Location::File(_));
         !is_of_file || holder.hold != Some(Hold::Descriptor) || claim.pace.expiry.is_some()
     };
-    let mut holders: Vec<&Holder> = own(first.1).filter(is_proved).collect();
+    let mut holders = first.1.holders_of(own_uid(), first.0);
+    holders.retain(is_proved);
     holders.sort_by_key(|holder| holder.since);
     let pids = holders.into_iter().filter_map(|holder| holder.pid);
     let pid = pids.into_iter().find(|pid| [first].into_iter().chain(others).all(|of| frees(*pid, of)))?;
@@ -426,7 +428,7 @@ fn alternative_is_closed(alternative: &Alternative<'_>) -> bool {
 /// How many slots must be freed before a claim can be met: of all, and of those that are not kept for others.
 pub(super) fn to_free(claim: &Claim, full: &Full) -> [u64; 2] {
     let Amount { zones, .. } = &claim.amount;
-    let (wanted, limit) = (claim.amount.wanted(), claim.amount.effective_limit());
+    let (wanted, limit) = (full.wanted(claim), claim.amount.effective_limit());
     let open: u64 = zones.iter().map(|zone| zone.end() + 1 - zone.start()).sum();
     let spans = full.occupancy().map_or(&[][..], Occupancy::spans);
     let held: u64 = spans.iter().map(|span| within(zones, &span.slots)).sum();
@@ -444,15 +446,11 @@ fn within(zones: &[RangeInclusive<u64>], slots: &RangeInclusive<u64>) -> u64 {
 
 /// How many slots the caller holds of those that the claim could get.
 pub(super) fn slots_of_caller(claim: &Claim, full: &Full) -> u64 {
-    own_slots(full).map(|slots| within(&claim.amount.zones, &slots)).sum()
+    own_slots(claim, full).map(|slots| within(&claim.amount.zones, &slots)).sum()
 }
 
-fn own_slots(full: &Full) -> impl Iterator<Item = RangeInclusive<u64>> {
-    own(full).map(|holder| holder.slots.0..=holder.slots.1)
-}
-
-fn own(full: &Full) -> impl Iterator<Item = &Holder> {
-    full.known_holders().holders.iter().filter(|holder| holder.uid == Some(own_uid()))
+fn own_slots(claim: &Claim, full: &Full) -> impl Iterator<Item = RangeInclusive<u64>> {
+    full.holders_of(own_uid(), claim).into_iter().map(|holder| holder.slots.0..=holder.slots.1)
 }
 
 /// What the reader can do besides waiting, and whether that is to close a program of their own. This is shown
@@ -487,7 +485,7 @@ fn help_for(alternative: &Alternative<'_>) -> Help {
     let mut help = Help { slots: 1, is_enough: true };
     for (claim, full) in alternative.refused.iter().filter_map(full_claim) {
         let [of_all, of_open] = to_free(claim, full);
-        let mine_of_all: u64 = own_slots(full).map(|slots| slots.end() + 1 - slots.start()).sum();
+        let mine_of_all: u64 = own_slots(claim, full).map(|slots| slots.end() + 1 - slots.start()).sum();
         let mine_of_open = slots_of_caller(claim, full);
         let slots = of_all.max(of_open);
         help.slots = help.slots.max(slots);

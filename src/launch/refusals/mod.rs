@@ -344,7 +344,76 @@ fn option(name: &str, value: Option<impl AsRef<OsStr>>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
+    use crate::{
+        acquire::{self, AcquireContext, Outcome, acquire_at_once},
+        judge::terms::{Amount, Demand, FileLocation, Group, Launch, Seats, Slots},
+        keeper::{Holder, Keepers, Store},
+        launch::LaunchSpec,
+        sys::{Inherited, own_uid},
+    };
+
+    /// The message to a launch of ann's group that wants this many of three slots. The group has slot 1, by a
+    /// program of the reader. The others are held by programs of these users.
+    fn refused_in_a_group(wanted: u32, others: [u32; 2]) -> String {
+        let (store, group) = (Store::default(), Group::of("ann"));
+        let table = store.table("a");
+        let holder = |pid, uid| Holder { pid: Some(pid), uid: Some(uid), ..Holder::unknown(1..=1) };
+        let own = table.take_with(&Seats { shared: Vec::new(), free: vec![1] }, Some(&group));
+        let own = own.expect("it is free");
+        own.describe(holder(7, own_uid()));
+        let _others = table.take(&[2, 3]).expect("they are free");
+        for (pid, slot, uid) in [(8, 2, others[0]), (9, 3, others[1])] {
+            table.describe(&[slot], holder(pid, uid));
+        }
+        let amount = Amount { group: Some(group), ..Amount::plain(Slots::Number(wanted), 3) };
+        let file = FileLocation::named(PathBuf::from("a"), 0o600);
+        let location = Location::Memory("a".to_owned());
+        let claim = Claim { location, ..Claim::outside_the_policy(file, amount, "--limit") };
+        let wanted = LaunchSpec { demands: vec![Demand::One(claim)], hold: Hold::Process, longest: None };
+        let inherited = Inherited::default();
+        let asker = AcquireContext {
+            launch: Launch { command: "job", host: "ws1", uid: 1000, ancestors: &[], hold: Hold::Process },
+            keepers: Keepers { inherited: &inherited, memory: store.clone() },
+            generation: 0,
+            on_expired: &|_, _, _| {},
+            clock: acquire::Clock::default(),
+        };
+        let Ok(Outcome::Refused(refusal)) = acquire_at_once(&wanted.demands, &asker) else {
+            panic!("it has room")
+        };
+        let [words, policy, named, options] = [(); 4].map(|()| String::new());
+        let hints = Hints { words, policy, named, options, is_renamed: false };
+        limits::describe(OsStr::new("job"), &wanted, &refusal, &hints)
+    }
+
+    /// A refusal tells what a launch wants besides the slots of its group. The end of a program of the group
+    /// makes no room for it.
+    #[test]
+    fn a_refusal_leaves_out_the_slots_of_the_group() {
+        let (own, other) = (own_uid(), own_uid() ^ 1);
+        let case = |wanted, others, lines: &[&str], others_not: &[&str]| {
+            let message = refused_in_a_group(wanted, others);
+            for line in lines {
+                assert!(message.contains(line), "{line} in {message}");
+            }
+            for line in others_not {
+                assert!(!message.contains(line), "{line} not in {message}");
+            }
+        };
+        let used = "\n  a  3 of 3 used\n";
+        case(2, [other, other], &[used, "\nTry again later"], &["must be freed", "rungate end"]);
+        case(2, [own, other], &[used, "\nClose one of yours", ": rungate end a 8"], &["must be freed"]);
+        let two = "\n  a  3 of 3 used, 2 more wanted\n";
+        let freed = "\n      2 slots must be freed before it can start";
+        let helps = "\nTry again once 2 slots are freed";
+        case(3, [other, other], &[two, &format!("{freed}\n"), helps], &["rungate end"]);
+        case(3, [own, other], &[two, &format!("{freed}: 1 of yours and 1 of others\n"), helps], &[]);
+        let close = "\nClose programs of yours that hold 2 slots";
+        case(3, [own, own], &[two, &format!("{freed}, yours\n"), close], &["rungate end"]);
+    }
 
     /// A command line of up to 200 bytes is repeated with its arguments. Of a longer one only the command is
     /// repeated.
