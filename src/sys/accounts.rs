@@ -101,7 +101,8 @@ impl From<User> for Account {
 }
 
 /// Whether a netgroup holds this user on this host, in any domain. The call cannot tell failure from absence:
-/// a name service that is down looks like a netgroup that is empty.
+/// a name service that is down looks like a netgroup that is empty. Neither can setnetgrent(3), which fails
+/// for a netgroup that does not exist, too.
 pub(crate) fn in_netgroup(netgroup: &str, host: &str, user: &str) -> bool {
     let text = |text: &str| CString::new(text).ok();
     match (text(netgroup), text(host), text(user)) {
