@@ -63,7 +63,7 @@ fn an_unclear_number_of_slots_is_never_to_be_had() {
     let unclear = |limit, admit| {
         let why = WhyUnclear::AboveTable { number: 9, greatest: 4 };
         let unclear = Some(Unclear { why, repository: "seats".to_owned(), slots: None });
-        one(Claim { unclear, ..claim("seats", limit).admit(admit) })
+        one(Claim { unclear, ..claim("seats", limit).slots(u32::MAX).admit(admit) })
     };
     for limit in [0, 3] {
         for admit in [Admit::WithinLimit, Admit::Always] {
