@@ -36,7 +36,7 @@ impl<'c> Grant<'c> {
     }
 
     /// Holds nothing, for a launch that may start nevertheless.
-    pub(super) fn without_slots(claims: Vec<&'c Claim>, started: SystemTime) -> Self {
+    pub fn without_slots(claims: Vec<&'c Claim>, started: SystemTime) -> Self {
         let (held, slots, before) = (Vec::new(), Vec::new(), Vec::new());
         Self { held, slots, unenforced: claims.clone(), claims, tables: Vec::new(), started, before }
     }

@@ -3,7 +3,6 @@
 use std::{
     ffi::{CString, OsStr, OsString},
     fmt,
-    path::Path,
 };
 
 use super::{Depth, Program, environment};
@@ -11,7 +10,7 @@ use crate::{
     acquire::Grant,
     judge::terms::{Hold, NamedSlots},
     keeper::KeeperError,
-    sys::{Change, Ending, Entry, Errno, Event, Failure, SupervisedSignals, executable, process, signals},
+    sys::{Change, Ending, Errno, Event, Failure, SupervisedSignals, executable, process, signals},
     text::visible,
 };
 
@@ -96,15 +95,18 @@ pub fn start(command: Command<'_>, hold: Hold, mut grant: Grant<'_>) -> Result<E
         Hold::Process | Hold::Descriptor => {
             NotSpawned::Exec(executable::replace_process(file, &words, &environment))
         }
-        Hold::Supervisor | Hold::Tree => match supervise(file, &words, &environment, hold, &mut grant) {
-            Ok(ending) => return Ok(ending),
-            Err(NotSpawned::Lost(failure)) => {
-                // The inherited descriptors keep the program's slots until they are released.
-                std::mem::forget(grant);
-                return Err(StartError::Call(failure));
+        Hold::Supervisor | Hold::Tree => {
+            let become_program = || executable::replace_process(file, &words, &environment);
+            match supervise(become_program, hold, &mut grant) {
+                Ok(ending) => return Ok(ending),
+                Err(NotSpawned::Lost(failure)) => {
+                    // The inherited descriptors keep the program's slots until they are released.
+                    std::mem::forget(grant);
+                    return Err(StartError::Call(failure));
+                }
+                Err(failure) => failure,
             }
-            Err(failure) => failure,
-        },
+        }
     };
     // No program was started, so no start is recorded. If that cannot be written either, the first failure is
     // still reported.
@@ -130,12 +132,10 @@ pub enum NotSpawned {
     Lost(Failure),
 }
 
-/// Starts the command as a child and stays until it has ended; with [`Hold::Tree`], until all of its
-/// descendants have.
+/// Starts the command as a child, which `become_program` executes, and stays until it has ended; with
+/// [`Hold::Tree`], until all of its descendants have.
 pub fn supervise(
-    program: &Path,
-    words: &[CString],
-    environment: &[Entry],
+    become_program: impl FnOnce() -> Errno,
     hold: Hold,
     grant: &mut Grant<'_>,
 ) -> Result<Ending, NotSpawned> {
@@ -147,7 +147,7 @@ pub fn supervise(
     // A script may have started some, and become this process: they are not the command's.
     let others = process::children(process::own_pid());
     let spawned = process::spawn(|| match signals.restore() {
-        Ok(()) => executable::replace_process(program, words, environment),
+        Ok(()) => become_program(),
         Err(errno) => errno,
     });
     let command = match spawned {

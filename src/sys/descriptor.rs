@@ -152,6 +152,12 @@ impl Inherited {
             .any(|number| own_locks(number, Ownership::Process).is_none_or(|locks| !locks.is_empty()))
     }
 
+    /// Whether this process has POSIX locks through any of them, because it was another program before.
+    pub fn carry_locks_of_the_process(&self) -> bool {
+        let has_locks = |number| own_locks(number, Ownership::Process).is_some_and(|locks| !locks.is_empty());
+        self.files.iter().any(|(number, _)| has_locks(*number))
+    }
+
     /// Whether inherited descriptions lock each of these bytes. Locks of a description are shown only with
     /// its own descriptors, so another process's lock proves nothing here.
     pub fn have_locked(&self, file: FileId, bytes: &Bytes) -> bool {
@@ -514,12 +520,14 @@ mod tests {
         }
         let other = fs::File::open(directory.path()).expect("a directory");
         assert!(!inherited.have_locked(id(other.as_fd()), &(8..=10)));
-        assert!(inherited.may_carry_locks_of_the_process(this));
+        assert!(inherited.may_carry_locks_of_the_process(this) && inherited.carry_locks_of_the_process());
         assert!(!inherited.may_carry_locks_of_the_process(id(other.as_fd())));
         let again = fs::File::open(&path).expect("the file");
         let taken =
             record_lock::try_lock(again.as_fd(), &(11..=11), record_lock::Mode::Read, Ownership::Description);
         assert_eq!(taken, Ok(true));
+        let of_others = Inherited { files: vec![(again.as_raw_fd(), this)], carriers: Vec::new() };
+        assert!(!of_others.carry_locks_of_the_process(), "they were not taken through this descriptor");
         let files = vec![(again.as_raw_fd(), this), (number, this)];
         let both = Inherited { files, carriers: Vec::new() };
         assert!(both.have_locked(this, &(8..=12)) && !both.have_locked(this, &(8..=13)), "in any order");

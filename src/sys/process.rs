@@ -9,7 +9,7 @@ use std::{
     io::Read,
     os::{
         fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd},
-        unix::{ffi::OsStringExt, fs::MetadataExt},
+        unix::{ffi::OsStringExt, fs::MetadataExt, process::parent_id},
     },
     path::{Path, PathBuf},
     sync::OnceLock,
@@ -562,6 +562,12 @@ fn why_not(reader: &OwnedFd) -> Option<Errno> {
             _ => return None,
         }
     }
+}
+
+/// Lets the kernel kill this process when its parent ends, which has this number. `ESRCH` if it has ended.
+pub fn die_with(parent: i32) -> Result<(), Errno> {
+    prctl::set_pdeathsig(Signal::SIGKILL)?;
+    if parent_id() == parent.cast_unsigned() { Ok(()) } else { Err(Errno::ESRCH) }
 }
 
 /// The next thing that happened to a child, or to an orphan that became one, without waiting for it. `ECHILD`

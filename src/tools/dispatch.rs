@@ -1,7 +1,11 @@
 //! Reads the command line of the second program, `rungate-tools`, and calls the subcommand. The launcher
 //! executes this program under its own name and with its own arguments.
 
-use std::{ffi::OsString, path::Path};
+use std::{
+    ffi::{CString, OsString},
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 use clap::FromArgMatches;
 
@@ -14,18 +18,22 @@ use super::{
     setup::{completions, init, shim},
 };
 use crate::{
+    acquire::Grant,
     cli::{self, Action, CommandLine, help},
+    judge::terms::Hold,
     launch::{
         Shim, Situation, TOOLS, exectimes, installation, is_own_name, refusals,
         run::{self, acquire},
+        start::{NotSpawned, supervise},
     },
-    sys::executable,
-    text::Error,
+    sys::{Ending, Failure, Inherited, executable, own_pid, process},
+    text::{Error, ExitStatus},
 };
 
 /// Runs the subcommand of the arguments.
 pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
     refuse_other_names()?;
+    let program = executable::own_path();
     let called = arguments.first().map_or(Path::new(TOOLS), Path::new);
     if let Some(launcher) = installation::launcher(called) {
         executable::stand_for(launcher);
@@ -36,7 +44,10 @@ pub(super) fn main(arguments: &[OsString]) -> Result<u8, Error> {
         CommandLine::from_arg_matches(&matches)
     });
     match line {
-        Ok(line) => act(line),
+        Ok(line) => match act_in_child(&line.action, program, arguments)? {
+            Some(status) => Ok(status),
+            None => act(line),
+        },
         Err(error) => help::complain(&error, arguments),
     }
 }
@@ -54,6 +65,37 @@ fn refuse_other_names() -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// Executes this program in a child if this process holds slots with POSIX locks. When a subcommand closes a
+/// descriptor of the lock file, the process that did it loses these locks. Nor do its queries show them. A
+/// child has none. Launches know that, and replace this process. Returns how the child ended.
+fn act_in_child(
+    action: &Action,
+    program: Option<PathBuf>,
+    arguments: &[OsString],
+) -> Result<Option<u8>, Error> {
+    let is_launch = matches!(action, Action::Run(_) | Action::Acquire(_) | Action::Exectimes(_));
+    let Some(program) = program.filter(|_| !is_launch && Inherited::scan().carry_locks_of_the_process())
+    else {
+        return Ok(None);
+    };
+    let words: Vec<CString> = arguments.iter().filter_map(|word| executable::c_string(word)).collect();
+    let this = own_pid();
+    // Without its slots it does not continue.
+    let become_tools = || match process::die_with(this) {
+        Ok(()) => executable::execute(&program, &words, &executable::environment()),
+        Err(errno) => errno,
+    };
+    let mut nothing = Grant::without_slots(Vec::new(), SystemTime::now());
+    let failure = match supervise(become_tools, Hold::Supervisor, &mut nothing) {
+        Ok(Ending::Exited(status)) => return Ok(Some(status)),
+        Ok(Ending::Killed(signal)) => return Ok(Some(process::die_of(signal))),
+        Err(NotSpawned::Exec(errno)) => Failure { call: "execve", errno },
+        Err(NotSpawned::Call(failure) | NotSpawned::Lost(failure)) => failure,
+    };
+    let text = format!("{TOOLS} cannot be started beside the slots of this process: {failure}");
+    Err(Error::new(ExitStatus::System, text))
 }
 
 fn act(CommandLine { policy, action }: CommandLine) -> Result<u8, Error> {

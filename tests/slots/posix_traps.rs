@@ -2,9 +2,12 @@
 
 use std::{fs, os::unix::fs::symlink};
 
-use nix::{sys::stat::Mode, unistd::mkfifo};
+use nix::{
+    sys::{signal::Signal, stat::Mode},
+    unistd::mkfifo,
+};
 
-use crate::support::{Site, seats};
+use crate::support::{Ending, Running, Site, Test, eventually, is_alive, seats};
 
 /// Closing *any* descriptor of a file drops all of the process's POSIX locks on it. Two claims that reach
 /// the same (dev, ino) share one descriptor. And: When several claims name the same file (the same inode,
@@ -154,6 +157,83 @@ fn a_launch_in_the_process_of_a_holder_may_reach_the_file_by_two_paths() {
     site.script("outer", &format!("#!/bin/sh\nexec {rungate} run -- inner\n"));
     let running = site.test().args(["run", "--", "outer"]).spawn();
     assert_eq!(site.held("seats.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [running.pid(); 2]);
+}
+
+/// A job that is overdue and does not end before its input does, and a sweep that is a limited program itself.
+fn sweep_of_an_overdue_job() -> (Site, Running, Test) {
+    let site = Site::with_policy(
+        r#"
+        [repository.first]
+        limit        = 1
+        expire_after = "1h"
+
+        [repository.second]
+        limit        = 1
+        expire_after = "1ms"
+        expire_grace = "10m"
+
+        [[rule]]
+        name     = "first"
+        commands = ["sweep"]
+        acquire  = ["first"]
+
+        [[rule]]
+        name     = "second"
+        commands = ["job"]
+        acquire  = ["second"]
+        "#,
+    );
+    let job = site.test().args(["run", "--as", "job", "--"]).args([&site.helper("witness")]);
+    let job = job.through(["env", "--default-signal"]).spawn();
+    let sweep = site.test().args(["run", "--as", "sweep", "--"]).args([site.rungate()]);
+    let sweep = sweep.through(["env", "--default-signal"]);
+    (site, job, sweep)
+}
+
+/// Starts the sweep, which has seen the lock file of its own slot when the job has its signals.
+#[track_caller]
+fn sweeps(sweep: &Test, job: &mut Running) -> Running {
+    let sweeping = sweep.clone().args(["end", "--overdue"]).background();
+    let mut asked = [job.read_line(), job.read_line()];
+    asked.sort();
+    assert_eq!(asked, ["SIGCONT\n", "SIGINT\n"]);
+    sweeping
+}
+
+/// A subcommand of rungate that is the limited program closes the lock file when it has seen it. It keeps its
+/// slot until it ends, and it ends as it would without a slot.
+#[test]
+fn a_subcommand_that_is_the_limited_program_keeps_its_slot() {
+    let (site, mut job, sweep) = sweep_of_an_overdue_job();
+    let mut sweeping = sweeps(&sweep, &mut job);
+    assert_eq!(site.held("first.lock").iter().map(|slot| slot.pid).collect::<Vec<i32>>(), [sweeping.pid()]);
+    sweep.clone().args(["list"]).stderr("rungate: [..]: not started: [..]\n...\n").status(75);
+    job.close_stdin();
+    let ended = sweeping.end();
+    assert_eq!(ended.ending, Ending::Status(0), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with("rungate: second: ended PID "), "{}", ended.stderr);
+    assert_eq!(site.held("first.lock"), []);
+
+    let plain = site.test().args(["list", "third"]).outcome();
+    assert_ne!(plain.ending, Ending::Status(0));
+    let limited = sweep.args(["list", "third"]).outcome();
+    assert_eq!((limited.ending, limited.stderr), (plain.ending, plain.stderr));
+}
+
+/// A signal that ends its process ends the subcommand too. SIGKILL leaves none without a slot.
+#[test]
+fn a_subcommand_ends_with_the_process_that_has_its_slot() {
+    for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGKILL] {
+        let (site, mut job, sweep) = sweep_of_an_overdue_job();
+        let mut sweeping = sweeps(&sweep, &mut job);
+        let pid = sweeping.pid();
+        let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).expect("it runs");
+        let child: i32 = children.trim_end().parse().expect("one child");
+        sweeping.signal(signal);
+        assert_eq!(sweeping.end().ending, Ending::Signal(signal as i32));
+        eventually("the subcommand has ended", || (!is_alive(child)).then_some(()));
+        assert_eq!(site.held("first.lock"), []);
+    }
 }
 
 /// A nested launch that is refused, or that finds nothing to execute, ends its process: nothing of it
