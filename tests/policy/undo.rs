@@ -191,6 +191,60 @@ fn copies_are_no_other_users_to_change() {
     assert!(outcome.stderr.contains("all users can write to it"), "{}", outcome.stderr);
 }
 
+/// A copy of a user's drop-in is root's, so that what is undone is what was there.
+#[test]
+fn copies_are_roots_also_of_a_users_drop_in() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.d/20-cad.toml", OF_CAD);
+    is_cadadms(&site, "etc/rungate/policy.d/20-cad.toml");
+    change(&site, 2);
+    let past = site.path("etc/rungate/policy.past");
+    let copy = fs::read_dir(&past).expect("the copies").flatten().next().expect("a copy").path();
+    let kept = copy.join("policy.d/20-cad.toml");
+    let status = fs::metadata(&kept).expect("the copy of the drop-in");
+    assert_eq!((status.uid(), status.mode() & 0o7777), (0, 0o644));
+    let log = site.test().args(["policy", "log"]).outcome().stdout;
+    assert!(log.ends_with("replace the main file /etc/rungate/policy.toml\n"), "{log}");
+    undone(&site, 1);
+    let file = drop_in(&site, "20-cad.toml");
+    assert_eq!(fs::metadata(&file).expect("the drop-in").uid(), site.user("cadadm").uid);
+
+    // One that the user could have written is not believed.
+    chown(&kept, Some(site.user("cadadm").uid), None).expect("chown");
+    let outcome = site.test().args(["policy", "undo", "2", "--yes"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(78), "{}", outcome.stderr);
+    assert!(
+        outcome.stderr.contains("20-cad.toml: belongs to cadadm, neither to root nor to you"),
+        "{}",
+        outcome.stderr
+    );
+}
+
+/// The text of a user does not become root's where the policy delegates the drop-in no more.
+#[test]
+fn a_users_drop_in_comes_back_only_with_its_delegation() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.toml", "version = 1\n\n[repository.matlab]\nlimit = 1\n");
+    site.system_file("policy.d/20-cad.toml", OF_CAD);
+    is_cadadms(&site, "etc/rungate/policy.d/20-cad.toml");
+    let file = drop_in(&site, "20-cad.toml");
+    site.write("work/new.toml", &main(2));
+    policy(&site, &["install", "--allow-uncounted", "--name", "policy.toml", "new.toml"]);
+    let later = format!("{OF_CAD}# later\n");
+    fs::write(&file, &later).expect("cadadm's change");
+    let outcome = site.test().args(["policy", "undo", "--yes", "--allow-uncounted"]).outcome();
+    let told =
+        "policy.d/20-cad.toml is left alone: it was cadadm's, and the policy would not delegate it to them\n";
+    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    // The policy was refused before the change, and would be again.
+    assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stderr);
+    assert_eq!(fs::metadata(&file).expect("the drop-in").uid(), site.user("cadadm").uid);
+    assert_eq!(fs::read_to_string(&file).expect("the drop-in"), later);
+    assert_eq!(fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy"), main(2));
+}
+
 /// A drop-in that comes back to a policy without its delegation is root's again, whoever it was given to.
 #[test]
 fn a_drop_in_that_is_no_longer_delegated_is_roots() {

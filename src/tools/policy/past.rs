@@ -6,6 +6,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs::{self, File},
     io::{self, Write as _},
+    mem,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     time::Duration,
@@ -21,16 +22,16 @@ use crate::{
     launch::Situation,
     policy::{SYSTEM_POLICY, Sources},
     sys::{
-        Errno, JudgedDirectories, TrustedDirectory, accounts, errno_of, process,
+        Attributes, Errno, JudgedDirectories, TrustedDirectory, accounts, errno_of, process,
         regular_file::{create_directory, create_new},
     },
-    text::{Clock, stream, system_time, visible},
+    text::{Clock, Error, ExitStatus, stream, system_time, visible},
 };
 
 /// How many there are.
 const KEPT: usize = 10;
 
-/// The file that says who changed what.
+/// The file that says who changed what, and then each drop-in that was not root's, after its owner.
 const NOTE: &str = "note";
 
 /// One copy: what the policy was until then.
@@ -43,8 +44,21 @@ impl Copy {
     /// Who made the change after it, and what that was.
     pub(super) fn note(&self) -> (String, String) {
         let text = fs::read_to_string(self.path.join(NOTE)).unwrap_or_default();
-        let (who, what) = text.trim_end().split_once('\n').unwrap_or(("?", "?"));
-        (visible(who), visible(what))
+        let mut lines = text.lines().map(visible);
+        let mut line = || lines.next().unwrap_or_else(|| "?".to_owned());
+        (line(), line())
+    }
+
+    /// Who had a drop-in: the copy is root's.
+    pub(super) fn owner(&self, name: &OsStr) -> Result<u32, Error> {
+        let note = self.path.join(NOTE);
+        let text = fs::read_to_string(&note).map_err(|error| {
+            let text = format!("{} cannot be read: {}", visible(&note), errno_of(&error).desc());
+            Error::new(ExitStatus::System, text)
+        })?;
+        let name = visible(name);
+        let owner = |line: &str| line.split_once(' ').filter(|(_, known)| *known == name)?.0.parse().ok();
+        Ok(text.lines().skip(2).find_map(owner).unwrap_or(0))
     }
 }
 
@@ -156,7 +170,12 @@ impl Past {
             return Ok(());
         }
         let [from, to] = [open(drop_ins)?, open(&copies)?];
-        names.iter().try_for_each(|name| keep(name, &from, &to))
+        for name in &names {
+            if let Some(owner) = keep(name, &from, &to)?.filter(|owner| *owner != 0) {
+                writeln!(note, "{owner} {}", visible(name))?;
+            }
+        }
+        Ok(())
     }
 
     /// The drop-ins that are there now.
@@ -171,20 +190,26 @@ fn open(path: &Path) -> io::Result<TrustedDirectory> {
     opened.ok_or_else(|| io::Error::from(Errno::EPERM))
 }
 
-/// Keeps a drop-in with its owner and mode. The text behind a link is kept only if it is root's; otherwise
-/// the copy is the link. The copy of what cannot be read is a directory, and undo leaves that drop-in alone.
-fn keep(name: &OsStr, from: &TrustedDirectory, to: &TrustedDirectory) -> io::Result<()> {
+/// Keeps a drop-in with its mode, as a file that only root can write to, and returns the owner. The text
+/// behind a link is kept only if it is root's; otherwise the copy is the link. The copy of what cannot be
+/// read is a directory, and undo leaves that drop-in alone.
+fn keep(name: &OsStr, from: &TrustedDirectory, to: &TrustedDirectory) -> io::Result<Option<u32>> {
     let (path, copy) = (from.path().join(name), to.path().join(name));
     let error = match (target::read(from, name, &path), fs::read_link(&path)) {
-        (Ok((Some(text), attributes)), _) => {
+        (Ok((Some(text), mut attributes)), _) => {
+            let owner = attributes.before.as_mut().map(|before| mem::take(&mut before.uid));
+            // A group of the owner alone; an access control list could give it back.
+            if attributes.mode & 0o020 != 0 {
+                attributes = Attributes { before: None, mode: attributes.mode & !0o022 };
+            }
             let placed = to.place(name, text.as_bytes(), &attributes);
-            return placed.map_err(|failure| io::Error::from(failure.errno));
+            return placed.map(|()| owner).map_err(|failure| io::Error::from(failure.errno));
         }
-        (_, Ok(target)) => return symlink(target, copy),
-        (Ok((None, _)), Err(_)) => return Ok(()),
+        (_, Ok(target)) => return symlink(target, copy).map(|()| None),
+        (Ok((None, _)), Err(_)) => return Ok(None),
         (Err(error), Err(_)) => error,
     };
     let advice = "No copy of it is kept: rungate policy undo leaves it alone.".to_owned();
     stream::complain(&error.advise(advice).to_string());
-    fs::create_dir(copy)
+    fs::create_dir(copy).map(|()| None)
 }

@@ -77,17 +77,13 @@ impl Target {
 impl Target {
     /// Whether the policy with these proposals trusts its owner. If not, root's new text is root's.
     fn may_keep_its_owner(&self, proposals: &[Proposal]) -> Result<bool, Error> {
-        let Location { sources, path, .. } = &self.location;
+        let Location { sources, .. } = &self.location;
         let owner = self.attributes.before.as_ref().map_or(0, |before| before.uid);
         let is_of_system = sources.given.is_none() && sources.own.is_none();
-        if owner == 0 || !is_of_system || accounts::own_uid() != 0 {
+        if !is_of_system || accounts::own_uid() != 0 {
             return Ok(true);
         }
-        let delegate = sources.delegate_with(proposals, path).map_err(|failure| {
-            let text = format!("{} cannot be put in place: {failure}", visible(path));
-            Error::new(ExitStatus::System, text)
-        })?;
-        Ok(delegate == Some(owner))
+        self.location.may_belong_to(owner, proposals)
     }
 }
 
@@ -98,6 +94,16 @@ pub(super) fn read(
     path: &Path,
 ) -> Result<(Option<String>, Attributes), Error> {
     let owner = regular_file::status_of_path(&directory.path().join(name)).map_or(0, |status| status.uid);
+    read_of(directory, name, path, owner)
+}
+
+/// The same; besides root and the caller, only this user may own it.
+pub(super) fn read_of(
+    directory: &TrustedDirectory,
+    name: &OsStr,
+    path: &Path,
+    owner: u32,
+) -> Result<(Option<String>, Attributes), Error> {
     let distrusted = |distrust: InsecurePath| distrusted(path, &distrust);
     let Some(mut file) = directory.file_of(name, owner).map_err(distrusted)? else { return Ok((None, NEW)) };
     let extended = file.extended_attributes().map_err(|failure| unkept(path, &failure.to_string()))?;
@@ -335,6 +341,18 @@ impl Location {
                 link that they create, to a file in a directory of yours.",
             visible(self.directory.path())
         )
+    }
+
+    /// Whether the policy with these proposals trusts the file if this user owns it.
+    pub(super) fn may_belong_to(&self, owner: u32, proposals: &[Proposal]) -> Result<bool, Error> {
+        if owner == 0 {
+            return Ok(true);
+        }
+        let delegate = self.sources.delegate_with(proposals, &self.path).map_err(|failure| {
+            let text = format!("{} cannot be put in place: {failure}", visible(&self.path));
+            Error::new(ExitStatus::System, text)
+        })?;
+        Ok(delegate == Some(owner))
     }
 
     /// Whether it is a drop-in of the system's policy.

@@ -5,13 +5,14 @@ use std::{ffi::OsStr, fs, path::Path, rc::Rc};
 
 use super::{
     Location, Past, Removal, Step, Target, install,
+    past::Copy,
     target::{self, Link, distrusted, names, path_of_system},
 };
 use crate::{
     cli::UndoArguments,
     launch::Situation,
-    sys::{Attributes, JudgedDirectories, TrustedDirectory},
-    text::{Clock, Error, ExitStatus, Show, print, system_time, table::Table},
+    sys::{Attributes, JudgedDirectories, TrustedDirectory, accounts},
+    text::{Clock, Error, ExitStatus, Show, print, stream, system_time, table::Table},
 };
 
 /// `rungate policy log`: the last changes, the last first.
@@ -42,14 +43,14 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
         let text = format!("{} of the last changes are known, not {number}", all.len());
         return Err(Error::new(ExitStatus::Usage, text).advise("To see them: rungate policy log".to_owned()));
     };
-    install::perform(steps(location, &copy.path, situation)?, arguments.consent, situation)
+    install::perform(steps(location, copy, situation)?, arguments.consent, situation)
 }
 
 /// The steps from the present policy to a copy.
-fn steps(main: Location, copy: &Path, situation: &Situation) -> Result<Vec<Step>, Error> {
+fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<Vec<Step>, Error> {
     let present = Past::of(&main).map(|past| past.drop_ins()).unwrap_or_default();
-    let drop_ins = copy.join("policy.d");
-    let (text, _) = kept(copy, "policy.toml".as_ref(), situation)?;
+    let drop_ins = copy.path.join("policy.d");
+    let (text, _) = kept(&copy.path, "policy.toml".as_ref(), situation)?;
     // If there was none, nothing was limited.
     let text = text.unwrap_or_else(|| "version = 1\n".to_owned());
     let mut steps = vec![Step::Put(Rc::new(Target::at(main)?), text)];
@@ -59,8 +60,21 @@ fn steps(main: Location, copy: &Path, situation: &Situation) -> Result<Vec<Step>
         if let Ok(to) = link {
             steps.extend(Link::of(name, to, situation)?.map(Step::Link));
         } else if drop_ins.join(name).is_file() {
-            let (text, attributes) = kept(&drop_ins, name, situation)?;
+            let (text, mut attributes) = kept(&drop_ins, name, situation)?;
             let target = Target::of_path(&path_of_system(name, "the copy")?, situation)?;
+            let owner = copy.owner(name)?;
+            // Root's text would be what this user wrote.
+            if !target.location.may_belong_to(owner, &[steps[0].proposal()])? {
+                stream::complain(&format!(
+                    "rungate: {} is left alone: it was {}'s, and the policy would not delegate it to them",
+                    target.path().shown(),
+                    accounts::shown(owner)
+                ));
+                continue;
+            }
+            if let Some(before) = &mut attributes.before {
+                before.uid = owner;
+            }
             let target = Rc::new(target.with(attributes));
             steps.extend(text.map(|text| Step::Put(target, text)));
         }
@@ -84,5 +98,5 @@ fn kept(
     let opened =
         TrustedDirectory::open(directory, &judged).map_err(|distrust| distrusted(&path, &distrust))?;
     let gone = || Error::new(ExitStatus::System, format!("there is no directory {}", directory.shown()));
-    target::read(&opened.ok_or_else(gone)?, name, &path)
+    target::read_of(&opened.ok_or_else(gone)?, name, &path, situation.credentials.uid)
 }
