@@ -193,6 +193,8 @@ fn a_change_by_another_hand_is_not_written_over() {
     assert!(stderr.contains("was changed by another user meanwhile\nThe edited text is in "), "{stderr}");
     assert_eq!(text(&site, "etc/rungate/policy.toml"), "version = 1\n# by hand\n");
     assert_eq!(copies(&site).len(), 1);
+    let none = "No change of the system's policy by rungate policy edit or install is known.\n";
+    site.test().args(["policy", "log"]).stdout(none).status(0);
 }
 
 /// Should rungate be killed, the next edit says where the copy is.

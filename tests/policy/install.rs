@@ -595,6 +595,29 @@ fn what_cannot_be_kept_is_not_lost() {
     assert_eq!(left.len(), 2, "the policy, and what it was before: {left:?}");
 }
 
+/// A change that failed is none of the last ones. Undoing one that was undone by hand changes nothing, and says so.
+#[test]
+fn a_change_that_failed_is_not_known() {
+    needs_root!();
+    needs_strace!();
+    let site = site();
+    let log = site.test().args(["policy", "log"]);
+    site.write("work/policy.toml", &MAIN.replace("= 5", "= 6"));
+    let fails = ["strace", "-qq", "-o", "/dev/null", "-e", "inject=fsync:error=EIO"];
+    let outcome = install(&site, ["--yes", "policy.toml"]).through(fails).outcome();
+    assert_eq!(outcome.ending, Ending::Status(71), "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with("\nNothing was changed.\n"), "{}", outcome.stderr);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+    let none = "No change of the system's policy by rungate policy edit or install is known.\n";
+    log.clone().stdout(none).status(0);
+
+    install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
+    site.system_file("policy.toml", MAIN);
+    let same = "rungate: there is nothing to undo: the policy is the same as before the change\n";
+    site.test().args(["policy", "undo", "--yes"]).stderr(same).status(0);
+    assert_eq!(log.outcome().stdout.lines().count(), 2, "a title, and one change");
+}
+
 /// Killed at any instruction it leaves the old text or the new one: at each call that changes anything.
 #[test]
 fn killed_at_any_call_it_leaves_the_old_or_the_new() {

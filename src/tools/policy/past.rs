@@ -115,18 +115,20 @@ impl Past {
         all
     }
 
-    /// Keeps a copy before the policy is changed. What cannot be kept is no reason to change nothing.
-    pub(super) fn remember(&self, what: &str) {
-        if let Err(error) = self.copy(what) {
+    /// Keeps a copy before the policy is changed, and returns its path. What cannot be kept is no reason to
+    /// change nothing.
+    pub(super) fn remember(&self, what: &str) -> Option<PathBuf> {
+        let kept = self.copy(what).inspect_err(|error| {
             stream::complain(&format!(
                 "rungate: the policy as it was is not kept: {}: {}",
                 visible(self.place()),
-                errno_of(&error).desc()
+                errno_of(error).desc()
             ));
-        }
+        });
+        kept.ok()
     }
 
-    fn copy(&self, what: &str) -> io::Result<()> {
+    fn copy(&self, what: &str) -> io::Result<PathBuf> {
         let place = self.place();
         create_directory(&place, 0o755)?;
         // Changes come one after the other: what is there of another one was left by a process that was
@@ -142,8 +144,8 @@ impl Past {
         let last = self.copies().first().map(|copy| copy.until + Duration::from_millis(1));
         let until = last.map_or_else(Timestamp::now, |last| last.max(Timestamp::now()));
         let kept = self.fill(&new, what).and_then(|()| {
-            let name = Clock::stamp(system_time(until)).unwrap_or_default();
-            fs::rename(&new, place.join(name))
+            let copy = place.join(Clock::stamp(system_time(until)).unwrap_or_default());
+            fs::rename(&new, &copy).map(|()| copy)
         });
         if kept.is_err() {
             let _ = fs::remove_dir_all(&new);

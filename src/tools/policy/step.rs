@@ -1,6 +1,6 @@
 //! One step of an installation: a file that gets a text, or a drop-in that is removed.
 
-use std::{path::Path, rc::Rc};
+use std::{fs, path::Path, rc::Rc};
 
 use super::{Location, Past, Removal, Target, target::Link};
 use crate::{
@@ -18,9 +18,7 @@ pub(super) fn make<'s>(
     let steps: Vec<&Step> = steps.into_iter().collect();
     let proposals: Vec<Proposal> = steps.iter().map(|step| step.proposal()).collect();
     let what: Vec<String> = steps.iter().map(|step| step.to_do()).collect();
-    if let Some(past) = steps.first().and_then(|step| Past::of(step.location())) {
-        past.remember(&what.join(" and "));
-    }
+    let past = steps.first().and_then(|step| Past::of(step.location()));
     let state = if is_free_of_faults { " The policy has no fault as it is." } else { "" };
     for step in steps {
         let so_far = || match done.as_slice() {
@@ -31,7 +29,17 @@ pub(super) fn make<'s>(
             let text = format!("{} was changed by another user meanwhile", visible(step.path()));
             return Err(Error::new(ExitStatus::Failure, text).advise(so_far()));
         }
-        step.make(&proposals).map_err(|error| error.advise(so_far()))?;
+        let first = past.as_ref().filter(|_| done.is_empty());
+        let copy = first.and_then(|past| past.remember(&what.join(" and ")));
+        step.make(&proposals).map_err(|error| {
+            if let Some(copy) = &copy
+                && !step.has_changed().unwrap_or(true)
+            {
+                // No change followed it.
+                let _ = fs::remove_dir_all(copy);
+            }
+            error.advise(so_far())
+        })?;
         done.push(step.done());
     }
     Ok(())

@@ -43,7 +43,12 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
         let text = format!("{} of the last changes are known, not {number}", all.len());
         return Err(Error::new(ExitStatus::Usage, text).advise("To see them: rungate policy log".to_owned()));
     };
-    install::perform(steps(location, copy, situation)?, arguments.consent, situation)
+    let steps = steps(location, copy, situation)?;
+    if !steps.iter().any(Step::is_due) {
+        stream::complain("rungate: there is nothing to undo: the policy is the same as before the change");
+        return Ok(ExitStatus::Success as u8);
+    }
+    install::perform(steps, arguments.consent, situation)
 }
 
 /// The steps from the present policy to a copy.
