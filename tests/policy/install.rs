@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::support::{Ending, Running, Site, Test, needs_root, needs_strace, set_mode};
+use crate::support::{Ending, Running, Site, Test, Trace, eventually, needs_root, needs_strace, set_mode};
 
 const MAIN: &str = r#"version = 1
 
@@ -616,6 +616,30 @@ fn a_change_that_failed_is_not_known() {
     let same = "rungate: there is nothing to undo: the policy is the same as before the change\n";
     site.test().args(["policy", "undo", "--yes"]).stderr(same).status(0);
     assert_eq!(log.outcome().stdout.lines().count(), 2, "a title, and one change");
+}
+
+/// Present files are read while no other change can happen. So a change that ends just before the lock is taken
+/// is not mistaken for the state that is wanted.
+#[test]
+fn present_files_are_read_under_the_lock() {
+    needs_root!();
+    needs_strace!();
+    let site = site();
+    site.write("work/policy.toml", &MAIN.replace("= 5", "= 6"));
+    install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
+    site.system_file("policy.toml", MAIN);
+    site.write("work/policy.toml", MAIN);
+    // Neither has anything to do, so that nothing else reads the files.
+    for change in [&["install", "policy.toml"][..], &["undo"]] {
+        let test = site.test().args(["policy"]).args(change).args(["--yes"]);
+        let (mut running, trace) = Trace::begin(&test, "openat", &[]);
+        assert_eq!(running.end().ending, Ending::Status(0), "{change:?}");
+        eventually("the file is opened after the lock", || {
+            let calls = trace.calls();
+            let last = |name: &str| calls.iter().rposition(|call| call.text.contains(name));
+            (last("\".policy.toml.lock\"")? < last("\"policy.toml\"")?).then_some(())
+        });
+    }
 }
 
 /// Killed at any instruction it leaves the old text or the new one: at each call that changes anything.

@@ -21,12 +21,16 @@ use crate::{
 
 /// Makes every step, or none.
 pub(super) fn run(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<u8, Error> {
-    let steps = steps(arguments, situation)?;
+    let read = || steps(arguments, situation);
+    let _lock = read()?[0].location().lock(situation)?;
+    // The previous holder of the lock may have changed the files.
+    let steps = read()?;
     let elsewhere = |due: &[Step]| other_place(arguments, due);
     perform_or_show(steps, arguments.consent, arguments.dry_run, situation, elsewhere)
 }
 
-/// Makes the steps after the checks of `install`, or none of them.
+/// Makes the steps after the checks of `install`, or none of them. The caller took the lock before it read
+/// the files.
 pub(super) fn perform(steps: Vec<Step>, consent: ConsentOptions, situation: &Situation) -> Result<u8, Error> {
     perform_or_show(steps, consent, false, situation, |_| None)
 }
@@ -38,7 +42,6 @@ fn perform_or_show(
     situation: &Situation,
     elsewhere: impl Fn(&[Step]) -> Option<String>,
 ) -> Result<u8, Error> {
-    let _lock = steps[0].location().lock(situation)?;
     let due: Vec<Step> = steps.into_iter().filter(Step::is_due).collect();
     let Some(first) = due.first() else { return Ok(ExitStatus::Success as u8) };
     let sources = &first.location().sources;

@@ -36,6 +36,7 @@ pub(super) fn log(situation: &Situation) -> Result<u8, Error> {
 /// `rungate policy undo`: the policy as it was before the last change, or before an earlier one.
 pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u8, Error> {
     let location = Location::usual(situation)?;
+    let _lock = location.lock(situation)?;
     let past = Past::of(&location);
     let all = past.as_ref().map(Past::copies).unwrap_or_default();
     let number = usize::from(arguments.changes);
