@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     keeper::{Client, agent::message::End},
     launch::{
-        log::event::{Event, Kind, micros},
+        log::event::{Event, Kind, LONGEST_COMMAND, micros},
         sink,
     },
     policy::{LogTarget, Policy},
@@ -158,6 +158,9 @@ const MOST_READ: u64 = 64 << 20;
 /// How many launches of one process are kept.
 const MOST_OF_PROCESS: usize = 100;
 
+/// How many launches are kept: users may write the starts of any number. Of more, the oldest are dropped.
+const MOST_OPEN: usize = 65_536;
+
 /// Reads a file from where the last sweep ended. Returns whether it has reached the end.
 fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -> io::Result<bool> {
     file.seek(SeekFrom::Start(bookmark.offset))?;
@@ -172,7 +175,10 @@ fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -
             continue;
         }
         match event.event {
-            Kind::Started if !event.repositories.is_empty() => {
+            Kind::Started if !event.repositories.is_empty() && event.command.len() <= LONGEST_COMMAND => {
+                if open.len() > 2 * MOST_OPEN {
+                    drop_oldest(&mut open);
+                }
                 let of_process = open.entry(event.pid).or_default();
                 if let Some(before) = of_process.back_mut() {
                     before.is_past = true;
@@ -194,9 +200,21 @@ fn read_rest(bookmark: &mut Bookmark, mut file: File, length: u64, host: &str) -
             _ => {}
         }
     }
+    drop_oldest(&mut open);
     bookmark.open = open.into_values().flatten().collect();
     bookmark.offset = bookmark.offset.saturating_add(left);
     Ok(bookmark.offset >= length)
+}
+
+fn drop_oldest(open: &mut BTreeMap<i32, VecDeque<Open>>) {
+    let mut began: Vec<u64> = open.values().flatten().map(|launch| launch.began).collect();
+    let is_full = began.len() > MOST_OPEN;
+    let last_dropped =
+        is_full.then(|| *began.select_nth_unstable_by(MOST_OPEN, |one, other| other.cmp(one)).1);
+    open.retain(|_, of_process| {
+        of_process.retain(|launch| Some(launch.began) > last_dropped);
+        !of_process.is_empty()
+    });
 }
 
 impl Open {
@@ -223,5 +241,79 @@ impl Open {
         let begun = now.checked_sub(age).map_or(0, micros);
         self.process = started;
         begun > self.began.saturating_add(PRECISION)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// A line of the log: this process has started or ended at this moment.
+    fn line(kind: Kind, pid: i32, moment: u64, command: &str) -> String {
+        let mut event = Event::now(kind, "", 4711, OsStr::new("here"));
+        (event.pid, event.decided, event.command) = (pid, Some(moment), command.to_owned());
+        event.repositories = vec!["seats".to_owned()];
+        json::line(&event).expect("an event") + "\n"
+    }
+
+    /// Users may write the starts of any number of processes, and so many lines that no sweep sees the last
+    /// one. The newest starts are kept, and none is judged.
+    #[test]
+    fn starts_of_any_number_are_not_all_kept() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("log.jsonl");
+        let mut log = File::options().append(true).create_new(true).open(&path).expect("a new file");
+        let mut bookmark = Bookmark::default();
+        let count = i32::try_from(MOST_OPEN).expect("a small number") + 100;
+        for first in [1, 1 + count] {
+            let pids = first..first + count;
+            let text: String = pids
+                .map(|pid| line(Kind::Started, pid, u64::try_from(pid).expect("positive"), "x"))
+                .collect();
+            log.write_all(text.as_bytes()).expect("room");
+            assert!(read_on(&mut bookmark, &path, "here").expect("a log"));
+            let pids: Vec<i32> = bookmark.open.iter().map(|open| open.pid).collect();
+            assert_eq!(pids, (first + 100..first + count).collect::<Vec<i32>>());
+        }
+        let last = 2 * count;
+        let text = line(Kind::Ended, last, u64::MAX, "x")
+            + &line(Kind::Started, last + 1, u64::MAX, &"x".repeat(LONGEST_COMMAND + 1))
+            + &line(Kind::Started, last + 2, u64::MAX, &"x".repeat(LONGEST_COMMAND));
+        log.write_all(text.as_bytes()).expect("room");
+        log.set_len(bookmark.offset + 2 * MOST_READ).expect("a sparse file");
+        save(&bookmark_of(&path), &bookmark).expect("room");
+        look_into(&path, OsStr::new("here"), |event| panic!("{} is judged", event.pid)).expect("a log");
+        let saved = fs::read(bookmark_of(&path)).expect("the bookmark");
+        let bookmark: Bookmark = serde_json::from_slice(&saved).expect("a bookmark");
+        assert_eq!(bookmark.open.len(), MOST_OPEN);
+        let pids: Vec<i32> = bookmark.open.iter().rev().map(|open| open.pid).take(3).collect();
+        assert_eq!(pids, [last + 2, last - 1, last - 2]);
+    }
+
+    /// Processes whose ends are in the log take no place.
+    #[test]
+    fn ends_make_room() {
+        let pid = |open: u64| i32::try_from(open).expect("a small number");
+        let launch = |began: u64| Open {
+            pid: pid(began),
+            uid: 4711,
+            command: String::new(),
+            began,
+            is_past: false,
+            process: None,
+        };
+        let most = u64::try_from(MOST_OPEN).expect("a small number");
+        let mut open: BTreeMap<i32, VecDeque<Open>> =
+            (0..=2 * most).map(|began| (pid(began), VecDeque::new())).collect();
+        for began in 1..=most {
+            open.entry(pid(began)).or_default().push_back(launch(began));
+        }
+        drop_oldest(&mut open);
+        assert!(open.keys().copied().eq(1..=pid(most)), "as many as there may be");
+        open.entry(0).or_default().push_back(launch(0));
+        drop_oldest(&mut open);
+        assert!(open.keys().copied().eq(1..=pid(most)), "the oldest is dropped");
     }
 }
