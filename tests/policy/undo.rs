@@ -211,11 +211,14 @@ fn copies_are_roots_also_of_a_users_drop_in() {
     assert_eq!(fs::metadata(&file).expect("the drop-in").uid(), site.user("cadadm").uid);
 
     // One that the user could have written is not believed.
-    chown(&kept, Some(site.user("cadadm").uid), None).expect("chown");
+    let uid = site.user("cadadm").uid;
+    chown(&kept, Some(uid), None).expect("chown");
     let outcome = site.test().args(["policy", "undo", "2", "--yes"]).outcome();
     assert_eq!(outcome.ending, Ending::Status(78), "{}", outcome.stderr);
     assert!(
-        outcome.stderr.contains("20-cad.toml: belongs to cadadm, neither to root nor to you"),
+        outcome
+            .stderr
+            .contains(&format!("20-cad.toml: belongs to cadadm ({uid}), neither to root nor to you")),
         "{}",
         outcome.stderr
     );
@@ -235,9 +238,11 @@ fn a_users_drop_in_comes_back_only_with_its_delegation() {
     let later = format!("{OF_CAD}# later\n");
     fs::write(&file, &later).expect("cadadm's change");
     let outcome = site.test().args(["policy", "undo", "--yes", "--allow-uncounted"]).outcome();
-    let told =
-        "policy.d/20-cad.toml is left alone: it was cadadm's, and the policy would not delegate it to them\n";
-    assert!(outcome.stderr.contains(told), "{}", outcome.stderr);
+    let uid = site.user("cadadm").uid;
+    let left = format!(
+        "policy.d/20-cad.toml is left alone: it belonged to cadadm ({uid}), and the policy would not delegate it to that user\n"
+    );
+    assert!(outcome.stderr.contains(&left), "{}", outcome.stderr);
     // The policy was refused before the change, and would be again.
     assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stderr);
     assert_eq!(fs::metadata(&file).expect("the drop-in").uid(), site.user("cadadm").uid);

@@ -72,7 +72,7 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<Vec<Step>
             // Root's text would be what this user wrote.
             if !target.location.may_belong_to(owner, &[steps[0].proposal()])? {
                 stream::complain(&format!(
-                    "rungate: {} is left alone: it was {}'s, and the policy would not delegate it to them",
+                    "rungate: {} is left alone: it belonged to {}, and the policy would not delegate it to that user",
                     target.path().shown(),
                     accounts::shown(owner)
                 ));
