@@ -231,11 +231,13 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     fn take(
         &self,
         mut views: TableViews<'_>,
-        joined: BTreeMap<TableId, Held>,
+        mut joined: BTreeMap<TableId, Held>,
         picked: &[ClaimOnTable<'c>],
         now: SystemTime,
     ) -> Result<Result<Grant<'c>, Disturbance>, KeeperError> {
         let launch = &self.asker.launch;
+        // Another nested launch may use what this one does not.
+        joined.retain(|id, _| picked.iter().any(|choice| choice.table == *id));
         let mut held: BTreeMap<TableId, Held> = BTreeMap::new();
         for (id, seen) in &mut views {
             if !picked.iter().any(|choice| choice.table == *id) {

@@ -105,8 +105,8 @@ impl<'c> Wants<'c> {
         Ok(false)
     }
 
-    /// The first of several alternatives whose slots the launch's group already has. It precedes alternatives
-    /// that need new slots.
+    /// The first of several alternatives whose slots an ancestor or the launch's group already has. It
+    /// precedes alternatives that need new slots.
     fn joined(
         options: &Options<'c>,
         views: &mut TableViews<'_>,
@@ -119,9 +119,11 @@ impl<'c> Wants<'c> {
         'alternatives: for (index, choices) in options.alternatives().enumerate() {
             let together: Vec<ClaimOnTable<'c>> = picked.iter().chain(choices).copied().collect();
             for choice in choices {
+                let Some(seen) = views.get_mut(&choice.table) else { continue };
                 let terms = terms_on(choice.table, &together);
-                let seen = views.get_mut(&choice.table).filter(|_| terms.group.is_some());
-                let Some(seen) = seen else { continue 'alternatives };
+                if terms.group.is_none() {
+                    continue 'alternatives;
+                }
                 match room(choice.claim, &terms, seen, now)? {
                     Room::Free(seats) if seats.free.is_empty() => {}
                     _ => continue 'alternatives,

@@ -1,7 +1,11 @@
 //! Alternatives, and everything that must be available together.
 
-use super::stage::{But, Tables, any_of, claim, one, tables};
-use crate::judge::terms::Claim;
+use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, tables};
+use crate::{
+    acquire::{AcquireContext, Clock, Grant, Outcome, waiting::acquire},
+    judge::terms::{Claim, Demand, Launch, NamedSlots, Nested, Runs},
+    keeper::{Keepers, VerifiedAncestry},
+};
 
 #[test]
 fn the_first_alternative_that_can_be_had_is_taken() {
@@ -126,4 +130,42 @@ fn everything_that_is_in_the_way_is_named_and_nothing_else() {
         .held("d", 1..=1)
         .gives(&three(), "75: a full; c full or d full");
     tables().gives(&[], "");
+}
+
+/// What a launch gets below a holder of this slot.
+fn below<'c>(tables: &Tables, name: &str, slot: u64, demands: &'c [Demand]) -> Grant<'c> {
+    let (slots, called, joined) = (Runs::of(&[slot]), Vec::new(), Runs::default());
+    let ancestors = [NamedSlots { name: name.to_owned(), slots, called, joined }];
+    let mut ancestry = VerifiedAncestry::of_user(None);
+    ancestry.slots = vec![(tables.store.table(name).number(), slot)];
+    let outcome = tables.asks(|asker| {
+        let launch = Launch { ancestors: &ancestors, ..asker.launch };
+        let memory = tables.store.for_asker(ancestry);
+        let keepers = Keepers { inherited: asker.keepers.inherited, memory };
+        let (generation, on_expired, clock) = (asker.generation, asker.on_expired, Clock::default());
+        acquire(demands, &AcquireContext { launch, keepers, generation, on_expired, clock })
+    });
+    match outcome.expect("tables in memory") {
+        Outcome::Granted(grant) => grant,
+        Outcome::Refused(_) | Outcome::Interrupted => panic!("there is room"),
+    }
+}
+
+/// A launch below a holder needs nothing new for the alternative that the holder has, so that one comes
+/// first. What it does not use of the holder's slots is left to other nested launches.
+#[test]
+fn the_alternative_that_an_ancestor_has_comes_first() {
+    let joins = |name| Claim { nested: Nested::Join, ..claim(name, 1) };
+    let tables = tables().held("full", 1..=1);
+    let own = [one(joins("nb"))];
+    let _above = tables.acquire(&own).ok().expect("room");
+    let either = [any_of([joins("na"), joins("nb")])];
+    let nested = below(&tables, "nb", 1, &either);
+    assert_eq!((granted(&nested).as_str(), tables.used("na"), tables.used("nb")), ("nb 1", 0, 1));
+    drop(nested);
+    // Its list cannot be acquired as a whole.
+    let list = [any_list_of([vec![joins("nb"), claim("full", 1)], vec![joins("na")]])];
+    let other = below(&tables, "nb", 1, &list);
+    assert_eq!((granted(&other).as_str(), tables.used("na")), ("na 1", 1));
+    assert_eq!(granted(&below(&tables, "nb", 1, &own)), "nb 1");
 }
