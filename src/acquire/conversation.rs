@@ -8,7 +8,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::{AcquireContext, Grant, HEARTBEAT_INTERVAL, Outcome, Refusal, Watch, of_agent};
+use super::{AcquireContext, Grant, HEARTBEAT_INTERVAL, Outcome, Refusal, Watch, of_agent, waiting::is_over};
 use crate::{
     judge::terms::{Claim, Demand, Location, Unreachable, Wait},
     keeper::{
@@ -138,8 +138,7 @@ impl Conversation {
                     return Ok(match outcome {
                         Outcome::Refused(refusal) => {
                             // Its time may have been over before the agent checked.
-                            let is_over =
-                                patience.deadline.is_some_and(|deadline| deadline <= Instant::now());
+                            let is_over = is_over(patience.deadline);
                             let has_waited = refusal.waited.is_some() || patience.may_wait && is_over;
                             let waited = has_waited.then(|| begun.elapsed());
                             Outcome::Refused(Refusal { waited, ..refusal })
@@ -148,7 +147,9 @@ impl Conversation {
                     });
                 }
                 Ok(QuestionOutcome::Lost(error)) => {
-                    lost_at = None;
+                    if patience.may_wait && !is_over(patience.deadline) {
+                        lost_at = None;
+                    }
                     error
                 }
                 Err(error) => error,
@@ -205,9 +206,9 @@ impl Conversation {
                 Ok(Some(answer)) => answer,
                 Ok(None) => match listening.advance(&mut client.borrow_mut(), deadline) {
                     Ok(()) => continue,
-                    Err(error) => return Ok(QuestionOutcome::Lost(error)),
+                    Err(error) => return listening.lost(error),
                 },
-                Err(error) => return Ok(QuestionOutcome::Lost(error)),
+                Err(error) => return listening.lost(error),
             };
             match answer {
                 Answer::Anew => is_stale = false,
@@ -267,7 +268,7 @@ impl Conversation {
 /// How a question ended.
 enum QuestionOutcome<'c> {
     Answered(Outcome<'c>),
-    /// The agent received it, and is gone.
+    /// The agent has answered that the launch waits, or that holders are ended for it, and is gone.
     Lost(AgentError),
 }
 
@@ -296,6 +297,11 @@ impl Listening {
         self.stands = Some(refused);
         let next = Instant::now() + HEARTBEAT_INTERVAL;
         self.until = deadline.map_or(next, |deadline| deadline.min(next));
+    }
+
+    /// The agent is gone. If it did not answer, it may never do so: it may close every connection.
+    fn lost<'c>(&self, error: AgentError) -> Result<QuestionOutcome<'c>, AgentError> {
+        if self.stands.is_some() { Ok(QuestionOutcome::Lost(error)) } else { Err(error) }
     }
 
     /// Nothing came until it was time.

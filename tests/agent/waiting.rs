@@ -348,6 +348,36 @@ fn a_request_that_was_lost_is_repeated() {
     }
 }
 
+/// An agent that closes every connection is gone, for a launch that does not wait and beyond the time of one
+/// that does. It is gone also if it says before that the launch waits.
+#[test]
+fn an_agent_that_closes_every_connection_is_gone() {
+    needs_root!();
+    let waits = Answer::Waits(WaitState { refused: full(), ahead: 0 }).frame();
+    for (wait, said) in [("0s", &[][..]), ("1s", &[][..]), ("1s", &waits[..])] {
+        let (site, agent) = seats(1, "");
+        agent.kill();
+        std::fs::remove_file(site.agent_socket()).expect("the socket of an agent that is gone");
+        let listener = UnixListener::bind(site.agent_socket()).expect("an agent of this test");
+        listener.set_nonblocking(true).expect("a listener");
+        let mut launch = site.test().args(["run", "--wait", wait, "--", "matlab"]).background();
+        let mut asked = 0;
+        eventually("it asks no more", || {
+            if let Ok((mut connection, _)) = listener.accept() {
+                connection.set_read_timeout(Some(LONG)).expect("a time");
+                assert!(matches!(request(&mut connection, &mut Inbox::default()), Request::Take(_)));
+                connection.write_all(said).expect("it listens");
+                asked += 1;
+            }
+            launch.is_zombie().then_some(())
+        });
+        let outcome = launch.end();
+        assert_eq!(outcome.ending, Ending::Status(74), "{wait}: {outcome:?}");
+        assert!(outcome.stderr.contains(" closed the connection\n"), "{wait}: {outcome:?}");
+        assert!(asked > 1, "{wait}: it asked once");
+    }
+}
+
 /// `-w` counts once, from the beginning, however often the launch is judged again or calls another agent.
 #[test]
 fn the_time_of_a_launch_counts_once() {
