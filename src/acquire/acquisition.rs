@@ -126,29 +126,28 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     fn lock(&self, patience: Duration) -> Result<Locked, KeeperError> {
         let begun = Instant::now();
         let mut is_handed_on = false;
+        // Before the first lock, because a stop could come right after it.
+        let stops = (!self.asker.clock.is_imagined()).then(SigtstpBlocked::begin);
         loop {
-            let mut locked = Locked { tables: Vec::new(), stops: None };
+            let mut tables = Vec::new();
             let all = self.wants.tables.values().try_for_each(|table| {
                 let left = patience.saturating_sub(begun.elapsed());
-                let guard = if locked.tables.is_empty() {
+                let guard = if tables.is_empty() {
                     table.lock(left)?
                 } else {
                     lock_beside_others(table, left.min(HEARTBEAT_INTERVAL), is_handed_on)?
                 };
-                if locked.tables.is_empty() && !self.asker.clock.is_imagined() {
-                    locked.stops = Some(SigtstpBlocked::begin());
-                }
-                locked.tables.push(guard);
+                tables.push(guard);
                 Ok::<(), KeeperError>(())
             });
             match all {
-                Ok(()) => return Ok(locked),
+                Ok(()) => return Ok(Locked { tables, stops }),
                 Err(error) if !error.is_busy() => return Err(error),
                 Err(_) if begun.elapsed() < patience => {}
                 Err(error) => return Err(error.after(begun.elapsed(), is_handed_on)),
             }
-            let busy = self.wants.tables.values().nth(locked.tables.len());
-            drop(locked);
+            let busy = self.wants.tables.values().nth(tables.len());
+            drop(tables);
             let left = patience.saturating_sub(begun.elapsed());
             let waited = busy.map(|table| table.lock(left)).transpose();
             drop(waited.map_err(|error| error.after(begun.elapsed(), is_handed_on))?);

@@ -227,24 +227,26 @@ fn a_message_during_a_wait_stands_in_its_own_line() {
 fn nobody_is_stopped_with_the_mutex() {
     needs_tmux!();
     needs_strace!();
-    let site = site();
-    site.test().args(["run", "--", "matlab"]).status(0);
-    let terminal = Terminal::open(&site);
-    let rungate = site.rungate().display().to_string();
-    // Slow enough to be met in the middle of its work. strace(1) itself does not stop when it writes to a
-    // file.
-    let trace = site.path("work/trace");
-    let slow = "-e trace=fcntl -e inject=fcntl:delay_enter=200ms";
-    terminal.command(&format!("strace -I4 -qq -o {} {slow} {rungate} run -- matlab", trace.display()));
-    eventually("it has the mutex", || site.lock_between("seats.lock", 0, 8));
-    terminal.press("C-z");
-    let calls = eventually("it is stopped", || {
-        let text = fs::read_to_string(&trace).expect("the record of the calls");
-        text.contains("stopped by SIGTSTP").then_some(text)
-    });
-    assert_eq!(site.lock_between("seats.lock", 0, 8).map(|lock| lock.l_pid), None, "{calls}");
-    let other = site.test().args(["run", "--", "patient"]).outcome();
-    assert_ne!(other.ending, Ending::Status(74), "{}", other.stderr);
+    // Slow enough to be met in the middle of its work, and right after it got the lock.
+    for slow in ["delay_enter=200ms", "delay_exit=400ms"] {
+        let site = site();
+        site.test().args(["run", "--", "matlab"]).status(0);
+        let terminal = Terminal::open(&site);
+        let rungate = site.rungate().display().to_string();
+        // strace(1) itself does not stop when it writes to a file.
+        let trace = site.path("work/trace");
+        let options = format!("-e trace=fcntl -e inject=fcntl:{slow}");
+        terminal.command(&format!("strace -I4 -qq -o {} {options} {rungate} run -- matlab", trace.display()));
+        eventually("it has the mutex", || site.lock_between("seats.lock", 0, 8));
+        terminal.press("C-z");
+        let calls = eventually("it is stopped", || {
+            let text = fs::read_to_string(&trace).expect("the record of the calls");
+            text.contains("stopped by SIGTSTP").then_some(text)
+        });
+        assert_eq!(site.lock_between("seats.lock", 0, 8).map(|lock| lock.l_pid), None, "{slow}: {calls}");
+        let other = site.test().args(["run", "--", "patient"]).outcome();
+        assert_ne!(other.ending, Ending::Status(74), "{slow}: {}", other.stderr);
+    }
 }
 
 /// Only there: a shell waits for the supervisor, and must see that the program was stopped.
