@@ -110,7 +110,13 @@ pub fn acquire_in_turn<'c>(
     loop {
         place.keep(&acquisition.wants);
         let over = earlier(place.over.filter(|_| knows_over), deadline);
-        let (mut blocked, is_stuck) = match acquisition.attempt(place.position(asker), place.patience(over)) {
+        let mut attempted = acquisition.attempt(place.position(asker), place.patience(over));
+        if let Ok((Decided::Blocked(blocked), _locked)) = &mut attempted
+            && let Err(error) = join_queues(&acquisition, place, blocked, deadline)
+        {
+            attempted = Err(error);
+        }
+        let (mut blocked, is_stuck) = match attempted {
             Ok((Decided::Granted(grant), _locked)) if !rest.holds(watch) => {
                 grant.withdraw()?;
                 rest.endings.leave_alone(asker)?;
@@ -124,14 +130,6 @@ pub fn acquire_in_turn<'c>(
                 return Ok(Outcome::Granted(grant));
             }
             Ok((Decided::Blocked(mut blocked), locked)) => {
-                place.waits(asker).mark(&acquisition.wants, &mut blocked)?;
-                if !place.is_in_line() {
-                    blocked.fail_without_sample()?;
-                }
-                if !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline) {
-                    place.keep(&acquisition.wants);
-                    place.stand(&acquisition.wants, asker.generation, &blocked)?;
-                }
                 drop(locked);
                 blocked.look_for_ancestors(asker)?;
                 (blocked, false)
@@ -170,10 +168,37 @@ pub fn acquire_in_turn<'c>(
         }
         let next = earlier(place.clocks.next(&blocked).filter(|_| !is_stuck), deadline);
         let next = earlier(next, place.tries_again.filter(|_| !is_stuck));
-        if rest.wait(&acquisition, place, &mut blocked, is_stuck, next, watch)?.is_break() {
-            return Ok(Outcome::Interrupted);
+        match rest.wait(&acquisition, place, &mut blocked, is_stuck, next, watch) {
+            Ok(ControlFlow::Continue(())) => {}
+            Ok(ControlFlow::Break(())) => return Ok(Outcome::Interrupted),
+            Err(error) if error.is_busy() && place.is_in_line() => {
+                place.beat()?;
+                if !is_stuck {
+                    thread::sleep(place.patience(next));
+                }
+            }
+            Err(error) => return Err(error),
         }
     }
+}
+
+/// Lets a launch that is blocked wait in the queues of the claims that it waits for. The tables are locked.
+fn join_queues<'c>(
+    acquisition: &Acquisition<'c, '_>,
+    place: &mut PlaceInLine,
+    blocked: &mut Blocked<'c>,
+    deadline: Option<Instant>,
+) -> Result<(), KeeperError> {
+    let Acquisition { asker, wants, .. } = acquisition;
+    place.waits(asker).mark(wants, blocked)?;
+    if !place.is_in_line() {
+        blocked.fail_without_sample()?;
+    }
+    if !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline) {
+        place.keep(wants);
+        place.stand(wants, asker.generation, blocked)?;
+    }
+    Ok(())
 }
 
 pub(super) fn is_over(deadline: Option<Instant>) -> bool {

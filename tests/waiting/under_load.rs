@@ -17,6 +17,9 @@ const STANDING: u64 = 1 << 61;
 const STRETCH: u64 = 1 << 32;
 const GENERATION: u64 = 1 << 20;
 
+/// Where the launch with the number 2 has its place. Each heartbeat makes its lock longer.
+const PLACE_OF_TWO: i64 = (1 << 62) + (2 << 20);
+
 /// The kernel shows the locks of the whole host in one listing, which is no snapshot: while thousands come
 /// and go, some are missing in it, and more has to be asked. Only one test has thousands at a time.
 fn alone() -> (File, MutexGuard<'static, ()>) {
@@ -210,6 +213,44 @@ fn locks_that_mean_nothing_hide_the_line_from_newcomers_alone() {
     running.end();
     waiting.close_stdin();
     assert_eq!(waiting.end().ending, Ending::Status(0));
+}
+
+/// The same where such locks hide who waits ahead: each time that it looks it meets them, and waits on.
+#[test]
+fn locks_that_mean_nothing_cost_no_waiter_its_place() {
+    let site = site();
+    site.script("matlab", "#!/bin/sh\nexec cat\n");
+    let mut running = launch(&site, &["-q"], 1).background();
+    running.wait_for_echo();
+    let wait = || launch(&site, &["-q", "-w", "forever"], 1).background();
+    let first = wait();
+    site.stands_in_line("seats", &first);
+    let mut waiting = wait();
+    site.stands_in_line("seats", &waiting);
+    // Its number is free, so that the kernel names only what means nothing.
+    first.kill();
+    let line = site.line("seats");
+    assert_eq!(
+        line.iter().map(|waiter| (waiter.number, waiter.pid)).collect::<Vec<_>>(),
+        [(2, waiting.pid())]
+    );
+    let crowd = crowd(
+        &site,
+        "ofd",
+        (1..=20).map(|number| format!("{}:2", STANDING + STRETCH + number * GENERATION - 1)),
+    );
+    let beats = || site.lock_between("seats", PLACE_OF_TWO, PLACE_OF_TWO + 1).map_or(0, |lock| lock.l_len);
+    let before = beats();
+    eventually("it has sent five heartbeats", || {
+        assert!(!waiting.is_zombie(), "it waits no more: {:?}", waiting.end());
+        (beats() >= before + 5).then_some(())
+    });
+    let newcomer = launch(&site, &["-q"], 1).outcome();
+    assert_eq!(newcomer.ending, Ending::Status(74), "they hide the queue: {}", newcomer.stderr);
+    drop(crowd);
+    running.close_stdin();
+    running.end();
+    waiting.wait_for_echo();
 }
 
 /// `RUNGATE_STORM=10` makes it a thousand at once.
