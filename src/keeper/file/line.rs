@@ -373,6 +373,22 @@ mod tests {
         assert_eq!(all_waiters(&other).expect("a lock file").len(), 1);
     }
 
+    /// A launch whose limit is 0 cannot start, so every other launch passes it.
+    #[test]
+    fn a_waiter_without_any_slot_blocks_no_launch() {
+        let (mut waiter, other, _path) = waiter_and_other();
+        let class = |capacity| Class { generation: 3, capacity };
+        let seen =
+            || youngest(&other, None).expect("a lock file").map(|waiter| (waiter.number, waiter.class));
+        waiter.stand(&[class(0)]).expect("a lock file");
+        assert_eq!(seen(), Some((FIRST, class(0))));
+        assert!(class(1).passes(class(0)));
+        waiter.stand(&[class(1)]).expect("a lock file");
+        assert_eq!(seen(), Some((FIRST, class(1))));
+        waiter.stand(&[]).expect("a lock file");
+        assert_eq!(seen(), None);
+    }
+
     /// The older waiter comes first, whichever the kernel names first.
     #[test]
     fn waiters_are_listed_oldest_first() {
