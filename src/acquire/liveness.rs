@@ -29,7 +29,7 @@ pub const MISSED_HEARTBEATS: u8 = 3;
 /// silent.
 pub const SILENCE: Duration = INTERVAL.saturating_mul(MISSED_HEARTBEATS as u32);
 
-/// How many waiters are checked in one queue per second, from either end.
+/// How many waiters are checked in one queue per second, from either end, beside those that are silent.
 const MOST_LOOKED_AT: usize = 16;
 
 /// The number of waiters that are read one by one before the whole queue is read.
@@ -86,8 +86,9 @@ impl LivenessTracker {
     }
 
     /// Checks the launches that a launch with this number and class may not overtake. It starts with the
-    /// nearest and stops at the first that is alive. If only launches that do not start are left, it starts
-    /// with the oldest. Returns whether one of them is alive.
+    /// nearest and stops at the first that is alive. Each silent one lets it check one more, so that in the
+    /// end it has checked all of them, however many there are. If only launches that do not start are left,
+    /// it starts with the oldest. Returns whether one of them is alive.
     pub fn look_ahead(
         &self,
         table: &Table,
@@ -95,24 +96,24 @@ impl LivenessTracker {
         class: Class,
     ) -> Result<bool, KeeperError> {
         self.seen.borrow_mut().retain(|_, seen| seen.at.elapsed() < FORGOTTEN);
-        let mut is_any_alive = false;
-        let mut look = |waiter: &Waiter| -> Result<bool, KeeperError> {
-            let is_alive = !class.passes(waiter.class) && self.look(table, waiter)? == Sign::Alive;
-            is_any_alive |= is_alive;
-            Ok(is_alive)
-        };
-        let mut before = number;
-        for _ in 0..MOST_LOOKED_AT {
-            let Some(waiter) = table.youngest(before)? else { break };
-            if look(&waiter)? {
-                break;
+        let (mut is_any_alive, mut left) = (false, MOST_LOOKED_AT);
+        let last = find_ahead(table, number, |waiter| {
+            if class.passes(waiter.class) {
+                return Ok(false);
             }
-            before = Some(waiter.number);
-        }
+            match self.look(table, waiter)? {
+                Sign::Alive => is_any_alive = true,
+                Sign::None => left -= 1,
+                Sign::Silent => left += 1,
+            }
+            Ok(is_any_alive || left == 0)
+        })?;
+        let Some(last) = last else { return Ok(is_any_alive) };
         let mut from = Number(1);
         for _ in 0..MOST_LOOKED_AT {
-            let Some(waiter) = table.oldest(from, before)? else { break };
-            if look(&waiter)? {
+            let Some(waiter) = table.oldest(from, Some(last.number))? else { break };
+            if !class.passes(waiter.class) && self.look(table, &waiter)? == Sign::Alive {
+                is_any_alive = true;
                 break;
             }
             from = waiter.number.next();
@@ -154,23 +155,7 @@ impl<'a> QueuePosition<'a> {
     pub fn nearest_ahead(&self, table: &Table, capacity: u64) -> Result<Option<Waiter>, KeeperError> {
         let class = Class { generation: self.generation, capacity };
         let mut stopped = Stopped::default();
-        let mut before = self.number;
-        for _ in 0..MOST_ASKED_FOR {
-            let Some(waiter) = table.youngest(before)? else { return Ok(None) };
-            if !self.passes(table, class, &waiter, &mut stopped)? {
-                return Ok(Some(waiter));
-            }
-            before = Some(waiter.number);
-        }
-        let line = table.all_waiters()?;
-        for waiter in
-            line.into_iter().rev().filter(|waiter| before.is_none_or(|before| waiter.number < before))
-        {
-            if !self.passes(table, class, &waiter, &mut stopped)? {
-                return Ok(Some(waiter));
-            }
-        }
-        Ok(None)
+        find_ahead(table, self.number, |waiter| Ok(!self.passes(table, class, waiter, &mut stopped)?))
     }
 
     /// The waiters of a queue that a launch with this capacity may not overtake.
@@ -205,6 +190,28 @@ impl<'a> QueuePosition<'a> {
         }
         self.liveness.map_or(Ok(false), |liveness| liveness.is_silent(table, older))
     }
+}
+
+/// The youngest launch before a number, or of all, that is the one searched for. Mostly it is near.
+fn find_ahead(
+    table: &Table,
+    mut before: Option<Number>,
+    mut is_it: impl FnMut(&Waiter) -> Result<bool, KeeperError>,
+) -> Result<Option<Waiter>, KeeperError> {
+    for _ in 0..MOST_ASKED_FOR {
+        let Some(waiter) = table.youngest(before)? else { return Ok(None) };
+        if is_it(&waiter)? {
+            return Ok(Some(waiter));
+        }
+        before = Some(waiter.number);
+    }
+    let line = table.all_waiters()?;
+    for waiter in line.into_iter().rev().filter(|waiter| before.is_none_or(|before| waiter.number < before)) {
+        if is_it(&waiter)? {
+            return Ok(Some(waiter));
+        }
+    }
+    Ok(None)
 }
 
 /// The stopped processes; each process is checked once, because a scan of the queue must not read `/proc`

@@ -123,6 +123,39 @@ fn many_silent_waiters_are_passed_over() {
     assert_eq!(tables.acquire(&demands).ok().map(|grant| granted(&grant)).as_deref(), Some("seats 1"));
 }
 
+/// However many waiters are silent, all of them are known to be in the end. The more of them are, the more
+/// are checked.
+#[test]
+fn any_number_of_silent_waiters_is_passed_over() {
+    let tables = many(tables(), 1..=1000, 3);
+    for place in &tables.line {
+        place.fall_silent();
+    }
+    let (liveness, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
+    let position = QueuePosition::newcomer(0, Some(&liveness));
+    let mut looks = 0;
+    while position.nearest_ahead(&table, 3).expect("a table in memory").is_some() {
+        let class = Class { generation: 0, capacity: 3 };
+        assert_eq!(liveness.look_ahead(&table, None, class).ok(), Some(false));
+        looks += 1;
+        assert!(looks <= 24, "it does not know all of them");
+        thread::sleep(HEARTBEAT_INTERVAL);
+    }
+}
+
+/// Where waiters are alive a look is cheap: at first it checks some at both ends of the queue, and then one.
+#[test]
+fn a_look_at_a_long_queue_is_cheap() {
+    let tables = many(tables(), 1..=1000, 3);
+    let (liveness, table) = (LivenessTracker::default(), Table::Memory(tables.store.table("seats")));
+    let class = Class { generation: 0, capacity: 3 };
+    let looks = [(); 3].map(|()| liveness.look_ahead(&table, None, class).expect("a table in memory"));
+    assert_eq!(looks, [false, true, true]);
+    // In memory each check is a heartbeat, as is this one.
+    let checks = |number| table.pulse(Number(number)).ok().flatten().map_or(0, |heart| heart.beats - 1);
+    assert_eq!((1..=1000).map(checks).sum::<u64>(), 32 + 2 + 2);
+}
+
 #[test]
 fn limits_of_different_policies_are_not_compared() {
     let seats = || [one(claim("seats", 5).by_a_rule())];
