@@ -68,6 +68,8 @@ pub(super) struct Acquisition<'c, 'a> {
     pub(super) wants: Wants<'c>,
     /// The record of the launch, looked up before any table is locked.
     entry: Entry,
+    /// Whether it takes what is available. Otherwise the grant is empty.
+    pub(super) takes: bool,
 }
 
 /// All tables, locked. Ctrl-Z does not stop this process meanwhile.
@@ -88,7 +90,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     ) -> Result<Self, KeeperError> {
         let is_imagined = asker.clock.is_imagined();
         let entry = if is_imagined { Entry::imagined() } else { Entry::of(&asker.launch) };
-        Ok(Self { asker, demands, wants: open(demands, asker, known)?, entry })
+        Ok(Self { asker, demands, wants: open(demands, asker, known)?, entry, takes: true })
     }
 
     /// Decides from this queue position, and acquires everything if it is available. The tables are still
@@ -200,6 +202,9 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         }
         let now = self.asker.clock.now();
         Ok(match self.wants.deliberate(&mut views, now)? {
+            Allocation::Start(_) if !self.takes => {
+                Ok(Decided::Granted(Grant::without_slots(Vec::new(), now)))
+            }
             Allocation::Start(picked) => self.take(views, joined, &picked, now)?.map(Decided::Granted),
             Allocation::Blocked(blocked) => {
                 views.values_mut().try_for_each(|seen| seen.view.repair())?;

@@ -86,8 +86,31 @@ pub fn acquire_in_turn<'c>(
     deadline: Option<Instant>,
     watch: &mut Watch<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
+    in_turn(demands, asker, place, deadline, watch, true)
+}
+
+/// The same, until it is this launch's turn. It takes nothing, and stays in the queues.
+pub(super) fn wait_for_turn<'c>(
+    demands: &'c [Demand],
+    asker: &AcquireContext<'_>,
+    place: &mut PlaceInLine,
+    deadline: Option<Instant>,
+    watch: &mut Watch<'_>,
+) -> Result<Outcome<'c>, KeeperError> {
+    in_turn(demands, asker, place, deadline, watch, false)
+}
+
+fn in_turn<'c>(
+    demands: &'c [Demand],
+    asker: &AcquireContext<'_>,
+    place: &mut PlaceInLine,
+    deadline: Option<Instant>,
+    watch: &mut Watch<'_>,
+    takes: bool,
+) -> Result<Outcome<'c>, KeeperError> {
     let begun = Instant::now();
     let mut acquisition = Acquisition::open(demands, asker, &place.tables)?;
+    acquisition.takes = takes;
     let mut rest = Rest {
         next_look: begun + HEARTBEAT_INTERVAL,
         has_looked: false,
@@ -124,7 +147,9 @@ pub fn acquire_in_turn<'c>(
             }
             Ok((Decided::Granted(grant), locked)) => {
                 // Without the locks, no process ever sees it both in the queue and with its slots.
-                place.step_aside()?;
+                if takes {
+                    place.step_aside()?;
+                }
                 drop(locked);
                 rest.endings.leave_alone(asker)?;
                 return Ok(Outcome::Granted(grant));

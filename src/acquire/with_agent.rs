@@ -1,7 +1,8 @@
 //! Slots of the agent, and of lock files beside them. The launch asks the agent first, for all of its slots
 //! or none, and then tries the files without waiting. If a file refuses, the agent's slots are released
-//! before the launch waits in the queue of the file. So a launch never waits for one keeper while it holds
-//! slots of another. The agent decides; here its answers are converted to those of this process.
+//! before the launch waits in the queue of the file. When its turn has come there, it asks the agent again.
+//! So a launch never waits for one keeper while it holds slots of another. The agent decides; here its
+//! answers are converted to those of this process.
 
 use std::time::Instant;
 
@@ -9,7 +10,7 @@ use super::{
     AcquireContext, Acquisition, Conversation, Decided, Grant, HEARTBEAT_INTERVAL, Outcome, Patience,
     PlaceInLine, Question, Watch,
     dry_run::outlook,
-    waiting::{acquire, acquire_in_turn},
+    waiting::{acquire, wait_for_turn},
 };
 use crate::{judge::terms::Demand, keeper::KeeperError};
 
@@ -72,19 +73,11 @@ pub fn acquire_with_agent<'c>(
             return Ok(Outcome::Granted(files.and(given)));
         }
         given.withdraw()?;
-        let files = match acquire_in_turn(others, asker, place, patience.deadline, watch)? {
-            Outcome::Granted(files) => files,
+        // It takes nothing there before the agent has granted its part: a start that is written down and does
+        // not happen would refuse other launches as too soon.
+        match wait_for_turn(others, asker, place, patience.deadline, watch)? {
+            Outcome::Granted(_nothing) => {}
             other => return Ok(other),
-        };
-        match conversation.take_at_once(question, asker, patience, watch) {
-            Ok(Some(Outcome::Granted(given))) => return Ok(Outcome::Granted(files.and(given))),
-            // Now the agent is missing, or its slots: the launch waits for them first, and holds nothing.
-            Ok(None | Some(Outcome::Refused(_) | Outcome::Interrupted)) => files.withdraw()?,
-            Err(error) => {
-                // No program starts, so no pause begins. The agent's error is the one to tell.
-                let _ = files.withdraw();
-                return Err(error);
-            }
         }
     }
 }

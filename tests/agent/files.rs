@@ -2,8 +2,10 @@
 
 use std::fs;
 
+use nix::sys::signal::Signal;
+
 use super::{held, waiting};
-use crate::support::{Running, Site, eventually, needs_root};
+use crate::support::{Ending, Running, Site, eventually, needs_root};
 
 const POLICY: &str = "
     [repository.seats]
@@ -101,6 +103,33 @@ fn whose_turn_comes_while_the_agent_restarts_waits_for_it() {
         both.wait_for_echo();
         assert_eq!((held(&site).len(), site.held_numbers("files.lock")), (2, vec![1]), "{unreachable}");
     }
+}
+
+/// A launch whose turn has come at the file asks the agent, and takes nothing before the answer. So the start
+/// that does not happen keeps no later launch from starting.
+#[test]
+fn a_start_that_the_agent_delays_is_not_too_soon_for_others() {
+    needs_root!();
+    let pause = "[repository.files]\n    limit  = 1\n    if_elapsed = \"1h\"";
+    let (site, agent) = Site::with_agent(&POLICY.replace("[repository.files]\n    limit  = 1", pause));
+    for name in ["matlab", "other"] {
+        site.program(name);
+    }
+    // It holds the slot, and has never started anything.
+    let slot = site.holder("files.lock", ["posix", "write", "8:1"]);
+    let wait = |command| site.test().args(["run", "-q", "--wait", "forever", "--", command]).background();
+    let mut both = wait("matlab");
+    site.stands_in_line("files.lock", &both);
+    let mut other = wait("other");
+    site.stands_in_line("files.lock", &other);
+    agent.signal(Signal::SIGSTOP);
+    eventually("the agent answers no more", || (agent.state() == 'T').then_some(()));
+    drop(slot);
+    other.wait_for_echo();
+    assert_eq!(site.held("files.lock").iter().map(|slot| slot.pid).collect::<Vec<_>>(), [other.pid()]);
+    agent.signal(Signal::SIGCONT);
+    let outcome = both.end();
+    assert_eq!(outcome.ending, Ending::Status(69), "the other one has started: {outcome:?}");
 }
 
 /// Another policy asks the agent again. The place in the queue of the file is where it was.

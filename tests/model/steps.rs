@@ -35,7 +35,7 @@ pub(super) const STEPS: &[Step] = &[
     step("see nobody alive in the way", "src/acquire/blocked.rs", &["is_by_others_alone"]),
     step("see somebody alive in the way", "src/acquire/acquisition.rs", &["look_ahead"]),
     step("see the policy change", "src/policy/mod.rs", &["is_stale"]),
-    step("decide anew", "src/acquire/waiting.rs", &["acquire_in_turn"]),
+    step("decide anew", "src/acquire/waiting.rs", &["in_turn"]),
     step("leave the line", "src/acquire/place_in_line.rs", &["leave", "keep"]),
     step("start the program", "src/acquire/grant.rs", &["keep_across_exec"]),
     step("end", "src/launch/start.rs", &["start"]),
