@@ -1,6 +1,7 @@
 //! One table of slots, open. The claim's location selects its keeper once.
 
 use std::{
+    mem,
     rc::Rc,
     thread,
     time::{Duration, SystemTime},
@@ -63,7 +64,14 @@ impl<'a> Keepers<'a> {
     pub fn look(&self, claim: &Claim) -> Result<Table, KeeperError> {
         Ok(match &claim.location {
             Location::File(file) => match LockFile::open_to_read(&LockPath::of(file))? {
-                Some(file) => Table::File(Rc::new(file)),
+                Some(file) => {
+                    let file = Rc::new(file);
+                    // To close it would drop these locks.
+                    if self.inherited.may_carry_locks_of_the_process(file.id()) {
+                        mem::forget(Rc::clone(&file));
+                    }
+                    Table::File(file)
+                }
                 None => Table::Memory(self.memory.unused()),
             },
             Location::Agent(AgentLocation { table, .. }) => {

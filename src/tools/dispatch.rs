@@ -69,14 +69,15 @@ fn refuse_other_names() -> Result<(), Error> {
 
 /// Executes this program in a child if this process holds slots with POSIX locks. When a subcommand closes a
 /// descriptor of the lock file, the process that did it loses these locks. Nor do its queries show them. A
-/// child has none. Launches know that, and replace this process. Returns how the child ended.
+/// child has none. A launch, and what explains one, knows that. Returns how the child ended.
 fn act_in_child(
     action: &Action,
     program: Option<PathBuf>,
     arguments: &[OsString],
 ) -> Result<Option<u8>, Error> {
-    let is_launch = matches!(action, Action::Run(_) | Action::Acquire(_) | Action::Exectimes(_));
-    let Some(program) = program.filter(|_| !is_launch && Inherited::scan().carry_locks_of_the_process())
+    let knows_that =
+        matches!(action, Action::Run(_) | Action::Acquire(_) | Action::Exectimes(_) | Action::Explain(_));
+    let Some(program) = program.filter(|_| !knows_that && Inherited::scan().carry_locks_of_the_process())
     else {
         return Ok(None);
     };
