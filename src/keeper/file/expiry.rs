@@ -276,7 +276,6 @@ impl Grouped<'_> {
 /// and its guardian says since when: every user sees that. Any other holder is proved like a job.
 pub fn vouched(file: &LockFile, held: &Occupancy) -> Result<Vec<Vouched>, RepositoryError> {
     let guardians = holder::all_guardians(file)?;
-    let now = process::since_boot_of_host().unwrap_or_default();
     let mut known: BTreeMap<i32, Option<(u32, Duration)>> = BTreeMap::new();
     let mut vouched = Vec::new();
     for Span { slots, pid } in held.spans().iter().filter(|span| *span.slots.end() <= LAST_SLOT) {
@@ -290,11 +289,11 @@ pub fn vouched(file: &LockFile, held: &Occupancy) -> Result<Vec<Vouched>, Reposi
                 continue;
             }
             let process = known.entry(*by).or_insert_with(|| {
-                Some((process::users(*by).map(|[real, _]| real)?, Process::find(*by)?.age()?))
+                Some((process::users(*by).map(|[real, _]| real)?, Process::find(*by)?.started_on_host()?))
             });
-            let Some(((uid, lived), age)) = (*process).zip(guardian.age()) else { continue };
+            let Some(((uid, started), taken)) = (*process).zip(guardian.taken()) else { continue };
             // A guardian rounds down, to a moment.
-            let since = now.saturating_sub(age.min(lived)).saturating_add(MOMENT);
+            let since = taken.saturating_add(MOMENT).max(started);
             vouched.push(Vouched { uid, since, slots: 1, host: None });
         }
     }
@@ -731,6 +730,23 @@ mod tests {
         assert_eq!(released(&ending), ended, "another job has it");
         other.unlock_shared(&(0..=LAST_BYTE)).expect("a lock file");
         assert_eq!(released(&ending), ended, "it is free");
+    }
+
+    /// The guardian says since when a slot is held, exact to a moment, however long others are examined
+    /// before.
+    #[test]
+    fn a_holder_is_vouched_for_since_its_guardian() {
+        let (file, _other, _path) = file_and_other();
+        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted");
+        for bytes in [&slot_bytes(1, 1), &guardian.byte()] {
+            assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
+        }
+        let started = Process::this().and_then(|this| this.started_on_host()).expect("/proc is mounted");
+        let latest = guardian.taken().expect("the past") + MOMENT;
+        let held = Occupancy::of(vec![Span { slots: 1..=1, pid: Some(process::own_pid()) }]);
+        let since: Vec<Duration> =
+            vouched(&file, &held).expect("a lock file").iter().map(|one| one.since).collect();
+        assert_eq!(since, [latest.max(started)]);
     }
 
     /// Only some processes are asked whether they hold a slot: those that the record and the lock name, and

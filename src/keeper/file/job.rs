@@ -211,7 +211,7 @@ impl Guardian {
     }
 
     /// When it was taken, in time since the host's boot, unless that is in the future.
-    fn taken(self) -> Option<Duration> {
+    pub(super) fn taken(self) -> Option<Duration> {
         self.age().map(|_| self.since_boot())
     }
 
