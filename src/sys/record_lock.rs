@@ -8,7 +8,7 @@ use std::{
     fs::{self, File},
     io::Read,
     ops::RangeInclusive,
-    os::{fd::BorrowedFd, unix::fs::MetadataExt},
+    os::fd::BorrowedFd,
     path::{Path, PathBuf},
     str::FromStr,
 };
@@ -267,8 +267,9 @@ pub fn locks_of_descriptions(file: FileId) -> Vec<(i32, Bytes)> {
     found
 }
 
-/// All locks on `file` that the kernel shows with the descriptors of a process. `stat` tells the file of a
-/// descriptor, because the line of a lock may give other numbers. No descriptor is opened, because closing it
+/// All locks on `file` that the kernel shows with the descriptors of a process. `statx` tells the file of a
+/// descriptor, because the line of a lock may give other numbers. It asks only the kernel's memory: any other
+/// descriptor may be of a file on a server that does not answer. No descriptor is opened, because closing it
 /// would drop locks of this process.
 pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>, Errno> {
     let descriptors_in = |directory: &Path| {
@@ -286,10 +287,7 @@ pub fn locks_shown_by(pid: i32, file: FileId) -> Result<Vec<(Ownership, Bytes)>,
     let infos = directory.join("fdinfo");
     Ok(descriptors
         .iter()
-        .filter(|descriptor| {
-            fs::metadata(descriptor.path())
-                .is_ok_and(|found| FileId { device: found.dev(), inode: found.ino() } == file)
-        })
+        .filter(|descriptor| FileId::in_memory(&descriptor.path()) == Some(file))
         .filter_map(|descriptor| whole_lines(&infos.join(descriptor.file_name())))
         .flat_map(|info| locks_of_descriptor(&info))
         .collect())

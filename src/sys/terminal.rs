@@ -2,14 +2,14 @@
 //! another user.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::OpenOptions,
     io::{self, Write},
     ops::RangeInclusive,
-    os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt},
+    os::{fd::AsRawFd, unix::fs::OpenOptionsExt},
 };
 
 use rustix::{
-    fs::OFlags,
+    fs::{AtFlags, FileType, Mode, OFlags, StatxFlags, open, statx},
     process::getpgrp,
     termios::{Winsize, isatty, tcgetpgrp, tcgetwinsize},
 };
@@ -27,17 +27,19 @@ pub(crate) fn tell(pid: i32, line: &str) -> bool {
 }
 
 fn write_to(path: &str, user: u32, line: &str) -> io::Result<()> {
-    let is_terminal = |status: &fs::Metadata| {
-        let major = rustix::fs::major(status.rdev());
-        let is_device = DEVICES.iter().any(|device| device.contains(&major));
-        is_device && status.file_type().is_char_device() && status.uid() == user
-    };
-    if !is_terminal(&fs::metadata(path)?) {
+    // It may be a file on a server that does not answer, so only the kernel's memory is asked.
+    let place = open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
+    let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let status = statx(&place, "", flags, StatxFlags::BASIC_STATS)?;
+    let is_device = DEVICES.iter().any(|device| device.contains(&status.stx_rdev_major));
+    let kind = FileType::from_raw_mode(status.stx_mode.into());
+    if !is_device || kind != FileType::CharacterDevice || status.stx_uid != user {
         return Err(io::ErrorKind::NotFound.into());
     }
     let flags = (OFlags::NOCTTY | OFlags::NONBLOCK).bits().cast_signed();
+    let path = format!("/proc/self/fd/{}", place.as_raw_fd());
     let mut terminal = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
-    if !is_terminal(&terminal.metadata()?) || !isatty(&terminal) {
+    if !isatty(&terminal) {
         return Err(io::ErrorKind::NotFound.into());
     }
     // The program may have it in raw mode.

@@ -19,7 +19,7 @@ mod namespaces;
 pub(crate) mod numbers;
 mod older_kernel;
 mod reload;
-mod remote;
+pub(crate) mod remote;
 mod scripts;
 mod service_manager;
 mod settings;

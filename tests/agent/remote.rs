@@ -21,7 +21,7 @@ const LONG_JUDGEMENT: Duration = Duration::from_secs(5);
 /// Mounts a file system that has one file, serves it from a process beside, and becomes a command. As long as
 /// there is a certain file, it does not answer what is asked about attributes, which nobody may keep, or the kinds
 /// of questions whose numbers are in that file. It answers once the file has gone.
-pub(super) const REMOTE: &str = r#"
+pub(crate) const REMOTE: &str = r#"
 import ctypes, os, signal, struct, sys, time
 silence, where, name, source = sys.argv[1:5]
 libc = ctypes.CDLL(None, use_errno=True)

@@ -4,15 +4,17 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use crate::agent::remote::REMOTE;
 use crate::support::{
     Ending, Running, Site, Terminal, Test, Trace, eventually, given_time, is_over_the_agent, listing,
-    needs_root, needs_strace, needs_tmux, sleeps_of, start_of, state_of,
+    needs_root, needs_strace, needs_tmux, skip, sleeps_of, start_of, state_of,
 };
 
 /// A repository with this limit, and more of its keys; `job` wants one slot of it, `large` wants two.
@@ -952,6 +954,31 @@ pub(crate) fn a_holder_from_the_future_is_overdue_all_the_same() {
         job.stderr(&said).status(0);
         assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
     }
+}
+
+/// A holder cannot delay its end by a file on a server that does not answer: such a descriptor is neither waited for
+/// when the holder is proved, nor when its terminal is looked for.
+#[test]
+fn a_file_of_the_holder_on_a_server_that_does_not_answer_delays_nothing() {
+    needs_root!();
+    if !Path::new("/dev/fuse").exists() {
+        return skip("there is no /dev/fuse");
+    }
+    let site = site(1, OVERDUE);
+    let [silence, remote] = ["silence", "remote"].map(|name| site.path(name));
+    fs::create_dir(&remote).expect("a directory");
+    let [silent, mounted] = [&silence, &remote].map(|path| path.display().to_string());
+    let served = ["unshare", "--mount", "python3", "-c", REMOTE, &silent, &mounted, "data", "/etc/hostname"];
+    let file = format!("{mounted}/data");
+    let opens = ["run", "--as", "job", "--", "sh", "-c", "exec cat 2<\"$0\"", &file];
+    let mut holder = site.test().through(served).args(opens).spawn();
+    fs::write(&silence, "").expect("a file");
+    // What was told of attributes counts for a tick of the kernel's clock.
+    let told = Instant::now();
+    eventually("it counts no more", || (told.elapsed() > Duration::from_millis(20)).then_some(()));
+    let ended = format!("rungate: seats: ended PID {} (job), overdue by [age], with SIGINT\n", holder.pid());
+    site.test().args(["run", "--as", "job", "--", "true"]).stderr(&ended).status(0);
+    assert_eq!(holder.end().ending, Ending::Signal(2));
 }
 
 /// A program that is ended tells its user why: on the terminal that it has, whoever ends it.
