@@ -359,6 +359,30 @@ fn a_launch_below_joins() {
     assert_eq!((stdout.as_str(), stderr.as_str(), ending), ("seats=1\n", "", Ending::Status(0)));
 }
 
+/// Below a holder, a descriptor uses the slot of the holder: that is as many as the command needs, so nothing changes
+/// when it asks again. It is not once the holder's slot is lost, even if the descriptor still says that it uses it.
+#[test]
+fn a_descriptor_that_uses_a_slot_of_a_holder_above_keeps_it() {
+    for limit in [1, 2] {
+        let site = site(&seats(limit, "hold = \"descriptor\"", &["deploy"]));
+        site.script("deploy", "#!/bin/bash\nexec /bin/bash\n");
+        let mut shell = site.test().args(["run", "--", "deploy"]).background();
+        assert_eq!(have(&mut shell, LOCK), "status 0\n");
+        assert_eq!(site.held_numbers("seats.lock"), [1], "it is that of the holder");
+        for _ in 0..2 {
+            assert_eq!(have(&mut shell, "rungate acquire --fd 9 deploy"), "status 0\n", "{limit}");
+            assert_eq!(site.held_numbers("seats.lock"), [1], "{limit}");
+        }
+        let lose = "for fd in /proc/$$/fd/2??; do eval \"exec ${fd##*/}<&-\"; done";
+        assert_eq!(have(&mut shell, lose), "status 0\n");
+        assert_eq!(site.held("seats.lock"), [], "{limit}: the descriptor of the holder is closed");
+        for _ in 0..2 {
+            assert_eq!(have(&mut shell, "rungate acquire --fd 9 deploy"), "status 0\n", "{limit}");
+            assert_eq!(site.held("seats.lock").len(), 1, "{limit}");
+        }
+    }
+}
+
 /// Without a policy, `--limit` makes a lock of the user's own.
 #[test]
 fn a_limit_of_its_own() {

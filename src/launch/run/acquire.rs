@@ -14,14 +14,14 @@ use crate::{
     cli::AcquireArguments,
     judge::{
         Request,
-        terms::{Admit, Claim, Hold, Keyword, Location},
+        terms::{Admit, Claim, Hold, Keyword, Location, NamedSlots},
     },
     keeper::{
         AgentError, BaseDirectories, Client, LAST_SLOT, LockPath, RepositoryError,
         agent::number_of_opened,
         file::{
             file::{LockFile, Opening},
-            layout::slot_bytes,
+            layout::{shared_bytes, slot_bytes},
         },
     },
     launch::{Journal, Program, environment},
@@ -189,11 +189,21 @@ impl Purpose for ForCaller {
             let advice = format!("To see which they are: rungate acquire --path {}", word(&options.command));
             return Err(Error::new(ExitStatus::Usage, text).advise(Some(advice)));
         }
-        // As with flock: a descriptor that already has the lock keeps it.
+        // As with flock: a descriptor that already has the lock keeps it. It may use the slots of a holder
+        // above instead, as long as these are inherited.
         let slots = slot_bytes(1, LAST_SLOT);
+        let count = |number: RawFd, id: FileId| {
+            let used = |above: &NamedSlots| -> u64 {
+                let runs = above.slots.iter().map(|run| (*run.start(), *run.end()));
+                let held = runs.filter(|(first, last)| inherited.have_locked(id, &slot_bytes(*first, *last)));
+                held.map(|(first, last)| inherited.count_locked(number, &shared_bytes(first, last))).sum()
+            };
+            let used = session.ancestors.iter().map(used).max().unwrap_or(0);
+            inherited.count_locked(number, &slots).max(used)
+        };
         let held: Vec<(RawFd, FileId, u64)> = inherited
             .carriers()
-            .map(|(number, id)| (number, id, inherited.count_locked(number, &slots)))
+            .map(|(number, id)| (number, id, count(number, id)))
             .filter(|(.., count)| *count > 0)
             .collect();
         if needs_agent && agents.is_none() {
