@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::support::{
     Dice, Ending, Running, Site, Test, eventually, is_alive, is_over_the_agent, listing, needs_root,
-    sleeps_of, storm_size,
+    sleeps_of, state_of, storm_size,
 };
 
 const REFUSED: &str = "rungate: [..]: not started: [..]\n...\n";
@@ -214,6 +214,61 @@ pub(crate) fn a_launch_in_a_member_joins() {
         running.close_stdin();
         running.end();
         is_free_in_time(&site, &[]);
+    }
+}
+
+/// A member that becomes its own shim, and must hold more strongly from then on. The command leaves a child.
+fn site_of_chains(hold: &str, keys: &str) -> Site {
+    let site = site(1, keys);
+    let wrapper = "#!/bin/sh\n[ \"$1\" = inner ] && { sleep 1000 & echo $!; exec cat; }\n\
+                   exec LAUNCHER run --hold HOLD -- matlab inner\n";
+    let launcher = site.rungate().to_str().expect("a plain path").to_owned();
+    site.script("matlab", &wrapper.replace("LAUNCHER", &launcher).replace("HOLD", hold));
+    site
+}
+
+const STRONGER: [&str; 3] = ["descriptor", "supervisor", "tree"];
+
+/// A process that is a member already gets the hold that its next launch must have: the slot is not free when the
+/// process is killed and what it has started still runs. The listing names it by that hold.
+#[test]
+fn a_member_gets_the_stronger_hold_of_its_next_launch() {
+    needs_root!();
+    for hold in STRONGER {
+        let site = site_of_chains(hold, "");
+        let mut member = launch(&site, "games", "matlab").background();
+        let child: i32 = member.read_line().trim().parse().expect("a PID");
+        assert_eq!(site.held_numbers("seats.lock"), [1], "{hold}");
+        let listed = listing(&site.test())[0]["holders"].clone();
+        let holders = listed.as_array().expect("holders");
+        assert_eq!((holders.len(), &holders[0]["shared_with"]), (1, &json!([])), "{hold}: {listed}");
+        let told = ["hold", "user", "command"].map(|key| holders[0][key].clone());
+        assert_eq!(told, [json!(hold), json!("games"), json!("matlab")], "{listed}");
+        kill(Pid::from_raw(member.pid()), Signal::SIGKILL).expect("it runs");
+        eventually("it is dead", || member.is_zombie().then_some(()));
+        assert_eq!(site.held_numbers("seats.lock"), [1], "{hold}");
+        launch(&site, "backup", "matlab").stderr(REFUSED).status(75);
+        member.close_stdin();
+        kill(Pid::from_raw(child), Signal::SIGKILL).expect("it runs");
+        is_free_in_time(&site, &[]);
+    }
+}
+
+/// The same member is proved, and ended, as a holder of that kind.
+#[test]
+fn a_member_with_a_stronger_hold_is_ended_when_it_is_overdue() {
+    needs_root!();
+    for hold in STRONGER {
+        let site = site_of_chains(hold, "expire_after = \"1ms\"\nexpire_grace = \"10s\"");
+        let mut member = launch(&site, "games", "matlab").background();
+        let child: i32 = member.read_line().trim().parse().expect("a PID");
+        // A shell lets what it starts in the background ignore the first signal.
+        kill(Pid::from_raw(child), Signal::SIGKILL).expect("it runs");
+        eventually("it is dead", || matches!(state_of(child), None | Some('Z')).then_some(()));
+        let ended = "rungate: seats: ended PID [pid] (matlab), overdue by [age], with SIGINT\n";
+        site.test().args(["run", "--as", "matlab", "--", "true"]).stderr(ended).status(0);
+        member.end();
+        assert_eq!(site.held("seats.lock"), [], "{hold}");
     }
 }
 

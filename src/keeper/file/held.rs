@@ -21,7 +21,7 @@ use std::{
 use super::{
     Guardian, LAST_SLOT, RECORD_SIZE, Record, RepositoryError,
     file::LockFile,
-    layout::{group_byte, record_at, shared_bytes, slot_byte, slot_bytes},
+    layout::{group_byte, guardians_of, record_at, shared_bytes, slot_byte, slot_bytes},
 };
 use crate::{
     judge::terms::{Claim, Group, Hold, Launch, Runs, Seats, runs},
@@ -73,7 +73,8 @@ impl Held {
     }
 
     /// The same for a group: read locks on the byte of each slot and on that of its rank, so that others can
-    /// join. Existing locks of this process stay, and must not be released here.
+    /// join. Existing locks of this process are enough if the process is to keep the slots: they stay, and
+    /// must not be released here. Any stronger hold replaces them.
     fn take_with(&mut self, seats: &Seats, group: &Group) -> Result<bool, RepositoryError> {
         let (own, group) = (self.file.own_locks(), group.hash());
         self.is_of_group = true;
@@ -86,8 +87,14 @@ impl Held {
             let byte = group_byte(group, rank, slot);
             for bytes in [slot_byte, byte..=byte] {
                 let is_own = own.iter().any(|own| own.contains(bytes.start()));
-                if !is_own && !self.lock_beside_readers(bytes)? {
+                if is_own && self.hold == Hold::Process {
+                    continue;
+                }
+                if !self.lock_beside_readers(bytes.clone())? {
                     return Ok(false);
+                }
+                if is_own {
+                    self.file.unlock(&bytes)?;
                 }
             }
             self.joined.extend(is_joined.then_some(slot));
@@ -100,6 +107,10 @@ impl Held {
     /// it is overdue. If another lock is in the way, there is no proof, and the process will not be ended.
     pub fn guard(&mut self) -> Result<(), RepositoryError> {
         let is_own = |slot: &u64| self.locked.iter().any(|bytes| bytes.contains(&slot_byte(*slot)));
+        // This process may have been a member before. Two guardians in one moment would merge into none.
+        for slot in self.joined.iter().filter(|slot| is_own(slot)) {
+            self.file.unlock(&guardians_of(*slot))?;
+        }
         let runs = Runs::of(&self.slots.iter().copied().filter(is_own).collect::<Vec<_>>());
         for guardian in runs.iter().filter_map(|run| Guardian::begin(*run.start(), self.hold)) {
             if self.file.try_read_lock(&guardian.byte())? {

@@ -248,11 +248,14 @@ pub fn who_started(
     Ok(record.filter(|record| record.since() == start).map(|record| record.uid))
 }
 
-/// Whether the record of a slot is of a process that lives.
-pub(super) fn is_described(file: &LockFile, slot: u64) -> Result<bool, RepositoryError> {
+/// Whether the record of a slot is of a process that lives. That of this process for an earlier, weaker hold
+/// does not count: the kernel contradicts it.
+pub(super) fn is_described(file: &LockFile, slot: u64, launch: &Record) -> Result<bool, RepositoryError> {
     let record = Records { file, first: 0, bytes: Vec::new() }.of(slot, slot)?;
     let boot = process::boot_id().map(short_boot_id);
-    let Some(record) = record.filter(|record| Some(&record.boot) == boot.as_ref()) else { return Ok(false) };
+    let is_replaced = |record: &Record| record.pid == launch.pid && record.hold < launch.hold;
+    let is_current = |record: &Record| Some(&record.boot) == boot.as_ref() && !is_replaced(record);
+    let Some(record) = record.filter(is_current) else { return Ok(false) };
     Ok(is_alive(&record) || Supervisors::of(file).of_record(&record, slot)?.is_some())
 }
 

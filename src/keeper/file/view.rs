@@ -241,7 +241,7 @@ impl<'file> View<'file> {
     ) -> Result<(), RepositoryError> {
         let is_new = |slot: &u64| !taken.joined().contains(slot);
         let new: Vec<u64> = taken.slots().iter().copied().filter(is_new).collect();
-        for run in Runs::of(&new).iter().chain(&self.undescribed(taken)?) {
+        for run in Runs::of(&new).iter().chain(&self.undescribed(taken, record)?) {
             let record = Record { slots: runs::length(run), ..record.clone() };
             self.file.write_at(&record.encode(), record_at(*run.end()))?;
         }
@@ -261,11 +261,16 @@ impl<'file> View<'file> {
         self.header.write(self.file)
     }
 
-    /// The slots of the group whose record is of a member that has ended: a living member describes them.
-    fn undescribed(&self, taken: &Held) -> Result<Vec<RangeInclusive<u64>>, RepositoryError> {
+    /// The slots of the group whose record is of a member that has ended, or holds them more strongly now: a
+    /// living member describes them.
+    fn undescribed(
+        &self,
+        taken: &Held,
+        record: &Record,
+    ) -> Result<Vec<RangeInclusive<u64>>, RepositoryError> {
         let mut undescribed = Vec::new();
         for run in Runs::of(taken.joined()).iter() {
-            if !holder::is_described(self.file, *run.end())? {
+            if !holder::is_described(self.file, *run.end(), record)? {
                 undescribed.push(run.clone());
             }
         }
