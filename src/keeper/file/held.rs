@@ -57,8 +57,8 @@ impl Held {
     }
 
     /// Locks slots that were proved to be free, and those that the group has already. Returns false if
-    /// another program locked one of them nevertheless. The locks until then are released when the value is
-    /// dropped.
+    /// another program locked one of them nevertheless, or the group has lost one. The locks until then are
+    /// released when the value is dropped.
     pub fn take(&mut self, seats: &Seats, group: Option<&Group>) -> Result<bool, RepositoryError> {
         if let Some(group) = group {
             return self.take_with(seats, group);
@@ -81,7 +81,9 @@ impl Held {
         for (rank, slot) in (0..).zip(seats.all()) {
             let slot_byte = slot_bytes(slot, slot);
             let is_joined = seats.shared.contains(&slot);
-            if !is_joined && self.file.conflict(&slot_byte)?.is_some() {
+            // Members end without the mutex. If the last one did so before the search for free slots, the
+            // search may have found its slot.
+            if self.file.conflict(&slot_byte)?.is_some() != is_joined {
                 return Ok(false);
             }
             let byte = group_byte(group, rank, slot);
@@ -375,6 +377,37 @@ mod tests {
             let mut held = Held::nothing_of(&file, Hold::Process);
             let seats = Seats { shared: Vec::new(), free: vec![2, 3] };
             assert!(!held.take(&seats, group.as_ref()).expect("a lock file"));
+        }
+    }
+
+    /// A launch takes slots of its group, and free ones beside them, only while a member still has the
+    /// former. If the last one has ended meanwhile, the search may have found its slot, or one that the limit
+    /// does not allow.
+    #[test]
+    fn slots_that_the_group_has_lost_are_not_taken_as_its_own() {
+        let group = Group::of("ann");
+        for hold in [Hold::Process, Hold::Descriptor, Hold::Supervisor, Hold::Tree] {
+            let (file, member, _path) = file_and_other(hold);
+            let joined = [slot_bytes(2, 2), slot_bytes(4, 4)];
+            let takes = |shared: &[u64], free: &[u64]| {
+                let mut held = Held::nothing_of(&file, hold);
+                let seats = Seats { shared: shared.to_vec(), free: free.to_vec() };
+                let is_taken = held.take(&seats, Some(&group)).expect("a lock file");
+                is_taken.then(|| held.slots().to_vec())
+            };
+            for bytes in &joined {
+                assert!(member.try_join_shared(bytes).expect("a lock file"), "it is free");
+            }
+            assert_eq!(takes(&[2, 4], &[1, 3]), Some(vec![2, 4, 1, 3]), "{hold:?}");
+            assert_eq!(takes(&[2], &[4]), None, "{hold:?}: it is held");
+            member.unlock_shared(&joined[1]).expect("a lock file");
+            assert_eq!(takes(&[2], &[4]), Some(vec![2, 4]), "{hold:?}");
+            assert_eq!(takes(&[2, 4], &[3]), None, "{hold:?}: limit 3, after 1 and 2 of others");
+            member.unlock_shared(&joined[0]).expect("a lock file");
+            assert_eq!(takes(&[2], &[2]), None, "{hold:?}: both looks found it");
+            assert_eq!(takes(&[2], &[]), None, "{hold:?}");
+            assert_eq!(takes(&[], &[2]), Some(vec![2]), "{hold:?}");
+            assert_eq!(file.conflict(&(0..=LAST_BYTE)).expect("a lock file"), None, "{hold:?}");
         }
     }
 

@@ -505,8 +505,9 @@ mod tests {
     /// that joins writes its own.
     #[test]
     fn a_living_member_describes_the_slot_of_its_group() {
-        let (file, _other, _path) = file_and_other();
+        let (file, other, _path) = file_and_other();
         let file = Rc::new(file);
+        hold(&other, 2);
         let mut held = Held::nothing_of(&file, Hold::Process);
         let seats = Seats { shared: vec![2], free: Vec::new() };
         assert!(held.take(&seats, Some(&Group::of("ann"))).expect("a lock file"), "it can be shared");
