@@ -34,7 +34,7 @@ pub struct Standing<'c> {
 }
 
 impl<'c> Standing<'c> {
-    /// Holders that must be ended for it, and how.
+    /// Holders that must be ended for it, and how, and those of the known ones whose end is still of use.
     pub fn to_end(&self, known: &Known<'_>) -> Result<Vec<Eviction<'c>>, KeeperError> {
         if !self.is_first {
             return Ok(Vec::new());

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::{AcquireContext, Alternative, Blocked, Full, Reason, Refused, Unmet};
 use crate::{
     judge::terms::{Claim, Expiry, Terms},
-    keeper::{Ending, KeeperError, Overdue, TableId, table::Table},
+    keeper::{Ending, KeeperError, Overdue, table::Table},
     sys::{Failure, PidFd, process},
 };
 
@@ -18,16 +18,29 @@ pub struct Eviction<'c> {
     pub expiry: Expiry,
     /// The table whose slots they hold.
     pub table: Table,
-    /// They themselves.
+    /// Those to begin with.
     pub overdue: Vec<Overdue>,
+    /// Those that are already being ended.
+    pub running: Vec<Overdue>,
+}
+
+/// What was done to end a holder. For a group, the last of these counts that holds for a member.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Progress {
+    /// It is being ended.
+    Running,
+    /// Nothing.
+    Untried,
+    /// It gets no signal any more: it was tried, or is none to be ended.
+    Spared,
 }
 
 /// The state of holders that are already being ended.
 pub struct Known<'k> {
-    /// Holders that were tried: none gets repeated signals.
-    pub was_tried: &'k dyn Fn(&Overdue) -> bool,
-    /// How many slots of a table their end will free.
-    pub coming: &'k dyn Fn(TableId) -> u64,
+    /// What was done to end a holder.
+    pub progress: &'k dyn Fn(&Overdue) -> Progress,
+    /// How many slots of a table become free because holders are just leaving it, besides these overdue ones.
+    pub leaving: &'k dyn Fn(&Table, &[Overdue]) -> u64,
 }
 
 impl Known<'_> {
@@ -48,20 +61,22 @@ impl Known<'_> {
         Ok((to_end, true))
     }
 
-    /// One alternative is enough.
+    /// One alternative is enough: the first for which the end of those makes room that are being ended. If
+    /// there is none, the first for which it has to begin with others.
     fn choose_for<'c>(
         &self,
         unmet: &Unmet<'c>,
         now: SystemTime,
     ) -> Result<Result<Vec<Eviction<'c>>, Vec<Eviction<'c>>>, KeeperError> {
-        let mut cannot = Vec::new();
+        let (mut first, mut cannot) = (None, Vec::new());
         for alternative in &unmet.alternatives {
             match self.choose_all(alternative, now)? {
-                Ok(found) => return Ok(Ok(found)),
+                Ok(found) if found.iter().all(|of| of.overdue.is_empty()) => return Ok(Ok(found)),
+                Ok(found) => first = first.or(Some(found)),
                 Err(others) => cannot.extend(others),
             }
         }
-        Ok(Err(cannot))
+        Ok(first.ok_or(cannot))
     }
 
     fn choose_all<'c>(
@@ -100,32 +115,46 @@ impl Known<'_> {
         if missing == 0 {
             return Ok((None, None));
         }
-        let overdue = full.table().overdue(full.holders(), &expiry, now)?.into_iter();
-        let is_new = |overdue: &Overdue| terms.allows(overdue.holder.slots.0) && !(self.was_tried)(overdue);
-        let (can, cannot): (Vec<_>, Vec<_>) = overdue.filter(is_new).partition(Overdue::can_be_ended);
-        let found_here = |overdue: Vec<Overdue>| {
-            let overdue = overdue.into_iter().flat_map(Overdue::each).collect();
-            Eviction { claim: refused.claim, expiry, table: full.table().clone(), overdue }
+        let table = full.table();
+        let overdue = table.overdue(full.holders(), &expiry, now)?.into_iter();
+        let (mut can, mut cannot): (Vec<_>, Vec<_>) = overdue.partition(Overdue::can_be_ended);
+        let missing = missing.saturating_sub((self.leaving)(table, &can));
+        can.retain(|one| terms.allows(one.holder.slots.0) && self.progress_of(one) != Progress::Spared);
+        // Those that are being ended are enough, if they make room.
+        can.sort_by_key(|one| self.progress_of(one));
+        cannot.retain(|one| terms.allows(one.holder.slots.0) && self.progress_of(one) == Progress::Untried);
+        let eviction = |overdue, running| {
+            Some(Eviction { claim: refused.claim, expiry, table: table.clone(), overdue, running })
         };
-        Ok(match self.enough(can, missing, full.table()) {
-            Some(chosen) => (Some(found_here(chosen)), None),
-            None => (None, Some(found_here(cannot))),
+        Ok(match enough(can, missing) {
+            Some(chosen) => {
+                let is_running = |one: &Overdue| self.progress_of(one) == Progress::Running;
+                let (running, overdue) = chosen.into_iter().partition(is_running);
+                (eviction(overdue, running), None)
+            }
+            None => {
+                let cannot = cannot.into_iter().flat_map(Overdue::each);
+                let cannot = cannot.filter(|one| !one.can_be_ended()).collect();
+                (None, eviction(cannot, Vec::new()))
+            }
         })
     }
 
-    /// As many of them as make room for the missing slots, besides those that are already being ended; none
-    /// if they do not.
-    fn enough(&self, overdue: Vec<Overdue>, missing: u64, table: &Table) -> Option<Vec<Overdue>> {
-        let mut missing = missing.saturating_sub((self.coming)(table.id()));
-        let mut chosen = Vec::new();
-        for overdue in overdue {
-            if missing > 0 {
-                missing = missing.saturating_sub(overdue.slots);
-                chosen.push(overdue);
-            }
-        }
-        (missing == 0).then_some(chosen)
+    fn progress_of(&self, overdue: &Overdue) -> Progress {
+        overdue.all().map(self.progress).max().unwrap_or(Progress::Untried)
     }
+}
+
+/// As many of them as make room for the missing slots; none if they do not.
+fn enough(overdue: Vec<Overdue>, mut missing: u64) -> Option<Vec<Overdue>> {
+    let mut chosen = Vec::new();
+    for overdue in overdue {
+        if missing > 0 {
+            missing = missing.saturating_sub(overdue.slots);
+            chosen.push(overdue);
+        }
+    }
+    (missing == 0).then_some(chosen)
 }
 
 /// How many slots have to become free: of all, or of those that the launch may take.
@@ -150,21 +179,40 @@ pub struct Endings<'c> {
     running: Vec<Running<'c>>,
     /// No holder gets repeated signals.
     tried: Vec<i32>,
-    /// Whether their end would make no room at the moment.
-    are_in_vain: bool,
 }
 
+/// A holder that is being ended for one table, or a group of them.
 struct Running<'c> {
     claim: &'c Claim,
     table: Table,
+    /// How many slots are free when the last of them has ended.
+    slots: u64,
+    members: Vec<Member>,
+}
+
+struct Member {
     overdue: Overdue,
     ending: Ending,
+    /// Whether it gets no signal at the moment: its end would not help to make room.
+    rests: bool,
+}
+
+impl Running<'_> {
+    fn has(&self, overdue: &Overdue) -> bool {
+        self.members.iter().any(|member| member.overdue.process() == overdue.process())
+    }
+
+    /// Whether one of them is about to release its slots, or has just done so. Until all others see that, the
+    /// table may not show it, or its group, as overdue.
+    fn is_leaving(&self) -> bool {
+        !self.members.iter().all(|member| self.table.proves(&member.ending))
+    }
 }
 
 impl<'c> Endings<'c> {
-    /// Begins to end overdue holders, each once, if that makes room. Returns whether it began with any. While
-    /// that would make no room, those that it has begun with get no further signal. The tables must not be
-    /// locked.
+    /// Begins to end overdue holders, each once, if that makes room. Returns whether it began with any. One
+    /// that it has begun with gets no further signal while its end would be in vain, or its group is not
+    /// overdue any more. The tables must not be locked.
     pub fn begin(
         &mut self,
         blocked: &mut Blocked<'c>,
@@ -174,25 +222,17 @@ impl<'c> Endings<'c> {
         if blocked.is_final() || blocked.lines.iter().any(|line| line.is_behind) {
             return Ok(false);
         }
-        let was_tried = |overdue: &Overdue| self.tried.contains(&overdue.pid);
-        let (chosen, makes_room) = self.choose(blocked, &was_tried)?;
-        let known = self.running.len();
+        let (chosen, makes_room) = self.choose(blocked, true)?;
+        self.rest(&chosen, makes_room);
         // Holders that cannot be ended are named nevertheless.
         let has_begun = self.begin_with_all(chosen, asker);
-        if !makes_room {
-            // Of a group with one of them, the others are not ended either.
-            for running in self.running.split_off(known) {
-                self.tried.retain(|pid| *pid != running.overdue.pid);
-            }
-        }
-        self.are_in_vain = !makes_room;
         self.advance(asker)?;
         Ok(has_begun && makes_room)
     }
 
     /// Leaves those alone that rest.
     pub fn stop_resting(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
-        if self.are_in_vain { self.leave_alone(asker) } else { Ok(()) }
+        self.leave_alone_if(asker, |member| member.rests)
     }
 
     /// Leaves those alone that it has begun with, if the end of these alone no longer makes room.
@@ -201,90 +241,158 @@ impl<'c> Endings<'c> {
         blocked: &Blocked<'c>,
         asker: &AcquireContext<'_>,
     ) -> Result<(), KeeperError> {
-        let (_, makes_room) = self.choose(blocked, &|_| true)?;
-        self.are_in_vain = !makes_room;
+        let (chosen, makes_room) = self.choose(blocked, false)?;
+        self.rest(&chosen, makes_room);
+        self.begin_with_all(chosen, asker);
         self.stop_resting(asker)
     }
 
-    /// Those to begin with, and whether their end, with that of the others, makes room.
+    /// Those whose end makes room, and whether there are enough; only those that it has begun with, unless it
+    /// may begin with others.
     fn choose(
         &self,
         blocked: &Blocked<'c>,
-        was_tried: &dyn Fn(&Overdue) -> bool,
+        may_begin: bool,
     ) -> Result<(Vec<Eviction<'c>>, bool), KeeperError> {
-        let slots_on = |table: TableId| {
-            let running = self.running.iter().filter(|running| running.table.id() == table);
-            running.map(|running| running.overdue.slots).sum()
+        let progress = |overdue: &Overdue| {
+            if self.ending_of(overdue).is_some() {
+                Progress::Running
+            } else if may_begin && !self.was_tried(overdue) {
+                Progress::Untried
+            } else {
+                Progress::Spared
+            }
         };
-        Known { was_tried, coming: &slots_on }.choose(&blocked.unmet, SystemTime::now())
+        let leaving = |table: &Table, named: &[Overdue]| {
+            let is_named = |of: &Running<'c>| named.iter().flat_map(Overdue::all).any(|one| of.has(one));
+            let others = self.running.iter().filter(|of| of.table.id() == table.id() && !is_named(of));
+            others.filter(|of| of.is_leaving()).map(|of| of.slots).sum()
+        };
+        Known { progress: &progress, leaving: &leaving }.choose(&blocked.unmet, SystemTime::now())
+    }
+
+    /// Lets all rest, except those whose end makes room.
+    fn rest(&mut self, chosen: &[Eviction<'c>], makes_room: bool) {
+        let mut needed: Vec<i32> = Vec::new();
+        if makes_room {
+            let chosen = chosen.iter().flat_map(|of| of.overdue.iter().chain(&of.running));
+            needed.extend(chosen.flat_map(Overdue::all).map(Overdue::process));
+            let leaving = self.running.iter().filter(|of| of.is_leaving()).flat_map(|of| &of.members);
+            needed.extend(leaving.map(|member| member.overdue.process()));
+        }
+        for member in self.running.iter_mut().flat_map(|of| &mut of.members) {
+            member.rests = !needed.contains(&member.overdue.process());
+        }
+    }
+
+    fn ending_of(&self, overdue: &Overdue) -> Option<&Ending> {
+        let member = self.members().find(|member| member.overdue.process() == overdue.process());
+        member.map(|member| &member.ending)
+    }
+
+    fn was_tried(&self, overdue: &Overdue) -> bool {
+        self.tried.contains(&overdue.process()) || self.tried.contains(&overdue.pid)
     }
 
     fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &AcquireContext<'_>) -> bool {
-        let (mut has_begun, mut left) = (false, Vec::new());
-        for Eviction { claim, expiry, table, overdue } in all {
-            for overdue in overdue {
-                if self.tried.contains(&overdue.pid) {
-                    continue;
-                }
-                has_begun = true;
-                self.tried.push(overdue.pid);
-                match table.begin_to_end(&overdue, &expiry) {
-                    Ok(ending) => {
-                        self.running.push(Running { claim, table: table.clone(), overdue, ending });
-                    }
-                    Err(fate) => {
-                        (asker.on_expired)(claim, &overdue, fate);
-                        left.extend(fate.has_left().then_some((table.id(), overdue)));
-                    }
-                }
+        let mut has_begun = false;
+        for Eviction { claim, expiry, table, overdue, running } in all {
+            for found in running.into_iter().chain(overdue) {
+                has_begun |= self.begin_with(claim, &expiry, &table, found, asker);
             }
-        }
-        for (table, overdue) in &left {
-            self.pass_on(*table, overdue);
         }
         has_begun
     }
 
-    /// Sends the signals that are due, unless that is in vain, and checks which holders have ended.
-    pub fn advance(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
-        let mut ended = Vec::new();
-        for mut running in std::mem::take(&mut self.running) {
-            let Running { table, ending, .. } = &mut running;
-            let fate = if self.are_in_vain { table.has_released(ending) } else { table.advance(ending) };
-            match fate? {
-                Some(fate) => {
-                    (asker.on_expired)(running.claim, &running.overdue, fate);
-                    ended.extend(fate.has_left().then_some((running.table.id(), running.overdue)));
-                }
-                None => self.running.push(running),
+    /// Begins with a holder, or with those of a group that it does not end for this table yet.
+    fn begin_with(
+        &mut self,
+        claim: &'c Claim,
+        expiry: &Expiry,
+        table: &Table,
+        found: Overdue,
+        asker: &AcquireContext<'_>,
+    ) -> bool {
+        let is_it = |of: &Running<'c>| of.table.id() == table.id() && found.all().any(|one| of.has(one));
+        let known = self.running.iter().position(is_it).map(|known| self.running.remove(known));
+        let begun = Running { claim, table: table.clone(), slots: 0, members: Vec::new() };
+        let mut of = Running { slots: found.slots, ..known.unwrap_or(begun) };
+        let mut has_begun = false;
+        for overdue in found.each() {
+            let other = self.ending_of(&overdue);
+            if of.has(&overdue) || other.is_none() && self.was_tried(&overdue) {
+                continue;
             }
+            match table.begin_to_end(&overdue, expiry) {
+                Ok(_) if !overdue.can_be_ended() => continue,
+                Ok(mut ending) => {
+                    if let Some(other) = other {
+                        ending.follow(other);
+                    }
+                    self.tried.extend([overdue.process(), overdue.pid]);
+                    of.members.push(Member { overdue, ending, rests: false });
+                }
+                Err(fate) => {
+                    self.tried.extend([overdue.process(), overdue.pid]);
+                    (asker.on_expired)(claim, &overdue, fate);
+                }
+            }
+            has_begun = true;
         }
-        for (table, overdue) in &ended {
-            self.pass_on(*table, overdue);
-        }
-        Ok(())
+        self.keep(of);
+        has_begun
     }
 
-    /// The slots of a group are free when its last member has ended; the members have them together.
-    fn pass_on(&mut self, table: TableId, ended: &Overdue) {
-        let is_member = |other: &&mut Running<'c>| {
-            other.table.id() == table
-                && other.overdue.slots == 0
-                && other.overdue.holder.slots == ended.holder.slots
-        };
-        if let Some(other) = self.running.iter_mut().find(is_member) {
-            other.overdue.slots = ended.slots;
+    fn keep(&mut self, of: Running<'c>) {
+        self.running.extend(Some(of).filter(|of| !of.members.is_empty()));
+    }
+
+    /// Sends the signals that are due to those that do not rest, and checks which holders have ended.
+    pub fn advance(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+        for mut of in std::mem::take(&mut self.running) {
+            for mut member in std::mem::take(&mut of.members) {
+                let Member { overdue, ending, rests } = &mut member;
+                let fate = match self.ending_of(overdue) {
+                    // A process gets each signal once, for any number of tables.
+                    Some(first) => {
+                        ending.follow(first);
+                        of.table.has_released(ending)
+                    }
+                    None if *rests => of.table.has_released(ending),
+                    None => of.table.advance(ending),
+                };
+                match fate? {
+                    Some(fate) => (asker.on_expired)(of.claim, &member.overdue, fate),
+                    None => of.members.push(member),
+                }
+            }
+            self.keep(of);
         }
+        Ok(())
     }
 
     /// Checks which holders have released their slots, and stops ending the others: they no longer block the
     /// launch, or another launch ends them. If they block it again, it starts from the first signal.
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
-        for running in std::mem::take(&mut self.running) {
-            match running.table.has_released(&running.ending)? {
-                Some(fate) => (asker.on_expired)(running.claim, &running.overdue, fate),
-                None => self.tried.retain(|pid| *pid != running.overdue.pid),
+        self.leave_alone_if(asker, |_| true)
+    }
+
+    fn leave_alone_if(
+        &mut self,
+        asker: &AcquireContext<'_>,
+        is_meant: impl Fn(&Member) -> bool,
+    ) -> Result<(), KeeperError> {
+        for mut of in std::mem::take(&mut self.running) {
+            let all = std::mem::take(&mut of.members).into_iter();
+            let (meant, others): (Vec<_>, Vec<_>) = all.partition(&is_meant);
+            of.members = others;
+            for Member { overdue, ending, .. } in meant {
+                match of.table.has_released(&ending)? {
+                    Some(fate) => (asker.on_expired)(of.claim, &overdue, fate),
+                    None => self.tried.retain(|pid| ![overdue.process(), overdue.pid].contains(pid)),
+                }
             }
+            self.keep(of);
         }
         Ok(())
     }
@@ -294,15 +402,18 @@ impl<'c> Endings<'c> {
         !self.running.is_empty()
     }
 
+    fn members(&self) -> impl Iterator<Item = &Member> {
+        self.running.iter().flat_map(|of| &of.members)
+    }
+
     /// The processes to wait for.
     pub fn processes(&self) -> impl Iterator<Item = &PidFd> {
-        self.running.iter().map(|running| running.ending.process())
+        self.members().map(|member| member.ending.process())
     }
 
     /// The time until the next signal.
     pub fn left(&self) -> Option<Duration> {
-        let running = self.running.iter().filter(|_| !self.are_in_vain);
-        running.map(|running| running.ending.left()).min()
+        self.members().filter(|member| !member.rests).map(|member| member.ending.left()).min()
     }
 
     /// Sleeps until one of them has ended, or a signal is due, at most this long.

@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     AcquireContext, Acquisition, Conversation, Decided, Grant, HEARTBEAT_INTERVAL, Known, Outcome, Patience,
-    PlaceInLine, Question, Waiting, Watch,
+    PlaceInLine, Progress, Question, Waiting, Watch,
     dry_run::outlook,
     waiting::{acquire, wait_for_turn},
 };
@@ -132,7 +132,7 @@ fn have_room(
     };
     files.look_ahead(&blocked, position)?;
     let is_behind = blocked.lines.iter().any(|line| line.is_behind);
-    let known = Known { was_tried: &|_| false, coming: &|_| 0 };
+    let known = Known { progress: &|_| Progress::Untried, leaving: &|_, _| 0 };
     Ok(!blocked.is_final() && !is_behind && known.choose(&blocked.unmet, SystemTime::now())?.1)
 }
 

@@ -21,14 +21,13 @@ use super::{
 use crate::{
     acquire,
     judge::terms::{ExpireKill, Expiry, Hold},
-    keeper::{Delivery, EvictionOutcome, Overdue, SIGNALS, TableId, UnverifiedTarget, Whom},
+    keeper::{Delivery, EvictionOutcome, Overdue, SIGNALS, UnverifiedTarget, Whom},
     sys::{Bell, Errno, Failure, Fifo, FileId, PidFd, Process, Signal, process},
 };
 
 /// Holders of one table that must be ended.
 pub(super) struct Eviction {
     pub(super) table: String,
-    pub(super) id: TableId,
     pub(super) expiry: Expiry,
     pub(super) overdue: Vec<Overdue>,
 }
@@ -37,8 +36,8 @@ impl Eviction {
     /// The same, as the result for a claim.
     pub(super) fn of(found: acquire::too_late::Eviction<'_>) -> Option<Self> {
         let table = found.claim.location.in_memory()?.to_owned();
-        let (id, expiry) = (found.table.id(), found.expiry);
-        Some(Self { table, id, expiry, overdue: found.overdue })
+        let overdue = found.overdue.into_iter().flat_map(Overdue::each).collect();
+        Some(Self { table, expiry: found.expiry, overdue })
     }
 }
 
@@ -48,7 +47,6 @@ pub(super) struct RunningEviction {
     pub(super) holding: u64,
     /// The table whose slots are wanted.
     pub(super) table: String,
-    id: TableId,
     expiry: Expiry,
     pub(super) overdue: Overdue,
     next: usize,
@@ -65,11 +63,10 @@ pub(super) struct RunningEviction {
 impl RunningEviction {
     /// For a holding and a launch of this process.
     pub(super) fn of(holding: u64, eviction: &Eviction, overdue: Overdue, launch: Option<i32>) -> Self {
-        let Eviction { table, id, expiry, .. } = eviction;
+        let Eviction { table, expiry, .. } = eviction;
         Self {
             holding,
             table: table.clone(),
-            id: *id,
             expiry: *expiry,
             overdue,
             next: 0,
@@ -79,10 +76,6 @@ impl RunningEviction {
             is_childless: false,
             own_group: launch.and_then(Process::find).map(|process| process.group),
         }
-    }
-
-    pub(super) fn is_on(&self, table: TableId) -> bool {
-        self.id == table
     }
 
     /// The next signal of those that may end it.
@@ -488,13 +481,6 @@ mod tests {
         assert!(look.signals.is_empty());
         look.answer.send(Sent::Denied).expect("it is heard");
         assert_eq!(eviction.advance(&holding, &evictor), Some(EvictionOutcome::Survived));
-    }
-
-    /// A holder that is being ended makes room in the table for which it is ended, and in no other.
-    #[test]
-    fn a_holder_is_ended_for_one_table() {
-        let eviction = ending(1, overdue(2, None));
-        assert!(eviction.is_on(TableId::Memory(0)) && !eviction.is_on(TableId::Memory(1)));
     }
 
     /// A holder has some time to end, also if the policy gives it none.

@@ -18,7 +18,7 @@ use super::{
     site::notices::GivenNotice,
 };
 use crate::{
-    acquire::PlaceInLine,
+    acquire::{PlaceInLine, Progress},
     keeper::{
         EvictionOutcome, Number, Overdue,
         agent::message::{Answer, Expired, Granted, Refused, Take, WaitState},
@@ -513,6 +513,27 @@ impl Session {
                 is_fresh
             }
             _ => false,
+        }
+    }
+
+    /// Whether this holder is being ended for it.
+    pub(super) fn is_ending_for_it(&self, overdue: &Overdue) -> bool {
+        self.evictions.iter().any(|eviction| overdue.is_same(&eviction.overdue))
+            || self.notices.iter().any(|notice| notice.ends(overdue))
+    }
+
+    /// What was done for it to end this holder.
+    pub(super) fn progress_of(&self, overdue: &Overdue) -> Progress {
+        let was_tried = match overdue.elsewhere {
+            None => self.tried.contains(&overdue.process()),
+            Some(_) => self.has_given_notice_of(overdue),
+        };
+        if self.is_ending_for_it(overdue) {
+            Progress::Running
+        } else if was_tried {
+            Progress::Spared
+        } else {
+            Progress::Untried
         }
     }
 

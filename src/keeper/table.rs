@@ -339,6 +339,14 @@ impl Table {
         })
     }
 
+    /// Whether a holder that is being ended is still proved to be the job.
+    pub fn proves(&self, ending: &Ending) -> bool {
+        match self {
+            Self::File(file) => ending.is_proved(file),
+            Self::Memory(_) => false,
+        }
+    }
+
     /// The outcome of a holder that is being ended, if it has released its slot.
     pub fn has_released(&self, ending: &Ending) -> Result<Option<EvictionOutcome>, KeeperError> {
         Ok(match self {

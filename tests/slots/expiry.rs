@@ -65,9 +65,15 @@ fn job(site: &Site) -> Test {
 /// Does not end when it is asked to, and records each signal in `$DIR/work/signals`.
 #[track_caller]
 fn stubborn(site: &Site, options: &[&str]) -> Running {
+    stubborn_as(site, "job", options, "signals")
+}
+
+/// The same as this command, and with this file.
+#[track_caller]
+fn stubborn_as(site: &Site, command: &str, options: &[&str], file: &str) -> Running {
     let witness = site.helper("witness");
-    let job = site.test().args(["run", "--as", "job"]).args(options).args(["--"]).args([&witness]);
-    job.args(["$DIR/work/signals"]).through(["env", "--default-signal"]).spawn()
+    let job = site.test().args(["run", "--as", command]).args(options).args(["--"]).args([&witness]);
+    job.args([format!("$DIR/work/{file}")]).through(["env", "--default-signal"]).spawn()
 }
 
 /// It was continued and asked twice. The first two signals come at once, so that either may be seen first; a
@@ -82,7 +88,11 @@ fn was_asked(site: &Site) {
 }
 
 fn signals(site: &Site) -> Vec<String> {
-    let text = fs::read_to_string(site.path("work/signals")).unwrap_or_default();
+    signals_in(site, "signals")
+}
+
+fn signals_in(site: &Site, file: &str) -> Vec<String> {
+    let text = fs::read_to_string(site.path("work").join(file)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
 
@@ -268,9 +278,10 @@ fn nobody_is_ended_in_vain_within(seconds: u64) -> bool {
 }
 
 /// `both` wants a slot of `seats` and the only one of `spare`, which `other` wants too.
-fn site_with_spare(keys: &str) -> Site {
-    let spare = "[repository.spare]\nlimit = 1\n[[rule]]\ncommands = [\"both\"]\nacquire = [\"seats\", \"spare\"]\n\
+fn site_with_spare(keys: &str, keys_of_spare: &str) -> Site {
+    let spare = "[[rule]]\ncommands = [\"both\"]\nacquire = [\"seats\", \"spare\"]\n\
                  [[rule]]\ncommands = [\"other\"]\nacquire = [\"spare\"]\n";
+    let spare = format!("[repository.spare]\nlimit = 1\n{keys_of_spare}\n{spare}");
     let site = Site::with_policy(&format!("{}\n{spare}", policy(1, keys)));
     for command in ["both", "other"] {
         site.program(command);
@@ -283,7 +294,7 @@ fn site_with_spare(keys: &str) -> Site {
 #[test]
 fn an_ending_rests_while_another_repository_is_full() {
     given_time(&["2s", "10s", "40s"], |grace| {
-        let site = site_with_spare(&overdue(grace));
+        let site = site_with_spare(&overdue(grace), "");
         let _holder = stubborn(&site, &[]);
         let both = ["run", "-q", "--wait", "forever", "--", "both"];
         let mut both = site.test().args(both).background();
@@ -306,13 +317,82 @@ fn an_ending_rests_while_another_repository_is_full() {
 /// A launch that does not wait is refused then, and sends nothing more.
 #[test]
 fn an_ending_stops_when_another_repository_is_full() {
-    let site = site_with_spare(OVERDUE);
+    let site = site_with_spare(OVERDUE, "");
     let _holder = stubborn(&site, &[]);
     let mut both = site.test().args(["run", "-q", "--", "both"]).background();
     eventually("it begins", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
     let _other = site.test().args(["run", "--", "other"]).spawn();
     assert_eq!(both.end().ending, Ending::Status(75));
     assert!(!signals(&site).contains(&"SIGTERM".to_owned()));
+}
+
+/// A holder that blocks a launch in two repositories is ended for both, and gets each signal once.
+#[test]
+pub(crate) fn a_holder_of_two_repositories_gets_each_signal_once() {
+    for wait in [&[][..], &["--wait", "forever"]] {
+        given_time(&GRACES, |grace| {
+            let site = site_with_spare(&overdue(grace), &overdue(grace));
+            let mut holder = stubborn_as(&site, "both", &[], "signals");
+            site.test().args(["run", "-q"]).args(wait).args(["--", "both"]).status(0);
+            assert_eq!(holder.end().ending, Ending::Signal(9));
+            was_asked(&site);
+            let seen = signals(&site);
+            let times = |name: &str| seen.iter().filter(|signal| *signal == name).count();
+            assert_eq!((times("SIGINT"), times("SIGTERM")), (1, 1), "{seen:?}");
+        });
+    }
+}
+
+/// A holder gets no further signal while only the end of another one helps: here the launch has another choice, and
+/// the first one also needs a repository that is full by now.
+#[test]
+fn an_ending_rests_while_a_holder_of_another_choice_is_ended() {
+    given_time(&["2s", "10s", "40s"], |grace| {
+        let keys = overdue(grace);
+        let site = Site::with_policy(&format!(
+            r#"
+            {}
+
+            [repository.spare]
+            limit = 1
+
+            [repository.pairs]
+            limit = 2
+            {keys}
+
+            [[rule]]
+            commands = ["other"]
+            acquire  = ["spare"]
+
+            [[rule]]
+            commands = ["half"]
+            acquire  = ["pairs"]
+
+            [[rule]]
+            commands = ["both"]
+            acquire  = [{{ any_of = [["seats", "spare"], {{ repository = "pairs", slots = 2 }}] }}]
+            "#,
+            policy(1, &keys)
+        ));
+        for command in ["both", "other"] {
+            site.program(command);
+        }
+        // It has no record, and is never overdue: at first the second choice has too few that are.
+        let never_overdue = site.holder("pairs.lock", ["ofd", "read", "8:1"]);
+        let mut half = stubborn_as(&site, "half", &[], "signals of half");
+        let mut first = stubborn(&site, &[]);
+        let mut both = site.test().args(["run", "-q", "--wait", "forever", "--", "both"]).background();
+        eventually("it begins", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
+        let _other = site.test().args(["run", "--", "other"]).spawn();
+        site.stands_in_line("spare.lock", &both);
+        assert_eq!(signals_in(&site, "signals of half"), [""; 0]);
+        drop(never_overdue);
+        both.wait_for_echo();
+        assert_eq!(half.end().ending, Ending::Signal(9));
+        assert!(signals_in(&site, "signals of half").contains(&"SIGTERM".to_owned()));
+        assert!(!signals(&site).contains(&"SIGTERM".to_owned()), "{:?}", signals(&site));
+        first.wait_for_echo();
+    });
 }
 
 /// The longest overdue first, and no more than are needed. The oldest of the three does not hold the first

@@ -5,14 +5,15 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Dice, Ending, Running, Site, Test, eventually, is_alive, is_over_the_agent, listing, needs_root,
-    sleeps_of, state_of, storm_size,
+    Dice, Ending, Running, Site, Test, eventually, given_time, is_alive, is_over_the_agent, listing,
+    needs_root, sleeps_of, state_of, storm_size,
 };
 
 const REFUSED: &str = "rungate: [..]: not started: [..]\n...\n";
@@ -380,6 +381,40 @@ pub(crate) fn an_overdue_group_is_ended_as_a_whole() {
         member.end();
     }
     assert_eq!(site.held_numbers("seats.lock"), [1]);
+}
+
+/// "The group is overdue if its youngest member is": a launch that has begun to end a member sends it no further
+/// signal when another one has joined. When that has left again, the rest is ended.
+#[test]
+fn a_member_that_joins_protects_its_group() {
+    needs_root!();
+    given_time(&["8s", "24s"], |after| {
+        let seconds: u64 = after.trim_end_matches('s').parse().expect("seconds");
+        let grace = seconds / 4;
+        let site = site(1, &format!("expire_after = \"{after}\"\nexpire_grace = \"{grace}s\""));
+        let witness = site.helper("witness");
+        let first = site.test().user("games").args(["run", "--as", "matlab", "--"]).args([&witness]);
+        let mut first = first.through(["env", "--default-signal"]).background();
+        first.wait_for_echo();
+        let mut root = site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+        let mut seen = [(); 2].map(|()| first.read_line());
+        seen.sort();
+        assert_eq!(seen, ["SIGCONT\n", "SIGINT\n"]);
+        let joined = Instant::now();
+        let second = launch(&site, "games", "matlab").spawn();
+        // It looks each second, and sleeps at least once between two looks.
+        let before = sleeps_of(root.pid());
+        eventually("the next signal would be due, and it has looked since", || {
+            let is_due = joined.elapsed() > Duration::from_secs(grace + 1);
+            (is_due && sleeps_of(root.pid()) > before + grace).then_some(())
+        });
+        first.wait_for_echo();
+        assert!(joined.elapsed() < Duration::from_secs(seconds), "the second is overdue as well");
+        second.kill();
+        assert_eq!(first.read_line(), "SIGTERM\n");
+        root.wait_for_echo();
+        assert_eq!(first.end().ending, Ending::Signal(9));
+    });
 }
 
 /// `rungate end` ends all who have the slot together, whichever of them is named.

@@ -5,11 +5,11 @@ use std::{ops::ControlFlow, time::Duration};
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, tables};
 use crate::{
     acquire::{
-        Outcome, PlaceInLine, Waiting,
+        Known, Outcome, PlaceInLine, Progress, Waiting,
         waiting::{acquire, acquire_in_turn},
     },
     judge::terms::{Claim, Demand, Expiry, Group, Pace},
-    keeper::{Holder, memory},
+    keeper::{Holder, Overdue, memory},
     sys::process,
 };
 
@@ -93,6 +93,75 @@ fn no_holder_is_ended_where_something_else_stays_full() {
     assert_eq!(ended(&tables, &[any_list_of([vec![late(), early()], vec![later()]])]), [20]);
     assert_eq!(ended(&tables, &[any_list_of([vec![late(), later()], vec![early()]])]), [10, 20]);
     assert_eq!(ended(&tables, &[one(late()), one(claim("late", 1).slots(2).called("never"))]), NOBODY);
+}
+
+/// The processes to begin with, and those to end further, if that makes room. Some are being ended, and some
+/// have had all signals. Others are just leaving this number of slots.
+#[track_caller]
+fn chosen(
+    tables: &Tables,
+    demands: &[Demand],
+    running: &[i32],
+    tried: &[i32],
+    leaving: u64,
+) -> Option<[Vec<i32>; 2]> {
+    let blocked = tables.attempt(demands).err().expect("it gets nothing");
+    let progress = |overdue: &Overdue| match overdue.pid {
+        pid if running.contains(&pid) => Progress::Running,
+        pid if tried.contains(&pid) => Progress::Spared,
+        _ => Progress::Untried,
+    };
+    let known = Known { progress: &progress, leaving: &|_, _| leaving };
+    let (all, makes_room) = known.choose(&blocked.unmet, tables.now).expect("tables in memory");
+    let begun = all.iter().flat_map(|of| &of.overdue).map(|one| one.pid).collect();
+    let further = all.iter().flat_map(|of| &of.running).map(|one| one.pid).collect();
+    makes_room.then_some([begun, further])
+}
+
+/// A process that holds slots of two tables is ended for both: it makes room in each.
+#[test]
+fn a_holder_that_is_being_ended_counts_in_each_table() {
+    let tables = tables();
+    let _held = ["one", "two"].map(|name| held(&tables, name, 1, &[Some(20)]));
+    let both = ["one", "two"].map(|name| one(expires(claim(name, 1))));
+    assert_eq!(chosen(&tables, &both, &[], &[], 0), Some([vec![1, 1], vec![]]));
+    assert_eq!(chosen(&tables, &both, &[1], &[], 0), Some([vec![], vec![1, 1]]));
+    assert_eq!(chosen(&tables, &both, &[], &[1], 0), None, "it has had all signals");
+}
+
+/// Of several alternatives one is enough. Those that are being ended for another one are not ended further.
+/// No other is begun with where they make room.
+#[test]
+fn holders_are_ended_further_only_for_the_alternative_that_makes_room() {
+    let tables = tables();
+    let _late = held(&tables, "late", 10, &[Some(20)]);
+    let _later = held(&tables, "later", 20, &[Some(40)]);
+    let [late, later, early] = ["late", "later", "early"].map(|name| move || expires(claim(name, 1)));
+    let either = [any_list_of([vec![late(), early()], vec![later()]])];
+    assert_eq!(chosen(&tables, &either, &[10], &[], 0), Some([vec![], vec![10]]));
+    let full = held(&tables, "early", 30, &[None]);
+    assert_eq!(chosen(&tables, &either, &[10], &[], 0), Some([vec![20], vec![]]));
+    assert_eq!(chosen(&tables, &either, &[10, 20], &[], 0), Some([vec![], vec![20]]));
+    assert_eq!(chosen(&tables, &either, &[10], &[20], 0), None);
+    drop(full);
+    assert_eq!(chosen(&tables, &either, &[10, 20], &[], 0), Some([vec![], vec![10]]));
+    assert_eq!(chosen(&tables, &either, &[20], &[], 0), Some([vec![], vec![20]]), "10 is not begun with");
+}
+
+/// A holder that is being ended, and is not overdue any more, makes no room: another one must be ended. One
+/// that is just leaving makes room. No more are ended further than are needed.
+#[test]
+fn only_holders_that_are_overdue_still_or_just_leaving_make_room() {
+    let tables = tables();
+    let _held = held(&tables, "seats", 1, &[Some(20), Some(40), None]);
+    let seats = |slots| [one(expires(claim("seats", 3).slots(slots)))];
+    assert_eq!(chosen(&tables, &seats(1), &[3], &[], 0), Some([vec![2], vec![]]));
+    assert_eq!(chosen(&tables, &seats(1), &[3], &[1, 2], 0), None);
+    assert_eq!(chosen(&tables, &seats(1), &[3], &[1, 2], 1), Some([vec![], vec![]]));
+    assert_eq!(chosen(&tables, &seats(2), &[1], &[], 1), Some([vec![], vec![1]]));
+    assert_eq!(chosen(&tables, &seats(2), &[1], &[], 0), Some([vec![2], vec![1]]));
+    assert_eq!(chosen(&tables, &seats(1), &[1, 2], &[], 0), Some([vec![], vec![2]]), "the longest overdue");
+    assert_eq!(chosen(&tables, &seats(3), &[1, 2], &[], 0), None);
 }
 
 /// Slots that the group of a launch has already need not become free for it.

@@ -26,10 +26,13 @@ use super::{
     request::{asker, refused},
 };
 use crate::{
-    acquire::{AtOnce, Grant, Known, LONGEST_ABSENCE, PlaceInLine, PlaceInTable, Standing, at_once::at_once},
+    acquire::{
+        AtOnce, Grant, Known, LONGEST_ABSENCE, PlaceInLine, PlaceInTable, Progress, Standing,
+        at_once::at_once,
+    },
     judge::terms::{Claim, Group, Hold, name_on_site},
     keeper::{
-        KeeperError, Keepers, Number, Overdue, Store, TableId, VerifiedAncestry, WaitingProcess,
+        KeeperError, Keepers, Number, Overdue, Store, VerifiedAncestry, WaitingProcess,
         agent::{
             message::{End, Table},
             path_of_opened,
@@ -803,16 +806,12 @@ fn blocked(
 /// Which holders to end, besides those that are being ended. None of the caller's nearest ancestors is one.
 fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
     let lineage: Vec<i32> = process::near_lineage(session.peer.pid).collect();
-    let was_tried = |overdue: &Overdue| match overdue.elsewhere {
-        None => session.tried.contains(&overdue.process()) || is_above(&lineage, overdue),
-        Some(_) => session.has_given_notice_of(overdue),
+    let progress = |overdue: &Overdue| match session.progress_of(overdue) {
+        Progress::Untried if is_above(&lineage, overdue) => Progress::Spared,
+        progress => progress,
     };
-    let coming = |table: TableId| {
-        let endings = session.evictions.iter().filter(|ending| ending.is_on(table));
-        let endings = endings.map(|ending| ending.overdue.slots);
-        endings.chain(session.notices.iter().map(|notice| notice.frees(table))).sum()
-    };
-    let chosen = standing.to_end(&Known { was_tried: &was_tried, coming: &coming })?;
+    // Here a holder is released and forgotten at the same moment.
+    let chosen = standing.to_end(&Known { progress: &progress, leaving: &|_, _| 0 })?;
     Ok(chosen.into_iter().filter_map(Eviction::of).collect())
 }
 

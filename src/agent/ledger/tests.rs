@@ -19,14 +19,14 @@ use super::{
 };
 use crate::{
     agent::{
-        AcquireRequest, Caller, Eviction, RunningEviction, Session,
-        tests::{HOUR, claim, holding, needs, overdue, place, saved, slots},
+        AcquireRequest, Caller, Session,
+        tests::{HOUR, claim, ending, holding, needs, overdue, place, saved, slots},
     },
     judge::terms::{
         Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, NamedSlots, Nested, Pace, Pause, Runs,
         Slots, TooSoon,
     },
-    keeper::{Number, TableId, agent::message::End, memory, table::Table},
+    keeper::{Number, agent::message::End},
     sys::{Failure, Fifo, PidFd, Poller, Process, Signal, own_pid, process},
 };
 
@@ -687,42 +687,41 @@ fn a_script_is_the_holder_while_it_runs() {
     script.0.wait().expect("it has ended");
 }
 
-/// A launch ends overdue holders: none of its own ancestors, none that it has tried, and no more than needed
-/// besides those that are being ended in the same table.
+/// A launch ends overdue holders: none of its own ancestors, none that it has tried, and none besides those
+/// that are being ended and make room.
 #[test]
 fn a_launch_ends_only_the_holders_that_it_needs() {
     let (idle, (directory, _state)) = (Idle::begin(), state());
     let (ledger, _) = ledger(directory.path());
-    let [table, other] = ["seats", "other"].map(|name| ledger.store().table(name));
-    let held = table.take(&[1]).expect("it is free");
+    let table = ledger.store().table("seats");
+    let held = [1, 2].map(|slot| table.take(&[slot]).expect("it is free"));
     let pace = Pace { pause: None, expiry: Some(Expiry::AT_REQUEST) };
-    let seats = Claim { amount: Amount::plain(Slots::Number(1), 1), pace, ..claim("seats") };
+    let seats = Claim { amount: Amount::plain(Slots::Number(1), 2), pace, ..claim("seats") };
     let request = needs(vec![Demand::One(seats)]);
-    let ending = |table: &memory::Table| {
-        let id: TableId = Table::Memory(table.clone()).id();
-        let (table, expiry) = (table.name().to_owned(), Expiry::AT_REQUEST);
-        RunningEviction::of(5, &Eviction { table, id, expiry, overdue: Vec::new() }, overdue(6, None), None)
-    };
-    let ends = |holder: i32, tried: &[i32], evictions: Vec<RunningEviction>| {
-        let taken = Some(0);
-        held.describe(SavedHolding { taken, ..saved(holder, Hold::Process) }.holder("seats"));
+    // The first is the longest overdue.
+    let ends = |holders: [i32; 2], tried: &[i32], ended: Option<i32>| {
+        for ((held, holder), taken) in held.iter().zip(holders).zip(0..) {
+            let saved = SavedHolding { taken: Some(taken), ..saved(holder, Hold::Process) };
+            held.describe(saved.holder("seats"));
+        }
         let mut session = Session::new(Caller { pid: own_pid(), ..Caller::default() });
-        (session.tried, session.evictions) = (tried.to_vec(), evictions);
+        session.tried = tried.to_vec();
+        session.evictions.extend(ended.map(|pid| ending(5, overdue(pid, Some(Duration::ZERO)))));
         let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
         match ledger.look(7, &mut session, &request, false, process) {
             CheckOutcome::Blocked(blocked) => {
                 let overdue = blocked.evictions.iter().flat_map(|eviction| &eviction.overdue);
-                overdue.map(|overdue| overdue.pid).collect::<Vec<_>>()
+                overdue.map(|overdue| overdue.pid).collect::<Vec<i32>>()
             }
             _ => panic!("there is no room"),
         }
     };
-    let holder = idle.pid();
-    assert_eq!(ends(holder, &[], Vec::new()), [holder]);
-    assert_eq!(ends(own_pid(), &[], Vec::new()), [0; 0], "it is the launch itself");
-    assert_eq!(ends(holder, &[holder], Vec::new()), [0; 0], "it was tried");
-    assert_eq!(ends(holder, &[], vec![ending(&other)]), [holder]);
-    assert_eq!(ends(holder, &[], vec![ending(&table)]), [0; 0], "another one is being ended");
+    let (first, own) = (idle.pid(), own_pid());
+    assert_eq!(ends([first, own], &[], None), [first]);
+    assert_eq!(ends([own, first], &[], None), [first], "it is the launch itself");
+    assert_eq!(ends([first, own], &[first], None), [0; 0], "it was tried");
+    assert_eq!(ends([first, 6], &[6], Some(6)), [0; 0], "another one is being ended");
+    assert_eq!(ends([first, own], &[6], Some(6)), [first], "that one has no slot here");
 }
 
 /// A slot is not kept for a nested launch that does not run any more.

@@ -28,10 +28,9 @@ use super::{
 use crate::{
     judge::terms::{Expiry, Names},
     keeper::{
-        Class, EvictionOutcome, Garbage, Holder, MOST_CHOSEN, Number, Overdue, TableId,
+        Class, EvictionOutcome, Garbage, Holder, MOST_CHOSEN, Number, Overdue,
         agent::message::{About, Answer, Chosen, Evict, Granted, Request, Take, Which},
         memory,
-        table::Table,
     },
     policy::AgentFile,
     sys::{Bell, Errno, Failure, Interest, Listener, Poller, ServiceManager, descriptor, process},
@@ -744,8 +743,7 @@ impl Service {
                 }
             };
             let overdue = session.may_end(name, overdue.into_iter().flat_map(Overdue::each).collect());
-            let id: TableId = Table::Memory(table).id();
-            self.begin_evictions(number, &[Eviction { table: name.clone(), id, expiry, overdue }]);
+            self.begin_evictions(number, &[Eviction { table: name.clone(), expiry, overdue }]);
         }
         self.local.look_again(vec![number]);
     }

@@ -20,7 +20,7 @@ use crate::{
         },
     },
     judge::terms::{Amount, Claim, Demand, Expiry, FileLocation, Hold, Location, Slots, Wait},
-    keeper::{Holder, Overdue, TableId, agent::message::Take},
+    keeper::{Holder, Overdue, agent::message::Take},
     sys::{PidFd, Process},
 };
 
@@ -129,8 +129,7 @@ pub(super) fn overdue(pid: i32, by: Option<Duration>) -> Overdue {
 /// The same while it is being ended, with a long time between the signals; the number is that of its holding.
 pub(super) fn ending(holding: u64, overdue: Overdue) -> RunningEviction {
     let expiry = Expiry { grace: HOUR, ..Expiry::AT_REQUEST };
-    let eviction =
-        Eviction { table: "seats".to_owned(), id: TableId::Memory(0), expiry, overdue: Vec::new() };
+    let eviction = Eviction { table: "seats".to_owned(), expiry, overdue: Vec::new() };
     RunningEviction::of(holding, &eviction, overdue, None)
 }
 

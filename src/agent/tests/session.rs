@@ -15,7 +15,7 @@ use crate::{
     },
     judge::terms::{Claim, Demand, Expiry, Hold, Pace},
     keeper::{
-        Class, EvictionOutcome, Holder, Number, Overdue, Store, TableId,
+        Class, EvictionOutcome, Holder, Number, Overdue, Store,
         agent::message::{Answer, Granted, Refused, Take, WaitState},
     },
     sys::own_pid,
@@ -345,10 +345,7 @@ fn a_launch_is_not_refused_while_a_holder_is_ended_for_it() {
 /// A holder is to be ended for a launch if any of its tables names one.
 #[test]
 fn a_launch_ends_the_holders_of_any_table() {
-    let of = |overdue| {
-        let (table, id) = ("seats".to_owned(), TableId::Memory(0));
-        Eviction { table, id, expiry: Expiry::AT_REQUEST, overdue }
-    };
+    let of = |overdue| Eviction { table: "seats".to_owned(), expiry: Expiry::AT_REQUEST, overdue };
     let nothing = || of(Vec::new());
     let one = of(vec![overdue(2, None)]);
     for (evictions, are_any) in

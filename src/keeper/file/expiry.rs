@@ -450,6 +450,17 @@ impl Ending {
         self.due.saturating_duration_since(Instant::now())
     }
 
+    /// Continues where another end of the same process is, which is for another file.
+    pub fn follow(&mut self, other: &Self) {
+        (self.sent, self.next, self.due) = (other.sent, other.next, other.due);
+    }
+
+    /// Whether the process is still proved to be the job.
+    pub fn is_proved(&self, file: &LockFile) -> bool {
+        let process = self.job.process();
+        !process.has_ended() && Job::prove(process.pid(), file.id(), self.slot, self.is_overdue).is_ok()
+    }
+
     /// Checks whether it has ended, and sends the next signal if that is due. Proves each time that the
     /// process is still the job.
     pub fn advance(&mut self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {

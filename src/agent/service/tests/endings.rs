@@ -176,11 +176,10 @@ fn the_chosen_member_of_a_group_is_ended() {
     assert_eq!(service.holding(), 2);
     let table = service.local.ledger.store().table("seats");
     assert_eq!((table.used(), table.groups().len()), (1, 1));
-    let id = Table::Memory(table).id();
     calls(&mut service, 0).on(Event::Evicts);
     for (idle, holding) in [(&second, 8), (&first, 7)] {
         let expiry = Expiry::AT_REQUEST;
-        let eviction = Eviction { table: "seats".to_owned(), id, expiry, overdue: Vec::new() };
+        let eviction = Eviction { table: "seats".to_owned(), expiry, overdue: Vec::new() };
         service.local.evict(1, &eviction, &overdue(idle.pid(), None));
         let session = service.local.sessions.get(&1).expect("it is connected");
         assert_eq!(session.evictions.last().map(|eviction| eviction.holding), Some(holding));
@@ -197,11 +196,9 @@ fn the_holder_of_the_slot_is_ended() {
             state.write(number, &idle.holds(slots("seats", vec![slot]))).expect("there is room");
         }
     });
-    let id = Table::Memory(service.local.ledger.store().table("seats")).id();
     calls(&mut service, 0).on(Event::Evicts);
     let holder = Holder { slots: (2, 2), ..overdue(second.pid(), None).holder };
-    let eviction =
-        Eviction { table: "seats".to_owned(), id, expiry: Expiry::AT_REQUEST, overdue: Vec::new() };
+    let eviction = Eviction { table: "seats".to_owned(), expiry: Expiry::AT_REQUEST, overdue: Vec::new() };
     service.local.evict(1, &eviction, &Overdue { holder, ..overdue(second.pid(), None) });
     let session = service.local.sessions.get(&1).expect("it is connected");
     assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), [8]);

@@ -19,7 +19,7 @@ use crate::{
         site::{NoticeRecord, Reply, Site, SlotRecord},
     },
     judge::terms::{Expiry, table_of_site},
-    keeper::{EvictionOutcome, Holder, memory, table::Table},
+    keeper::{EvictionOutcome, Holder, memory},
     text::visible,
 };
 
@@ -188,7 +188,9 @@ impl Site {
         let is_ending = of_holding.filter(|(_, of)| of.is_ending()).find_map(|(_, of)| of.reply);
         let Some(of) = self.received.get_mut(&(number, name.to_owned())) else { return };
         let here = table_of_site(name);
-        let (None, Some(table)) = (&of.ending, local.ledger().store().known(&here)) else { return };
+        if of.ending.is_some() || local.ledger().store().known(&here).is_none() {
+            return;
+        }
         let slot = of.slot;
         let holder = |of: &Holding| Holder { slots: (slot, slot), ..of.saved.holder(of.saved.rule_on(name)) };
         let found = match (of.by, expiry) {
@@ -209,8 +211,7 @@ impl Site {
         match overdue {
             Some(_) if is_ending.is_some() => of.reply = is_ending,
             Some((expiry, overdue)) => {
-                let id = Table::Memory(table).id();
-                let to_end = Eviction { table: here, id, expiry, overdue: Vec::new() };
+                let to_end = Eviction { table: here, expiry, overdue: Vec::new() };
                 of.ending = Some(RunningEviction::of(number, &to_end, overdue, None));
             }
             None => of.reply = Some(Reply::NotOverdue),

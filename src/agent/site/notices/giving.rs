@@ -37,7 +37,6 @@ impl Site {
         let Some(holder) = record.filter(is_there) else { return };
         session.notices.push(GivenNotice {
             table: name.to_owned(),
-            id: to_end.id,
             slot,
             holder,
             overdue: overdue.clone(),

@@ -9,7 +9,7 @@ pub(in crate::agent::site) use self::answering::ReceivedNotice;
 use std::time::{Duration, Instant};
 
 use super::{Reply, SlotRecord};
-use crate::keeper::{Overdue, SIGNAL_COUNT, TableId};
+use crate::keeper::{Overdue, SIGNAL_COUNT};
 
 /// How long a host may take for a reply before a launch that does not wait is refused.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -22,7 +22,6 @@ const SIGNALS_WITH_GRACE: u32 = SIGNAL_COUNT - 1;
 pub(in crate::agent) struct GivenNotice {
     /// The site's name of the table.
     table: String,
-    id: TableId,
     /// One of its slots; with the last one the others become free.
     slot: u64,
     holder: SlotRecord,
@@ -36,10 +35,9 @@ pub(in crate::agent) struct GivenNotice {
 }
 
 impl GivenNotice {
-    /// How many slots of this table it will free, as far as known.
-    pub(in crate::agent) fn frees(&self, table: TableId) -> u64 {
-        let goes_on = self.reply == Some(Reply::NotOverdue);
-        if self.id == table && !goes_on { self.overdue.slots } else { 0 }
+    /// Whether it will end this holder, as far as known.
+    pub(in crate::agent) fn ends(&self, overdue: &Overdue) -> bool {
+        self.reply != Some(Reply::NotOverdue) && self.overdue.is_same(overdue)
     }
 
     /// Whether a launch that does not wait has waited for its end for long enough.
@@ -63,7 +61,6 @@ mod tests {
             let text = r#"{"host":"lab9","agent":"","pid":1,"start":1,"uid":1000,"hold":"process","command":"matlab","rule":"seats","launch":1,"since":1}"#;
             Self {
                 table: "seats".to_owned(),
-                id: TableId::Memory(0),
                 slot: 1,
                 holder: serde_json::from_str(text).expect("a holder"),
                 overdue,
@@ -83,12 +80,12 @@ mod tests {
 
     const ENDING: Option<Reply> = Some(Reply::Ending(2));
 
-    /// A holder will free its slots, of its table alone, unless its host says that it is not overdue.
+    /// A holder will free its slots, and no other, unless its host says that it is not overdue.
     #[test]
     fn a_holder_that_is_not_overdue_frees_nothing() {
-        for (reply, slots) in [(None, 1), (ENDING, 1), (Some(Reply::NotOverdue), 0)] {
+        for (reply, is_ended) in [(None, true), (ENDING, true), (Some(Reply::NotOverdue), false)] {
             let given = given(Instant::now(), reply);
-            assert_eq!([0, 1].map(|table| given.frees(TableId::Memory(table))), [slots, 0]);
+            assert_eq!([7, 8].map(|pid| given.ends(&overdue(pid, None))), [is_ended, false]);
         }
     }
 

@@ -14,7 +14,6 @@ use crate::{
         Delivery, EvictionOutcome, Overdue, UnverifiedTarget,
         agent::message::{Answer, Granted, Refused, WaitState},
         memory,
-        table::Table,
     },
     sys::Signal,
 };
@@ -78,9 +77,8 @@ impl Scene {
 
     /// A launch gives notice of this holder.
     fn gives_notice_of(stage: &mut Stage, launch: u64, overdue: Overdue) {
-        let table = stage.table();
-        let (id, expiry) = (Table::Memory(table).id(), Expiry::AT_REQUEST);
-        let eviction = Eviction { table: table_of_site("seats"), id, expiry, overdue: Vec::new() };
+        let (table, expiry) = (table_of_site("seats"), Expiry::AT_REQUEST);
+        let eviction = Eviction { table, expiry, overdue: Vec::new() };
         stage.site.give_notice(&mut stage.local, launch, &eviction, &overdue);
         let session = stage.local.session(launch).expect("a launch");
         let other = Overdue { pid: i32::MAX, ..overdue.clone() };
