@@ -88,6 +88,7 @@ over_the_agent! {
             another_holder_is_ended_instead_of_an_ancestor,
             a_launch_does_not_end_its_own_group,
             a_holder_of_several_slots_is_ended_once,
+            a_holder_of_two_repositories_gets_each_signal_once,
             the_head_of_the_line_ends_a_holder_when_it_becomes_overdue,
             nobody_ends_his_own_ancestor,
             expire_sweeps_all_repositories,

@@ -49,6 +49,8 @@ pub(super) struct RunningEviction {
     pub(super) table: String,
     expiry: Expiry,
     pub(super) overdue: Overdue,
+    /// Whether it gets no signal at the moment: its end would not help to make room.
+    pub(super) rests: bool,
     next: usize,
     pub(super) due: Instant,
     sent: Option<(Signal, Delivery)>,
@@ -69,6 +71,7 @@ impl RunningEviction {
             table: table.clone(),
             expiry: *expiry,
             overdue,
+            rests: false,
             next: 0,
             due: Instant::now(),
             sent: None,
@@ -99,9 +102,9 @@ impl RunningEviction {
         self.attempt.is_none().then_some(self.due)
     }
 
-    /// Whether it is to be checked now.
+    /// Whether a signal is to be sent now.
     pub(super) fn is_due(&self) -> bool {
-        self.due().is_some_and(|due| due <= Instant::now())
+        !self.rests && self.due().is_some_and(|due| due <= Instant::now())
     }
 
     /// Whether the holder is still to be ended: at a user's request, or because this launch finds it overdue.

@@ -316,6 +316,7 @@ impl Session {
             (Event::Evicts, _) => {
                 // Its request has changed.
                 self.leave_line();
+                self.evictions.retain(|eviction| !eviction.rests);
                 self.tried.clear();
                 self.notices.clear();
                 self.noticed.clear();
@@ -407,7 +408,9 @@ impl Session {
             return Stage::Queued(request);
         }
         // A launch that may not wait is not refused while a holder is being ended for it.
-        if self.place.has_waited || self.evictions.is_empty() && self.notices.is_empty() {
+        let are_resting = self.evictions.iter().all(|eviction| eviction.rests)
+            && self.notices.iter().all(|notice| notice.rests);
+        if self.place.has_waited || are_resting {
             return self.refused(Answer::Refused(refused));
         }
         if is_asked {
@@ -537,6 +540,20 @@ impl Session {
         }
     }
 
+    /// Lets holders that are being ended for it rest, except these and those that are ended together with
+    /// them.
+    pub(super) fn let_rest_except<'o>(&mut self, needed: impl Iterator<Item = &'o Overdue>) {
+        let needed: Vec<&Overdue> = needed.flat_map(Overdue::all).collect();
+        let rests = |overdue: &Overdue| !needed.iter().any(|one| one.is_same(overdue));
+        for eviction in &mut self.evictions {
+            eviction.rests = rests(&eviction.overdue);
+        }
+        for notice in &mut self.notices {
+            // If its host says that the holder is not overdue, it is to look again.
+            notice.rests = notice.ends(&notice.overdue) && rests(&notice.overdue);
+        }
+    }
+
     /// Whether signals are being sent for it.
     pub(super) fn is_sending(&self) -> bool {
         self.evictions.iter().any(|eviction| eviction.due().is_none())
@@ -558,7 +575,7 @@ impl Session {
         let next = self.place.next.filter(|_| matches!(self.stage, Stage::Queued(_)));
         let silent = self.is_queued().then(|| self.silent_at()).flatten();
         let may_signal = matches!(self.stage, Stage::Queued(_) | Stage::Ending(_) | Stage::Evicting(_));
-        let evictions = self.evictions.iter().filter(|_| may_signal);
+        let evictions = self.evictions.iter().filter(|eviction| may_signal && !eviction.rests);
         evictions.filter_map(RunningEviction::due).chain(next).chain(silent).min()
     }
 

@@ -803,8 +803,9 @@ fn blocked(
     Ok(Blocked { refused, waits: *waits, ahead, next: *next, evictions })
 }
 
-/// Which holders to end, besides those that are being ended. None of the caller's nearest ancestors is one.
-fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
+/// Which holders to end, besides those that are being ended. The latter rest unless their end makes room.
+/// None of the caller's nearest ancestors is one.
+fn evictions(session: &mut Session, standing: &Standing<'_>) -> Result<Vec<Eviction>, KeeperError> {
     let lineage: Vec<i32> = process::near_lineage(session.peer.pid).collect();
     let progress = |overdue: &Overdue| match session.progress_of(overdue) {
         Progress::Untried if is_above(&lineage, overdue) => Progress::Spared,
@@ -812,6 +813,7 @@ fn evictions(session: &Session, standing: &Standing<'_>) -> Result<Vec<Eviction>
     };
     // Here a holder is released and forgotten at the same moment.
     let chosen = standing.to_end(&Known { progress: &progress, leaving: &|_, _| 0 })?;
+    session.let_rest_except(chosen.iter().flat_map(|of| of.overdue.iter().chain(&of.running)));
     Ok(chosen.into_iter().filter_map(Eviction::of).collect())
 }
 

@@ -24,9 +24,9 @@ use crate::{
     },
     judge::terms::{
         Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, NamedSlots, Nested, Pace, Pause, Runs,
-        Slots, TooSoon,
+        Seats, Slots, TooSoon,
     },
-    keeper::{Number, agent::message::End},
+    keeper::{Holder, Number, agent::message::End},
     sys::{Failure, Fifo, PidFd, Poller, Process, Signal, own_pid, process},
 };
 
@@ -698,7 +698,7 @@ fn a_launch_ends_only_the_holders_that_it_needs() {
     let pace = Pace { pause: None, expiry: Some(Expiry::AT_REQUEST) };
     let seats = Claim { amount: Amount::plain(Slots::Number(1), 2), pace, ..claim("seats") };
     let request = needs(vec![Demand::One(seats)]);
-    // The first is the longest overdue.
+    // The first is the longest overdue. Returns whom it ends, and whether another one that it ends rests.
     let ends = |holders: [i32; 2], tried: &[i32], ended: Option<i32>| {
         for ((held, holder), taken) in held.iter().zip(holders).zip(0..) {
             let saved = SavedHolding { taken: Some(taken), ..saved(holder, Hold::Process) };
@@ -711,17 +711,62 @@ fn a_launch_ends_only_the_holders_that_it_needs() {
         match ledger.look(7, &mut session, &request, false, process) {
             CheckOutcome::Blocked(blocked) => {
                 let overdue = blocked.evictions.iter().flat_map(|eviction| &eviction.overdue);
-                overdue.map(|overdue| overdue.pid).collect::<Vec<i32>>()
+                let begun: Vec<i32> = overdue.map(|overdue| overdue.pid).collect();
+                (begun, session.evictions.first().map(|eviction| eviction.rests))
             }
             _ => panic!("there is no room"),
         }
     };
     let (first, own) = (idle.pid(), own_pid());
-    assert_eq!(ends([first, own], &[], None), [first]);
-    assert_eq!(ends([own, first], &[], None), [first], "it is the launch itself");
-    assert_eq!(ends([first, own], &[first], None), [0; 0], "it was tried");
-    assert_eq!(ends([first, 6], &[6], Some(6)), [0; 0], "another one is being ended");
-    assert_eq!(ends([first, own], &[6], Some(6)), [first], "that one has no slot here");
+    assert_eq!(ends([first, own], &[], None), (vec![first], None));
+    assert_eq!(ends([own, first], &[], None), (vec![first], None), "it is the launch itself");
+    assert_eq!(ends([first, own], &[first], None), (vec![], None), "it was tried");
+    assert_eq!(ends([first, 6], &[6], Some(6)), (vec![], Some(false)), "another one is being ended");
+    assert_eq!(ends([first, own], &[6], Some(6)), (vec![first], Some(true)), "that one has no slot here");
+}
+
+/// The end of a holder rests while it would make no room: because of a second table, or because its group is
+/// not overdue any more.
+#[test]
+fn the_end_of_a_holder_rests_while_it_would_be_in_vain() {
+    let (directory, _state) = state();
+    let (ledger, _) = ledger(directory.path());
+    let now = process::since_boot().expect("a time");
+    let after = Duration::from_millis(1);
+    let pace = Pace { pause: None, expiry: Some(Expiry { after, ..Expiry::AT_REQUEST }) };
+    let expires = |name| Claim { amount: Amount::plain(Slots::Number(1), 1), pace, ..claim(name) };
+    let request = needs(vec![Demand::One(expires("seats")), Demand::One(expires("spare"))]);
+    let mut session = Session::new(Caller { pid: own_pid(), ..Caller::default() });
+    session.evictions = vec![ending(5, overdue(6, Some(Duration::ZERO)))];
+    let mut rests = || {
+        let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
+        match ledger.look(7, &mut session, &request, false, process) {
+            CheckOutcome::Blocked(blocked) => {
+                assert!(!blocked.ends_others());
+                session.evictions[0].rests
+            }
+            _ => panic!("there is no room"),
+        }
+    };
+    let holder = |pid, taken| Holder { taken: Some(taken), ..saved(pid, Hold::Process).holder("seats") };
+    // No pause of the machine makes the latter overdue.
+    let (old, young) = (holder(6, Duration::ZERO), holder(8, now + HOUR));
+    let (table, group) = (ledger.store().table("seats"), Group::of("ann"));
+    let held = table.take_with(&Seats { shared: Vec::new(), free: vec![1] }, Some(&group));
+    let held = held.expect("it is free");
+    held.describe(old);
+    assert!(!rests());
+    let second = ledger.store().table("spare").take(&[1]).expect("it is free");
+    second.describe(young.clone());
+    assert!(rests(), "the second is full");
+    drop(second);
+    assert!(!rests());
+    let joined = table.take_with(&Seats { shared: vec![1], free: Vec::new() }, Some(&group));
+    let joined = joined.expect("the group has it");
+    joined.describe(young);
+    assert!(rests(), "a member of its group is not overdue");
+    drop(joined);
+    assert!(!rests());
 }
 
 /// A slot is not kept for a nested launch that does not run any more.

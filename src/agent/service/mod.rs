@@ -750,6 +750,7 @@ impl Service {
 }
 
 impl Local {
+    /// A process gets each signal once, for any number of tables.
     fn evict(&mut self, number: u64, eviction: &Eviction, overdue: &Overdue) {
         let slot = overdue.holder.slots.0;
         let holds =
@@ -764,6 +765,9 @@ impl Local {
             holding.held.iter().any(|held| !held.is_shared() && holds(held) && is_it(holding, held))
         });
         let Some(session) = self.sessions.get_mut(&number) else { return };
+        if session.is_ending_for_it(overdue) {
+            return;
+        }
         session.tried.push(overdue.process());
         if let Some((holding, _)) = found {
             let launch = Some(session.peer.pid);
@@ -778,7 +782,7 @@ impl Local {
         let mut fates = Vec::new();
         session.evictions.retain_mut(|eviction| {
             let fate = match holdings.get(&eviction.holding) {
-                Some(holding) if may_signal => eviction.advance(holding, evictor),
+                Some(holding) if may_signal && !eviction.rests => eviction.advance(holding, evictor),
                 Some(holding) => eviction.hear(holding),
                 None => Some(eviction.when_free()),
             };

@@ -271,6 +271,51 @@ fn an_overdue_holder_is_ended() {
     assert!(matches!(service.local.work.next(), Some(Next::Look(1))));
 }
 
+/// A holder with slots of two tables is ended once for a launch that needs both. It gets no signal while its
+/// end would be in vain. A launch that does not wait is refused then.
+#[test]
+fn a_holder_is_ended_once_and_not_in_vain() {
+    for waits in [true, false] {
+        let idle = Idle::begin();
+        let (mut service, _directories) = service_after(|state| {
+            let tables = ["seats", "spare"].map(|table| slots(table, vec![1])).to_vec();
+            let holder = SavedHolding { tables, ..idle.holds(slots("seats", vec![1])) };
+            state.write(7, &holder).expect("there is room");
+        });
+        calls(&mut service, 1000);
+        let pace = Pace { pause: None, expiry: Some(Expiry::AT_REQUEST) };
+        let wait = if waits { Wait::Forever } else { Wait::For(Duration::ZERO) };
+        let request = |tables: &[&str]| {
+            let claim = |table: &&str| Claim {
+                amount: Amount::plain(Slots::Number(1), 1),
+                pace,
+                wait: Setting { bound: Some(wait), default: None },
+                ..claim(table)
+            };
+            needs(tables.iter().map(claim).map(Demand::One).collect())
+        };
+        let state_of = |service: &Service| {
+            let session = service.local.sessions.get(&1).expect("it is connected");
+            let all = session.evictions.iter().map(|eviction| (eviction.holding, eviction.rests));
+            (all.collect::<Vec<_>>(), session.is_sending())
+        };
+        service.decide(1, request(&["seats", "spare"]), true);
+        assert_eq!(state_of(&service), (vec![(7, false)], false));
+        let other = service.local.ledger.store().table("other").take(&[1]).expect("it is free");
+        service.decide(1, request(&["seats", "spare", "other"]), false);
+        service.local.continue_evictions(1);
+        assert_eq!(state_of(&service), (if waits { vec![(7, true)] } else { Vec::new() }, false));
+        let is_refused = |answer: &Answer| matches!(answer, Answer::Refused(_));
+        assert_eq!(service.local.answers().iter().any(is_refused), !waits);
+        if waits {
+            drop(other);
+            service.decide(1, request(&["seats", "spare", "other"]), false);
+            service.local.continue_evictions(1);
+            assert_eq!(state_of(&service), (vec![(7, false)], true), "the signal is sent");
+        }
+    }
+}
+
 /// A user may end holders of the same user alone, and none that the request itself runs below. The others
 /// are reported.
 #[test]

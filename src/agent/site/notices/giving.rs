@@ -29,6 +29,9 @@ impl Site {
         session.noticed.push(overdue.clone());
         let by = session.asks_for_end_of(overdue);
         let Some(name) = name_on_site(&to_end.table) else { return };
+        if session.notices.iter().any(|notice| notice.table == name && notice.ends(overdue)) {
+            return;
+        }
         let slot = overdue.holder.slots.0;
         let record = self.mirror.holder(name, slot).cloned();
         // Slots that this host itself has released have no holder, and an ended program cannot be ended.
@@ -40,6 +43,7 @@ impl Site {
             slot,
             holder,
             overdue: overdue.clone(),
+            rests: false,
             by,
             grace: to_end.expiry.grace,
             since: Instant::now(),
@@ -52,7 +56,8 @@ impl Site {
     pub(in crate::agent::site) fn wanted_notices(&self, local: &Local) -> BTreeMap<Key, Value> {
         let evicting = local.evicting();
         let given = evicting.iter().filter_map(|number| local.session(*number));
-        let mut given: Vec<&GivenNotice> = given.flat_map(|session| &session.notices).collect();
+        let given = given.flat_map(|session| &session.notices).filter(|notice| !notice.rests);
+        let mut given: Vec<&GivenNotice> = given.collect();
         // A user's request has priority in a notice.
         given.sort_by_key(|notice| notice.by.is_some());
         let given = given.into_iter();

@@ -25,7 +25,9 @@ pub(in crate::agent) struct GivenNotice {
     /// One of its slots; with the last one the others become free.
     slot: u64,
     holder: SlotRecord,
-    overdue: Overdue,
+    pub(in crate::agent) overdue: Overdue,
+    /// Whether it is withdrawn for the moment: the end of the holder would not help to make room.
+    pub(in crate::agent) rests: bool,
     /// The user who requests its end; none if it is overdue.
     by: Option<u32>,
     /// By the policy of this host.
@@ -64,6 +66,7 @@ mod tests {
                 slot: 1,
                 holder: serde_json::from_str(text).expect("a holder"),
                 overdue,
+                rests: false,
                 by: None,
                 grace: Duration::ZERO,
                 since: Instant::now(),

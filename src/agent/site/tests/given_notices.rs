@@ -306,6 +306,31 @@ fn a_request_of_a_user_comes_before_a_notice_that_a_holder_is_overdue() {
     assert_eq!(wanted.get(&notice()), Some(&Value::Notice(scene.own(None))));
 }
 
+/// A notice is withdrawn while the end of the holder would be in vain. It stays if the holder is not overdue
+/// by its own host, which looks again.
+#[test]
+fn a_notice_is_withdrawn_while_the_end_of_its_holder_would_be_in_vain() {
+    let mut scene = Scene::of_overdue();
+    let overdue = Scene::overdue(&scene.stage);
+    for rests in [false, true, false] {
+        let session = scene.stage.local.session_mut(scene.launch).expect("a launch");
+        assert!(session.is_ending_for_it(&overdue));
+        session.let_rest_except(Some(&overdue).filter(|_| !rests).into_iter());
+        let is_given = scene.stage.site.wanted_notices(&scene.stage.local).contains_key(&notice());
+        assert_eq!(is_given, !rests);
+    }
+    let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: true };
+    scene.stage.local.on(scene.launch, Event::WaitsOn(request(), WaitState { refused, ahead: 0 }));
+    drop(scene.stage.local.answers());
+    let told = NoticeRecord { by: None, ..scene.own(Some(Reply::NotOverdue)) };
+    let pid = scene.holder.pid;
+    assert_eq!(scene.fate(&told, true, Some(pid)), None);
+    let session = scene.stage.local.session_mut(scene.launch).expect("a launch");
+    assert!(!session.is_ending_for_it(&overdue));
+    session.let_rest_except(std::iter::empty());
+    assert!(scene.stage.site.wanted_notices(&scene.stage.local).contains_key(&notice()));
+}
+
 /// No notice is given of a holder that is not the one to be ended any more: its program has ended since, or
 /// the slot is one that this host has released itself.
 #[test]
