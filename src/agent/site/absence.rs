@@ -173,6 +173,8 @@ impl Site {
             let now = self.mirror.cluster().1;
             let is_silent = before == self.origin.cluster && now <= named;
             self.origin.doubted = (is_silent || now == 0).then_some(now);
+            // After one more restore, the time begins again: hosts may have been confirmed until then.
+            self.origin.held_back = self.origin.held_back.and(process::since_boot());
             self.numbers.reset();
             self.begin_anew();
         } else if before.is_none() {

@@ -25,7 +25,7 @@ use crate::{
     },
     judge::terms::table_of_site,
     keeper::Number,
-    sys::Bell,
+    sys::{Bell, process},
 };
 
 /// One transaction at a time changes the keys of this host. After a failure the next one is sent when some
@@ -489,6 +489,30 @@ fn the_longest_ttl_counts_after_a_restore() {
     let (_, left) = stage.site.is_held_back().expect("the tables may be incomplete");
     assert!(left > Duration::from_secs(300), "{}", left.as_secs());
     assert!(stage.site.why_held_back().is_some_and(|text| !text.contains("about 1 s")));
+}
+
+/// Each restore begins the time in which no slots are granted: until it, a host could put back its slots in
+/// the etcd before it, and was confirmed there. The next one may be of the same cluster, or of another one.
+#[test]
+fn a_second_restore_begins_the_time_again() {
+    for cluster in ["two", "three"] {
+        let mut stage = Stage::open(|_| ());
+        let backup = stage.id(5, "one");
+        stage.reads_of(2, "two", 20, vec![backup.clone()]);
+        assert!(stage.site.is_held_back().is_some());
+        let now = || process::since_boot().expect("a clock");
+        let first = now();
+        while now() < first + Duration::from_millis(2) {
+            hint::spin_loop();
+        }
+        let second = now();
+        stage.reads_of(3, cluster, 20, vec![backup]);
+        let since = (0..100).map(|_| {
+            let (lasts, _) = stage.site.is_held_back().expect("the tables may be incomplete");
+            now().saturating_sub(lasts)
+        });
+        assert!(since.min() >= Some(second), "{cluster}");
+    }
 }
 
 /// After a restore, slots are granted again when the longest ttl is over and this host has put back its own
