@@ -193,7 +193,7 @@ pub(super) struct Waiting {
 pub(super) struct Begins {
     /// The bounded queues, by the names of their tables at the site.
     pub(super) lines: Vec<String>,
-    /// The revision of the check, and of which etcd.
+    /// The revision of the check that found room in them, and of which etcd.
     pub(super) looked: (u64, i64),
     /// The answer for it.
     pub(super) answer: Option<WaitState>,

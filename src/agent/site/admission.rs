@@ -36,9 +36,13 @@ impl Site {
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
         }
+        let is_joining = self.own.places.get(&session).is_some_and(|place| !place.is_in);
         let Some(session) = local.session_mut(session) else { return };
-        session.place.begins.lines = order.ends_of_lines().map(str::to_owned).collect();
-        session.place.begins.looked = (self.origin.generation(), self.mirror.revision());
+        // Later checks do not look again whether there is room in the queues that it is joining.
+        if !is_joining {
+            session.place.begins.lines = order.ends_of_lines().map(str::to_owned).collect();
+            session.place.begins.looked = (self.origin.generation(), self.mirror.revision());
+        }
         if session.place.line.number().is_none() && order.tables_of_site().next().is_some() {
             let number = self.numbers.next(self.mirror.revision());
             session.place.line.begin_as(Number(number));

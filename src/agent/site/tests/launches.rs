@@ -121,11 +121,7 @@ fn checks(stage: &mut Stage, launch: u64, asked: &AcquireRequest) -> (u64, Vec<S
 #[test]
 fn a_launch_has_a_number_of_the_revision_at_its_first_check() {
     let (mut stage, launch) = with_a_launch();
-    let mut bounded = request();
-    for claim in bounded.demands.iter_mut().flat_map(Demand::claims_mut) {
-        claim.queue.most = Some(3);
-    }
-    let (number, lines, looked) = checks(&mut stage, launch, &bounded);
+    let (number, lines, looked) = checks(&mut stage, launch, &bounded());
     assert_eq!((number >> 24, lines, looked), (8, vec!["seats".to_owned()], (1, 8)));
     let own = stage.own_key(9);
     stage.sees(vec![(own, true)]);
@@ -137,6 +133,41 @@ fn a_launch_has_a_number_of_the_revision_at_its_first_check() {
     assert_eq!(checks(&mut stage, launch, &request()), (number, Vec::new(), (1, 9)));
     let newcomer = stage.local.add_session(Session::default());
     assert!(checks(&mut stage, newcomer, &request()).0 > number, "it comes later");
+}
+
+/// What a launch needs whose queue has a maximum length.
+fn bounded() -> AcquireRequest {
+    let mut bounded = request();
+    for claim in bounded.demands.iter_mut().flat_map(Demand::claims_mut) {
+        claim.queue.most = Some(3);
+    }
+    bounded
+}
+
+/// Only the check of a newcomer looks whether a bounded queue has room. So a launch whose proof failed proves
+/// again that no other launch has joined since that check, whatever it saw later.
+#[test]
+fn a_launch_that_joins_later_proves_what_it_saw_when_it_came() {
+    let (mut stage, launch) = with_a_launch();
+    checks(&mut stage, launch, &bounded());
+    waits(&mut stage, launch, true, (1, 8));
+    let (number, joins) = stage.asks().expect("it joins");
+    let not_reached = stage.site.client.keep_alive(1).expect_err("no member listens");
+    stage.hears(Report::Done(number, Err(not_reached)));
+    let other = r#"{"host":"lab9","agent":"","pid":1,"uid":1,"command":"","classes":[],"is_away":false}"#;
+    let other = stage.pair(&Key::Ticket("seats".to_owned(), 7 << 24), 9, other.as_bytes().to_vec());
+    stage.sees(vec![(other, true)]);
+    assert_eq!(stage.site.mirror.revision(), 9);
+    assert_eq!(checks(&mut stage, launch, &bounded()).2, (1, 8));
+    // The keys were last looked at long ago.
+    stage.site.looked = None;
+    stage.hears(Report::Tick);
+    let (number, asked) = stage.asks().expect("it joins again");
+    let since = Compare::UnchangedSince(stage.site.keys.line("seats"), 8);
+    assert!(asked == joins && asked.compares.contains(&since));
+    // That fails, because the other one has joined. It looks again as a newcomer.
+    stage.hears(Report::Done(number, Ok(Done { holds: false, ..done(10) })));
+    assert_eq!(checks(&mut stage, launch, &bounded()).2, (1, 9));
 }
 
 /// A slot above the limit, such as one that is reserved, needs one free slot within the limit, and no more.
