@@ -234,9 +234,13 @@ impl Site {
         Some((lasts, self.longest_ttl().saturating_sub(lasts)))
     }
 
-    /// The message about this, for launches that get no slots.
+    /// The message about this, for launches that get no slots. None if it would end now, but etcd cannot be
+    /// reached.
     pub(super) fn why_held_back(&self) -> Option<String> {
         let (_, left) = self.is_held_back()?;
+        if left.is_zero() && self.presence.trouble().is_some() {
+            return None;
+        }
         Some(format!(
             "etcd was restored from a backup, or replaced: no slots are granted for about {} s more, \
                 until each host has put back what it holds",

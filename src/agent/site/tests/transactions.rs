@@ -491,6 +491,30 @@ fn the_longest_ttl_counts_after_a_restore() {
     assert!(stage.site.why_held_back().is_some_and(|text| !text.contains("about 1 s")));
 }
 
+/// When the time after a restore is over and etcd cannot be reached, the messages are about that.
+#[test]
+fn an_etcd_that_is_lost_after_a_restore_is_reported() {
+    for (ttl, are_about_etcd) in [(0, true), (600, false)] {
+        let mut stage = Stage::new(|_| ());
+        stage.site.ttl = Duration::from_secs(ttl);
+        stage.reads(7, Vec::new());
+        let backup = stage.id(5, "one");
+        stage.reads_of(2, "two", 20, vec![backup]);
+        let told = |stage: &Stage| {
+            [stage.site.why(), stage.site.about().trouble.expect("no slots are granted").text]
+        };
+        let restored = "etcd was restored from a backup, or replaced: no slots are granted for about ";
+        assert!(told(&stage).iter().all(|text| text.starts_with(restored)), "etcd works");
+        let not_reached = stage.site.client.keep_alive(1).expect_err("no member listens");
+        let error = not_reached.to_string();
+        stage.site.presence.note(not_reached);
+        let is_about_etcd = told(&stage).map(|text| text.contains(&error) && !text.contains(restored));
+        assert_eq!(is_about_etcd, [are_about_etcd; 2], "{ttl}");
+        let is_about_restore = told(&stage).map(|text| text.starts_with(restored));
+        assert_eq!(is_about_restore, [!are_about_etcd; 2], "{ttl}");
+    }
+}
+
 /// Each restore begins the time in which no slots are granted: until it, a host could put back its slots in
 /// the etcd before it, and was confirmed there. The next one may be of the same cluster, or of another one.
 #[test]
