@@ -181,6 +181,10 @@ impl Site {
             self.numbers.belong_to(revision);
             // An agent that was started meanwhile also has to put back its slots.
             self.origin.is_incomplete = !self.is_named() || self.has_slots_by_another_name();
+            if self.presence.registration().is_some() {
+                // It was written before this read, which confirmed nothing.
+                self.presence.look();
+            }
         }
         self.look_at_name();
         changed
@@ -203,6 +207,9 @@ impl Site {
     /// Whether the etcd that answers is known to have everything that this host holds. After a change of
     /// etcd, the host's key is written again once, to protect these slots.
     pub(super) fn check_complete(&mut self, local: &Local) -> bool {
+        if self.origin.cluster.is_none() {
+            return false;
+        }
         if !self.origin.is_incomplete {
             return true;
         }

@@ -42,6 +42,25 @@ fn an_etcd_that_was_not_read_confirms_nothing() {
     assert_eq!(confirmed_after(Report::Twin { agent: None, sent, generation }), Some(seconds(6)));
 }
 
+/// An agent that has just started does not know whether its slots are there until it has read all keys. Its
+/// key may be written before that: then it is read again at once, and counts if no slot is missing.
+#[test]
+fn a_host_that_has_read_nothing_yet_is_not_confirmed() {
+    for (cluster, is_confirmed) in [("one", true), ("two", false)] {
+        let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+        let commands = stage.site.presence.recorded();
+        stage.writes_its_key(6);
+        assert_eq!((stage.site.presence.registration(), stage.site.presence.confirmed()), (Some(6), None));
+        assert_eq!(stage.local.ledger().state().confirmation(), None, "nothing is saved");
+        let id = stage.id(5, "one");
+        stage.reads_of(0, cluster, 7, vec![id]);
+        assert!(commands.try_iter().any(|command| command == Command::Look));
+        let sent = Duration::from_secs(2);
+        stage.hears(Report::Confirmed { sent, revision: 7, generation: 0 });
+        assert_eq!(stage.site.presence.confirmed(), Some(sent).filter(|_| is_confirmed), "{cluster}");
+    }
+}
+
 /// A backup that is restored under the same token has the id of the etcd. Nothing is granted from then on,
 /// not only when the doubt is written. A later revision of the id comes from an agent that has noticed.
 #[test]
