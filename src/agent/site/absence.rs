@@ -178,7 +178,7 @@ impl Site {
             self.numbers.reset();
             self.begin_anew();
         } else if before.is_none() {
-            self.numbers.belong_to(revision);
+            self.begin_numbers();
             // An agent that was started meanwhile also has to put back its slots.
             self.origin.is_incomplete = !self.is_named() || self.has_slots_by_another_name();
             if self.presence.registration().is_some() {

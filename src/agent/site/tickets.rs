@@ -2,7 +2,7 @@
 //! Tickets of launches that waited when the agent failed stay until the launches reconnect, and then belong
 //! to them. In a bounded queue, a launch has a position only when a proof shows that there was room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Compare, Done, Key, Operation, Site, TicketRecord, Transaction, Value, Work, etcd::EtcdError, proof,
@@ -203,6 +203,21 @@ impl Site {
         }
     }
 
+    /// Everything was read for the first time: numbers begin at this revision, and after those that wait
+    /// there. These may have run ahead of their revision.
+    pub(super) fn begin_numbers(&mut self) {
+        self.numbers.belong_to(self.mirror.revision());
+        let there = self.own.places.values().filter(|place| self.has_any(&place.keys));
+        if let Some(last) = there.map(|place| place.number).max() {
+            self.numbers.continue_after(last);
+        }
+    }
+
+    /// Whether one of these tickets of this host is there.
+    fn has_any(&self, tickets: &BTreeSet<Key>) -> bool {
+        tickets.iter().any(|key| self.present(key).is_some_and(|there| there.is_own))
+    }
+
     /// Finds the tickets that the failed agent has left. If the launch never got the answer to an admission,
     /// the tickets that the admission deleted are put back under its number. This is not done if the number
     /// belongs to another etcd, where it has another meaning.
@@ -216,8 +231,7 @@ impl Site {
             let Some(place) = self.own.places.get_mut(&launch) else { continue };
             place.is_unseen = false;
             let (number, keys) = (place.number, place.keys.clone());
-            let is_there = keys.iter().any(|key| self.present(key).is_some_and(|there| there.is_own));
-            if !is_there && !can_be_of(number, revision) {
+            if !self.has_any(&keys) && !can_be_of(number, revision) {
                 self.come_anew(local, launch);
             }
         }
@@ -277,7 +291,7 @@ impl Numbers {
 
     /// New numbers are higher than this one, which is from before the agent failed.
     pub(super) fn continue_after(&mut self, number: u64) {
-        self.last = number >> HOST_BITS;
+        self.last = self.last.max(number >> HOST_BITS);
     }
 
     /// The numbers of another etcd begin at its revision.

@@ -46,6 +46,31 @@ fn numbers_continue_after_the_highest_of_those_that_wait() {
     assert!(before.iter().all(|number| *number < next), "{next:x}");
 }
 
+/// So many launches may have come at one revision that the numbers of some belong to later ones. After a
+/// restart of the agent, newcomers have higher numbers nevertheless. A number of a later revision without a
+/// ticket is that of another etcd.
+#[test]
+fn numbers_continue_after_those_that_ran_ahead_of_their_revision() {
+    for there in [Some(9), Some(10), None] {
+        let waiting = [number(9, 5), number(10, 5)];
+        let mut stage = Stage::new(|state| {
+            for (file, number) in (1..).zip(waiting) {
+                state.write_place(file, &waits(number)).expect("there is room");
+            }
+        });
+        let (host, agent) = (stage.site.host.clone(), stage.site.agent.clone());
+        let record = bytes(&TicketRecord { host, agent, ..ticket() });
+        let key = |revision| Key::Ticket("seats".to_owned(), number(revision, 5));
+        let pairs = there.map(|revision| stage.pair(&key(revision), 6, record.clone()));
+        stage.reads(7, pairs.into_iter().collect());
+        let next = stage.site.numbers.next(7);
+        match there {
+            Some(revision) => assert!(next > number(revision, 5), "{next:x}"),
+            None => assert!(next < number(8, 0), "{next:x}"),
+        }
+    }
+}
+
 /// A launch that waited when its agent died has its tickets written again under its number. If the etcd was
 /// restored since, and is not at the revision of that number yet, the number means nothing. It counts if one
 /// of the tickets is there.
