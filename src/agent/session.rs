@@ -33,7 +33,7 @@ pub(super) struct Session {
     pub(super) peer: Caller,
     stage: Stage,
     /// The number of the last request that was sent to the judges.
-    question: u64,
+    pub(super) question: u64,
     pub(super) take: Option<Arc<Take>>,
     pub(super) place: Waiting,
     /// The FIFOs of other launches that its process has open, once checked.

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     agent::{
-        AcquireRequest, Event, Session,
+        AcquireRequest, Event,
         ledger::{holding::Holding, state::SavedStamps},
         service::local::Local,
     },
@@ -101,7 +101,7 @@ impl Site {
         session.on(Event::Proves);
         let since = *session.place.resting.get_or_insert_with(Instant::now);
         let (order, generation) = (Some(order), self.origin.generation());
-        let session = session_number;
+        let (session, question) = (session_number, session.question);
         let joined =
             takings.iter().flat_map(|of| of.joined.iter().map(|(slot, _)| (of.table.clone(), *slot)));
         let joined = joined.map(|(table, slot)| Key::Slot(table, slot)).collect();
@@ -109,8 +109,18 @@ impl Site {
             // If that fails, and the agent dies before the answer, a pause may begin without a start.
             let _ = local.ledger().state().write_unproved(launch, &holding.saved);
         }
-        let admission =
-            Admission { session, order, since, holding, launch, generation, registration, writes, joined };
+        let admission = Admission {
+            session,
+            question,
+            order,
+            since,
+            holding,
+            launch,
+            generation,
+            registration,
+            writes,
+            joined,
+        };
         self.send(Work::Take(Box::new(admission)), Transaction { compares, operations });
     }
 
@@ -172,20 +182,22 @@ impl Site {
         local.ledger().state().forget_unproved(launch);
     }
 
-    /// The launch may be gone by now.
+    /// The launch may be gone by now, or may have made another request.
     fn grant_or_free(&mut self, local: &mut Local, admission: Admission, revision: i64) {
         let is_of_now = self.is_of_now(&admission);
-        let Admission { session, order, mut holding, launch, writes, joined, .. } = admission;
+        let Admission { session, question, order, mut holding, launch, writes, joined, .. } = admission;
         holding.launch = launch;
         for (key, value) in &writes {
             if let (Key::Slot(..), Some(value)) = (key, value) {
                 self.own.want(key.clone(), value.clone());
             }
         }
+        // Its tickets are put back together with its slots, if it does not get these.
+        self.own.mark_dirty(writes.iter().map(|(key, _)| key.clone()));
         self.own.has_written(revision, writes);
         self.presence.clear_trouble();
         let is_open = self.is_open() && is_of_now;
-        let is_there = local.session(session).is_some_and(Session::is_proving);
+        let is_there = waits_for_proof(local, session, question);
         // It may rest by now, for the slots that it gets instead of these.
         let Some(order) = order.filter(|_| is_there) else { return self.free(local, holding, false) };
         self.resting.remove(&session);
@@ -210,9 +222,9 @@ impl Site {
 
     /// Something that the decision depends on has changed.
     fn conflict(&mut self, local: &mut Local, admission: Admission) {
-        let Admission { session, order, holding, launch, .. } = admission;
+        let Admission { session, question, order, holding, launch, .. } = admission;
         local.ledger().state().forget_unproved(launch);
-        match order {
+        match order.filter(|_| waits_for_proof(local, session, question)) {
             Some(order) => self.rest(local, session, order, holding),
             None => {
                 let tables = self.withdraw(local, holding);
@@ -290,7 +302,14 @@ pub(super) struct Resting {
     since: Instant,
     /// When it was last checked.
     looked: Instant,
+    /// The number of its request, and what that needs.
+    question: u64,
     order: AcquireRequest,
+}
+
+/// Whether a launch waits for the site, for what its request with this number needs.
+fn waits_for_proof(local: &Local, session: u64, question: u64) -> bool {
+    local.session(session).is_some_and(|session| session.is_proving() && session.question == question)
 }
 
 impl Site {
@@ -303,9 +322,9 @@ impl Site {
             return waits_on(local, number, order);
         }
         session.on(Event::Proves);
-        let now = Instant::now();
+        let (now, question) = (Instant::now(), session.question);
         let since = session.place.resting.get_or_insert(now);
-        self.resting.insert(number, Resting { since: *since, looked: now, order });
+        self.resting.insert(number, Resting { since: *since, looked: now, question, order });
     }
 
     /// Whether a launch must rest instead of being refused: a change by this host itself may block it.
@@ -327,7 +346,10 @@ impl Site {
             self.lose_patience(local, number, order);
         }
         for number in due {
-            let Some(Resting { since, order, .. }) = self.resting.remove(&number) else { continue };
+            let Some(Resting { since, question, order, .. }) = self.resting.remove(&number) else { continue };
+            if !waits_for_proof(local, number, question) {
+                continue;
+            }
             if since.elapsed() > PATIENCE {
                 self.lose_patience(local, number, order);
             } else if is_open {
@@ -340,17 +362,17 @@ impl Site {
 
     /// Launches that have waited too long for the proof of their slots: they get an answer, or wait on in the
     /// queue, which they can leave. This agent decides what happens to those slots at the site. Those of its
-    /// own tables are free at once, also if the launch is gone: nothing can be granted any more.
+    /// own tables are free at once, also if the launch is gone or has made another request: nothing can be
+    /// granted any more.
     fn late_proofs(&mut self, local: &mut Local) -> Vec<(u64, AcquireRequest)> {
         let mut late = Vec::new();
         for admission in self.pending.admissions_mut() {
-            let is_there = local.session(admission.session).is_some();
+            let is_there = waits_for_proof(local, admission.session, admission.question);
             if is_there && admission.since.elapsed() <= PATIENCE {
                 continue;
             }
-            if is_there {
-                late.extend(admission.order.take().map(|order| (admission.session, order)));
-            }
+            let order = admission.order.take().filter(|_| is_there);
+            late.extend(order.map(|order| (admission.session, order)));
             let free = admission.holding.withdraw(|held| name_on_site(held.table().name()).is_none());
             if !free.is_empty() {
                 local.have_room(&free);

@@ -40,6 +40,8 @@ pub(super) enum Work {
 #[derive(Debug)]
 pub(super) struct Admission {
     pub(super) session: u64,
+    /// The number of the launch's request: slots are not for a later one.
+    pub(super) question: u64,
     /// None if the launch is answered: its slots are released.
     pub(super) order: Option<AcquireRequest>,
     /// Since when it waits for the site.

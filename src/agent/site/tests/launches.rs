@@ -243,8 +243,7 @@ fn a_launch_has_its_slots_only_when_they_are_proved() {
     }
 }
 
-/// A launch that asks again while its slot is being proved rests, and gets that slot. It is not checked once
-/// more after that.
+/// A launch that rests while its slot is being proved gets that slot. It is not checked once more after that.
 #[test]
 fn a_launch_that_rests_gets_the_slot_that_is_being_proved() {
     let (mut stage, launch) = with_a_launch();
@@ -253,6 +252,97 @@ fn a_launch_that_rests_gets_the_slot_that_is_being_proved() {
     assert!(stage.site.resting.contains_key(&launch));
     stage.hears(Report::Done(number, Ok(done(9))));
     assert!(session(&stage, launch).holding().is_some() && stage.site.resting.is_empty());
+}
+
+/// The launch makes a request, which the judges have then. Returns its number.
+fn asks(stage: &mut Stage, launch: u64) -> u64 {
+    stage.local.on(launch, Event::Asks(take(), Vec::new()));
+    stage.local.on(launch, Event::Accepted(None));
+    drop(stage.local.answers());
+    session(stage, launch).question
+}
+
+/// Whether the launch waits for the judgement of this request.
+fn is_judged(stage: &mut Stage, launch: u64, question: u64) -> bool {
+    let refused = Answer::Failed("no".to_owned());
+    stage.local.on(launch, Event::Judged(question, Err(Box::new(refused.clone()))));
+    stage.local.answers() == [refused]
+}
+
+/// A launch that asks again while the slots of its first request are being proved, or while it rests, is
+/// judged. Its first request is not answered any more.
+#[test]
+fn an_earlier_request_decides_nothing_about_a_later_one() {
+    let late = Instant::now().checked_sub(PATIENCE * 3 / 2);
+    let fails: fn(&mut Stage, u64) = |stage, number| {
+        stage.hears(Report::Done(number, Ok(Done { holds: false, ..done(9) })));
+    };
+    let succeeds: fn(&mut Stage, u64) = |stage, number| stage.hears(Report::Done(number, Ok(done(9))));
+    let changes: fn(&mut Stage, u64) = |stage, _| {
+        let own = stage.own_key(8);
+        stage.sees(vec![(own, true)]);
+    };
+    let ticks: fn(&mut Stage, u64) = |stage, _| stage.hears(Report::Tick);
+    let cases = [
+        (true, None, fails),
+        (true, None, succeeds),
+        (true, late, ticks),
+        (false, None, changes),
+        (false, late, ticks),
+    ];
+    for (case, (is_proved, since, ends)) in cases.into_iter().enumerate() {
+        let (mut stage, launch) = with_a_launch();
+        let first = asks(&mut stage, launch);
+        stage.local.session_mut(launch).expect("a launch").place.resting = since;
+        let number = if is_proved {
+            proves(&mut stage, launch).0
+        } else {
+            stage.site.rest_without(&mut stage.local, launch, request());
+            0
+        };
+        let second = asks(&mut stage, launch);
+        assert_ne!(first, second);
+        ends(&mut stage, number);
+        assert!(stage.local.answers().is_empty() && stage.local.ledger().holdings().is_empty(), "{case}");
+        assert!(is_judged(&mut stage, launch, second), "{case}");
+    }
+}
+
+/// The slots that were proved for an earlier request of a launch are given back, and its ticket is put back
+/// in the same step. What it asks for now is decided as if it were its first request.
+#[test]
+fn slots_of_an_earlier_request_are_given_back() {
+    for rests in [true, false] {
+        let (mut stage, launch) = with_a_launch();
+        asks(&mut stage, launch);
+        waits(&mut stage, launch, false, (1, 8));
+        let (number, written) = stage.asks().expect("its ticket is written");
+        stage.hears(Report::Done(number, Ok(done(9))));
+        let (earlier, ..) = proves(&mut stage, launch);
+        asks(&mut stage, launch);
+        let later = if rests {
+            stage.site.rest_without(&mut stage.local, launch, request());
+            None
+        } else {
+            let held = stage.table().take(&[3]).expect("it is free");
+            stage.site.prove(&mut stage.local, launch, request(), holding(saved(&[3]), held));
+            stage.asks()
+        };
+        stage.hears(Report::Done(earlier, Ok(done(10))));
+        assert!(session(&stage, launch).holding().is_none() && stage.local.ledger().holdings().is_empty());
+        let (_, asked) = stage.asks().expect("the slot is given back");
+        // The second proof deletes the ticket.
+        let put = written.operations.into_iter().filter(|_| rests);
+        let gone = Operation::Delete(stage.site.keys.name(&slot(2)));
+        assert_eq!(asked.operations, put.chain([gone]).collect::<Vec<_>>());
+        if let Some((number, _)) = later {
+            stage.hears(Report::Done(number, Ok(done(11))));
+            assert!(session(&stage, launch).holding().is_some());
+            let here = table_of_site("seats");
+            let holdings = stage.local.ledger().holdings();
+            assert!(holdings.len() == 1 && holdings.values().all(|of| of.has(&here, 3) && !of.has(&here, 2)));
+        }
+    }
 }
 
 /// A launch that cannot be saved gets nothing, although its slot is proved. The slot is deleted again.

@@ -66,6 +66,7 @@ fn admission(stage: &Stage, saved: SavedHolding) -> Admission {
     let record = stage.record(&saved, LAUNCH);
     Admission {
         session: 0,
+        question: 0,
         order: None,
         since: Instant::now(),
         holding: holding(saved, held),
