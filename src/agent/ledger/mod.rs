@@ -563,6 +563,11 @@ impl Ledger {
         is_changed
     }
 
+    /// The same for all of these.
+    pub(super) fn reset_all(&self, names: &[String]) -> bool {
+        names.iter().fold(false, |any, name| self.reset(name) | any)
+    }
+
     /// Forgets the unneeded tables that count for a user, except those with entries of the site. The last use
     /// of a table is remembered until the memory is needed, because `list` shows it.
     pub(super) fn forget_idle(&self, uid: u32, is_of_site: impl Fn(&str) -> bool) {

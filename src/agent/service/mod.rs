@@ -26,7 +26,7 @@ use super::{
     site,
 };
 use crate::{
-    judge::terms::{Expiry, Names},
+    judge::terms::{Expiry, Names, name_on_site},
     keeper::{
         Class, EvictionOutcome, Garbage, Holder, MOST_CHOSEN, Number, Overdue,
         agent::message::{About, Answer, Chosen, Evict, Granted, Request, Take, Which},
@@ -274,12 +274,10 @@ impl Service {
             Request::Leave => session.on(Event::Leaves),
             Request::Look(tables) => session.answer(Answer::Tables(self.local.ledger.tables(&tables)), None),
             Request::Reset(tables) if is_root => {
-                let are_changed = tables.iter().map(|name| self.local.ledger.reset(name));
-                session.answer(Answer::Done(are_changed.fold(false, |any, is| any | is)), None);
-                if let Some(site) = &mut self.site {
-                    for name in &tables {
-                        site.reset(name);
-                    }
+                let is_of_site = tables.iter().any(|name| name_on_site(name).is_some());
+                match self.site.as_mut().filter(|_| is_of_site) {
+                    Some(site) => site.reset(&mut self.local, number, tables),
+                    None => session.answer(Answer::Done(self.local.ledger.reset_all(&tables)), None),
                 }
             }
             // Other users would shorten their own pauses.

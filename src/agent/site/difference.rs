@@ -19,7 +19,7 @@ pub(super) struct Present {
     pub(super) revision: i64,
     /// None if it is unreadable.
     pub(super) value: Option<Value>,
-    /// Whether this host has written it.
+    /// Whether this host has written it; for the last use of a table, whether it must be forgotten.
     pub(super) is_own: bool,
 }
 
@@ -59,8 +59,7 @@ pub(super) fn diff<'a>(
                 difference.changes.push(put(there.revision, value));
             }
             (Some(_), Some(_)) => difference.taken.push(key.clone()),
-            // The last use of a table stays, whichever host has written it.
-            (None, Some(there)) if there.is_own && !matches!(key, Key::Stamps(_)) => {
+            (None, Some(there)) if there.is_own => {
                 deletes.push(Change { key: key.clone(), at: there.revision, value: None });
             }
             (None, _) => {}
@@ -216,14 +215,25 @@ mod tests {
         assert_eq!(diff_of(&wanted, &table), Difference { changes: Vec::new(), taken: vec![slot(1)] });
     }
 
-    /// A pause lasts, even if this host wrote the last use and has nothing to add.
+    /// A pause lasts, unless it must be forgotten. Any host may write another last use.
     #[test]
-    fn the_last_use_of_a_table_is_never_deleted() {
-        let last_end = Some(Duration::from_secs(2));
-        let stamps =
-            SavedStamps { last_start: None, last_end, started_by: None, longest_pause: Duration::MAX };
-        let table = BTreeMap::from([(Key::Stamps("a".to_owned()), there(4, Value::Stamps(stamps), true))]);
-        assert_eq!(diff_of(&BTreeMap::new(), &table), Difference::default());
+    fn the_last_use_of_a_table_stays_until_it_must_be_forgotten() {
+        let used = |second| SavedStamps {
+            last_start: None,
+            last_end: Some(Duration::from_secs(second)),
+            started_by: None,
+            longest_pause: Duration::MAX,
+        };
+        let key = Key::Stamps("a".to_owned());
+        for is_reset in [false, true] {
+            let table = BTreeMap::from([(key.clone(), there(4, Value::Stamps(used(2)), is_reset))]);
+            let gone = Change { key: key.clone(), at: 4, value: None };
+            let changes = if is_reset { vec![gone] } else { Vec::new() };
+            assert_eq!(diff_of(&BTreeMap::new(), &table), Difference { changes, taken: Vec::new() });
+            let later = BTreeMap::from([(key.clone(), Value::Stamps(used(3)))]);
+            let put = Change { key: key.clone(), at: 4, value: Some(Value::Stamps(used(3))) };
+            assert_eq!(diff_of(&later, &table), Difference { changes: vec![put], taken: Vec::new() });
+        }
     }
 
     /// The host of a holder writes its reply over the notice of another host, and never deletes that.

@@ -58,6 +58,7 @@ impl Site {
                 self.wake(local, has_changed);
             }
         }
+        self.answer_resets(local);
         self.reconcile(local);
     }
 

@@ -163,9 +163,14 @@ impl Pending {
         held.any(|held| held.table().name() == table)
     }
 
-    /// Whether a change of this key is pending.
+    /// Whether a change of this key without a proof is pending.
     pub(super) fn is_busy_with(&self, key: &Key) -> bool {
-        self.works.values().any(|work| matches!(work, Work::Aside(other) if other == key))
+        let is_of = |work: &Work| match work {
+            Work::Aside(other) => other == key,
+            Work::Keep(changes) => changes.iter().any(|change| change.key == *key),
+            Work::Take(_) | Work::Join { .. } => false,
+        };
+        self.works.values().any(is_of)
     }
 
     /// Whether a launch is joining queues.

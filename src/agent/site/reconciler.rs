@@ -10,12 +10,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    time::SystemTime,
+    time::{Instant, SystemTime},
 };
 
 use super::{
-    AgentId, Change, Compare, Difference, Done, Key, Operation, Present, Site, SlotRecord, Transaction,
-    Value, Versioned, Work, difference::diff, etcd::EtcdError, proof,
+    AgentId, Change, Compare, Difference, Done, Key, PATIENCE, Present, Site, SlotRecord, Value, Versioned,
+    Work, difference::diff, etcd::EtcdError, proof,
 };
 use crate::{
     agent::{
@@ -26,7 +26,7 @@ use crate::{
         service::local::Local,
     },
     judge::terms::{name_on_site, table_of_site},
-    keeper::{Store, memory},
+    keeper::{Store, agent::message::Answer, memory},
 };
 
 impl Site {
@@ -76,13 +76,36 @@ impl Site {
         }
     }
 
-    /// Makes all hosts forget when a table was last used, if it is the site's.
-    pub(in crate::agent) fn reset(&mut self, table: &str) {
-        if let Some(name) = name_on_site(table) {
-            self.own.forget_use(name);
-            let key = Key::Stamps(name.to_owned());
-            let stamps = Operation::Delete(self.keys.name(&key));
-            self.send(Work::Aside(key), Transaction { compares: Vec::new(), operations: vec![stamps] });
+    /// Makes all hosts forget when these tables were last used, and tells the caller when they have.
+    pub(in crate::agent) fn reset(&mut self, local: &mut Local, session: u64, tables: Vec<String>) {
+        let reset = Reset { session, tables, since: Instant::now(), was_used: false };
+        self.own.have_changed(reset.keys());
+        self.own.resets.push(reset);
+        self.reconcile(local);
+        self.answer_resets(local);
+    }
+
+    /// Answers those requests, or says why nothing can be changed.
+    pub(super) fn answer_resets(&mut self, local: &mut Local) {
+        for mut reset in std::mem::take(&mut self.own.resets) {
+            let is_used = reset.keys().any(|key| self.present(&key).is_some());
+            reset.was_used |= is_used;
+            // A last use that is being written is from before the request.
+            let is_pending = reset.keys().any(|key| self.pending.is_busy_with(&key));
+            let answer = if self.is_open() && self.has_settled() && !is_used && !is_pending {
+                for table in reset.tables.iter().filter_map(|table| name_on_site(table)) {
+                    self.own.forget_use(table);
+                }
+                Answer::Done(local.ledger().reset_all(&reset.tables) | reset.was_used)
+            } else if reset.since.elapsed() > PATIENCE {
+                Answer::Failed(self.why())
+            } else {
+                self.own.resets.push(reset);
+                continue;
+            };
+            if let Some(session) = local.session_mut(reset.session) {
+                session.answer(answer, None);
+            }
         }
     }
 
@@ -240,8 +263,12 @@ impl Site {
     pub(super) fn present(&self, key: &Key) -> Option<Present> {
         if let Some((revision, value)) = self.own.written_after(self.mirror.revision(), key) {
             let value = value.clone()?;
-            // A reply of this host to a notice does not make it a notice of this host.
-            let is_own = !matches!(&value, Value::Notice(of) if !self.is_own(&of.host, &of.agent));
+            let is_own = match &value {
+                // A reply of this host to a notice does not make it a notice of this host.
+                Value::Notice(of) => self.is_own(&of.host, &of.agent),
+                Value::Stamps(_) => self.own.is_reset(key),
+                Value::Slot(_) | Value::Ticket(_) => true,
+            };
             return Some(Present { revision: *revision, value: Some(value), is_own });
         }
         let of_table = |table: &str| self.mirror.table(table);
@@ -254,6 +281,7 @@ impl Site {
         };
         let is_own =
             value.as_ref().and_then(Value::writer).is_some_and(|(host, agent)| self.is_own(host, agent));
+        let is_own = is_own || self.own.is_reset(key);
         Some(Present { revision, value, is_own })
     }
 
@@ -337,6 +365,23 @@ pub(super) struct Place {
     pub(super) is_unseen: bool,
 }
 
+/// A caller who wants all hosts to forget when tables were last used.
+#[derive(Debug)]
+pub(super) struct Reset {
+    session: u64,
+    tables: Vec<String>,
+    pub(super) since: Instant,
+    /// Whether one of them was used, as far as hosts know.
+    was_used: bool,
+}
+
+impl Reset {
+    fn keys(&self) -> impl Iterator<Item = Key> {
+        let of_site = self.tables.iter().filter_map(|table| name_on_site(table));
+        of_site.map(|name| Key::Stamps(name.to_owned()))
+    }
+}
+
 /// What others do not know yet of the last use of a table.
 #[derive(Debug, Default)]
 struct UntoldUse {
@@ -356,6 +401,8 @@ pub(super) struct OwnKeys {
     /// By the number of the connection, or of the saved position of a launch that has not reconnected.
     pub(super) places: BTreeMap<u64, Place>,
     leaving: Vec<Leaving>,
+    /// The requests to forget last uses that have no answer yet.
+    pub(super) resets: Vec<Reset>,
     /// Keys that may have to change.
     dirty: BTreeSet<Key>,
     /// Keys written since the mirror's revision, with their revisions.
@@ -492,6 +539,11 @@ impl OwnKeys {
         }
     }
 
+    /// Whether the last use of a table must be forgotten.
+    fn is_reset(&self, key: &Key) -> bool {
+        self.resets.iter().any(|reset| reset.keys().any(|of| of == *key))
+    }
+
     /// It was written, or must be forgotten.
     pub(super) fn forget_use(&mut self, table: &str) {
         self.used.remove(table);
@@ -549,6 +601,7 @@ impl OwnKeys {
     /// The wanted value of a key.
     pub(super) fn wanted(&self, key: &Key, store: &Store) -> Option<Value> {
         match key {
+            Key::Stamps(_) if self.is_reset(key) => None,
             Key::Stamps(table) => {
                 let table_here = store.known(&table_of_site(table))?;
                 Some(Value::Stamps(SavedStamps::of(&table_here, self.used.get(table)?.by)))

@@ -10,12 +10,13 @@ use std::{
 use super::stage::{Stage, deleted, done, done_in, holding, of_host, request, saved, slot};
 use crate::{
     agent::{
+        Session,
         ledger::state::{SavedHolding, SavedStamps, at},
         site::{
             Admission, AgentId, Change, ClusterRecord, Command, Compare, Done, HostRecord, Key, Operation,
-            Range, Report, Reporter, SlotRecord, Transaction, Value, Work,
+            PATIENCE, Range, Report, Reporter, SlotRecord, Transaction, Value, Work,
             etcd::{
-                EtcdError,
+                EtcdError, Pair,
                 tests::{committed, member},
             },
             pending::Pending,
@@ -24,7 +25,7 @@ use crate::{
         },
     },
     judge::terms::table_of_site,
-    keeper::Number,
+    keeper::{Number, agent::message::Answer},
     sys::{Bell, process},
 };
 
@@ -386,21 +387,96 @@ fn a_start_that_no_agent_has_answered_is_taken_back() {
 }
 
 /// `rungate reset` makes all hosts forget the last use of a table, also one that this host has not told yet.
+/// It is answered when that is certain. Only the known last use is deleted: a later start begins a pause.
 #[test]
 fn a_reset_forgets_what_the_others_do_not_know_yet() {
+    for is_known in [true, false] {
+        let mut stage = Stage::open(|_| ());
+        let root = stage.local.add_session(Session::default());
+        let key = Key::Stamps("seats".to_owned());
+        if is_known {
+            let used = stage.pair(&key, 9, Value::Stamps(start()).bytes());
+            stage.sees(vec![(used, true)]);
+        }
+        stage.site.note_end(&stage.local, &paced());
+        stage.site.reset(&mut stage.local, root, vec![table_of_site("seats")]);
+        if is_known {
+            let (number, asked) = stage.asks().expect("it is deleted");
+            assert_eq!(asked, stage.kept(8, &[deleted(key, 9)]));
+            stage.hears(Report::Tick);
+            assert_eq!((stage.local.answers(), stage.asks()), (Vec::new(), None), "it is not certain yet");
+            stage.hears(Report::Done(number, Ok(done(10))));
+        }
+        assert_eq!(stage.local.answers(), [Answer::Done(true)]);
+        assert_eq!(stage.table().stamps(), (None, None));
+        stage.hears(Report::Tick);
+        assert_eq!(stage.asks(), None, "the end is not told");
+        stage.site.reset(&mut stage.local, root, vec![table_of_site("seats")]);
+        assert_eq!(stage.local.answers(), [Answer::Done(false)], "there is nothing to forget");
+        // The next end is written.
+        stage.site.note_end(&stage.local, &paced());
+        stage.hears(Report::Tick);
+        let (_, asked) = stage.asks().expect("the end is written");
+        assert!(end_in(&stage, &asked).is_some());
+    }
+}
+
+/// A last use that is being written when a reset is requested is forgotten too.
+#[test]
+fn a_reset_forgets_what_is_being_written() {
     let mut stage = Stage::open(|_| ());
+    let root = stage.local.add_session(Session::default());
     stage.site.note_end(&stage.local, &paced());
-    stage.site.reset(&table_of_site("seats"));
-    let (_, asked) = stage.asks().expect("it is deleted");
-    let key = stage.site.keys.name(&Key::Stamps("seats".to_owned()));
-    assert_eq!(asked, Transaction { compares: Vec::new(), operations: vec![Operation::Delete(key)] });
-    stage.hears(Report::Tick);
-    assert_eq!(stage.asks(), None, "the end is not told");
-    // The next end is.
-    stage.site.note_end(&stage.local, &paced());
-    stage.hears(Report::Tick);
-    let (_, asked) = stage.asks().expect("the end is written");
+    stage.site.reconcile(&mut stage.local);
+    let (number, asked) = stage.asks().expect("the end is written");
     assert!(end_in(&stage, &asked).is_some());
+    stage.site.reset(&mut stage.local, root, vec![table_of_site("seats")]);
+    assert_eq!((stage.local.answers(), stage.asks()), (Vec::new(), None));
+    stage.hears(Report::Done(number, Ok(done(9))));
+    let (number, asked) = stage.asks().expect("it is deleted");
+    assert_eq!(asked, stage.kept(8, &[deleted(Key::Stamps("seats".to_owned()), 9)]));
+    assert_eq!(stage.local.answers(), []);
+    stage.hears(Report::Done(number, Ok(done(10))));
+    assert_eq!(stage.local.answers(), [Answer::Done(true)]);
+}
+
+/// While etcd cannot be reached, or was not read yet, a reset is not done. It fails after some time, and says
+/// why. Then nothing is forgotten.
+#[test]
+fn a_reset_that_is_not_done_fails() {
+    for (is_read, is_late) in [(true, true), (false, true), (false, false)] {
+        let mut stage = if is_read { Stage::open(|_| ()) } else { Stage::new(|_| ()) };
+        let root = stage.local.add_session(Session::default());
+        let key = Key::Stamps("seats".to_owned());
+        let used = stage.pair(&key, 6, Value::Stamps(start()).bytes());
+        if is_read {
+            stage.sees(vec![(Pair { revision: 9, ..used.clone() }, true)]);
+        }
+        stage.site.reset(&mut stage.local, root, vec![table_of_site("seats")]);
+        let sent = stage.asks();
+        assert_eq!(sent.is_some(), is_read);
+        let not_reached = stage.site.client.keep_alive(1).expect_err("no member listens");
+        match sent {
+            Some((number, _)) => stage.hears(Report::Done(number, Err(not_reached))),
+            None => stage.hears(Report::Unreached(not_reached)),
+        }
+        assert_eq!((stage.local.answers(), stage.asks()), (Vec::new(), None));
+        if is_late {
+            let late = Instant::now().checked_sub(PATIENCE * 3 / 2).expect("a moment");
+            stage.site.own.resets[0].since = late;
+            stage.hears(Report::Tick);
+            let answers = stage.local.answers();
+            let [Answer::Failed(why)] = answers.as_slice() else { panic!("it fails") };
+            assert!(why.starts_with("the site has not been reached for "), "{why}");
+            assert_eq!((stage.table().stamps().0.is_some(), stage.asks()), (is_read, None));
+        }
+        if !is_read {
+            stage.reads(7, vec![used]);
+            stage.registers(8);
+            let asked = stage.asks().map(|(_, asked)| asked);
+            assert_eq!(asked, (!is_late).then(|| stage.kept(8, &[deleted(key, 6)])));
+        }
+    }
 }
 
 /// The id that a transaction writes, and the revision at which the key must be.
