@@ -33,6 +33,10 @@ impl Site {
                 self.show(name, local.ledger().store());
             }
             let table = local.ledger().store_of(Some(order.uid)).table(&table_of_site(name));
+            if let Some(length) = order.pause_on(table.name()) {
+                // A longer pause than that of earlier launches also needs the last use.
+                table.pauses_for(length);
+            }
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
         }
@@ -191,6 +195,9 @@ impl Site {
             if let (Key::Slot(..), Some(value)) = (key, value) {
                 self.own.want(key.clone(), value.clone());
             }
+        }
+        if writes.iter().any(|(key, _)| matches!(key, Key::Stamps(_))) {
+            self.forget_old_uses(local.ledger().store());
         }
         // Its tickets are put back together with its slots, if it does not get these.
         self.own.mark_dirty(writes.iter().map(|(key, _)| key.clone()));

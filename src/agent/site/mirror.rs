@@ -451,6 +451,15 @@ pub(super) struct Shown {
     slots: BTreeMap<u64, (i64, memory::Held)>,
     places: BTreeMap<u64, (i64, bool, memory::Place)>,
     stamps: i64,
+    /// Since when these are shown, since boot.
+    stamped: Duration,
+}
+
+impl Shown {
+    /// Since when the last use of this revision is shown, since boot.
+    pub(super) fn since(&self, stamps: i64) -> Option<Duration> {
+        (self.stamps == stamps).then_some(self.stamped)
+    }
 }
 
 impl Site {
@@ -512,7 +521,7 @@ impl Site {
         }
         let stamped = of.stamps.as_ref().map_or(0, |at| at.revision);
         if shown.stamps != stamped {
-            shown.stamps = stamped;
+            (shown.stamps, shown.stamped) = (stamped, process::since_boot().unwrap_or(Duration::MAX));
             let stamps = of.stamps.as_ref().and_then(|at| at.record);
             match stamps {
                 Some(stamps) => stamps.put_into(&table),

@@ -97,6 +97,8 @@ pub(super) struct Site {
     unreadable: (Instant, BTreeSet<(String, u64)>),
     /// Tables whose waiters must check again.
     stirred: BTreeSet<String>,
+    /// The table whose last use was looked at last.
+    searched: String,
 }
 
 impl Site {
@@ -172,6 +174,7 @@ impl Site {
             received: BTreeMap::new(),
             unreadable: (Instant::now(), BTreeSet::new()),
             stirred: BTreeSet::new(),
+            searched: String::new(),
         })
     }
 

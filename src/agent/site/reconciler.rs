@@ -10,6 +10,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ops::Bound,
     time::{Instant, SystemTime},
 };
 
@@ -27,6 +28,7 @@ use crate::{
     },
     judge::terms::{name_on_site, table_of_site},
     keeper::{Store, agent::message::Answer, memory},
+    sys::process,
 };
 
 impl Site {
@@ -334,6 +336,41 @@ impl Site {
         let tables = self.own.release(&left);
         let names = tables.iter().filter_map(|table| name_on_site(table.name()));
         self.stirred.extend(names.map(str::to_owned));
+    }
+}
+
+// Last uses that no pause needs any more. A few tables are looked at with each start that is recorded, so
+// that no more keys are left over than there are pauses. Each host looks at its own few.
+
+/// How many tables are looked at.
+const TABLES_AT_A_START: usize = 4;
+
+impl Site {
+    /// Deletes the last uses of the next few tables, where no pause needs them any more.
+    pub(super) fn forget_old_uses(&mut self, store: &Store) {
+        let Some(registration) = self.presence.registration() else { return };
+        let last = std::mem::take(&mut self.searched);
+        let after = (Bound::Excluded(last.as_str()), Bound::Unbounded);
+        let next = self.shown.range::<str, _>(after).take(TABLES_AT_A_START);
+        for name in next.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            let key = Key::Stamps(name.clone());
+            if let Some(at) = self.old_use(store, &name).filter(|_| !self.pending.is_busy_with(&key)) {
+                let gone = Change { key: key.clone(), at, value: None };
+                let host = proof::of_host(&self.keys, &self.host, registration);
+                let transaction = proof::transaction(&self.keys, vec![host, self.proof_of_name()], &[gone]);
+                self.send(Work::Aside(key), transaction);
+            }
+            self.searched = name;
+        }
+    }
+
+    /// The revision of a table's last use, if no pause needs that any more. The clocks of hosts differ, so it
+    /// must have been the same here for as long as the longest pause.
+    fn old_use(&self, store: &Store, name: &str) -> Option<i64> {
+        let at = self.mirror.table(name)?.stamps.as_ref().filter(|at| at.record.is_some())?;
+        let table = store.known(&table_of_site(name))?;
+        let lasts = process::since_boot()?.saturating_sub(self.shown.get(name)?.since(at.revision)?);
+        (lasts >= table.longest_pause() && table.is_idle(SystemTime::now())).then_some(at.revision)
     }
 }
 

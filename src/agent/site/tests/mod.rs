@@ -2,6 +2,7 @@
 //! of etcd.
 
 mod given_notices;
+mod last_uses;
 mod launches;
 mod model;
 mod own_keys;
