@@ -85,6 +85,8 @@ pub enum Fatal {
     Socket(PathBuf, Errno),
     /// The state directory cannot be used.
     State(PathBuf, Failure),
+    /// Another agent uses the state directory; its process id, if the kernel shows it.
+    StateInUse(PathBuf, Option<i32>),
     /// The socket is in the state directory, which is for root alone.
     SocketInState(PathBuf, PathBuf),
     /// The state directory has this format, of an agent that is newer by more than one version.
@@ -113,6 +115,13 @@ impl fmt::Display for Fatal {
             }
             Self::State(path, failure) => {
                 write!(formatter, "cannot use the state directory {}: {failure}", visible(path))
+            }
+            Self::StateInUse(path, pid) => {
+                write!(formatter, "another agent uses the state directory {}: ", visible(path))?;
+                match pid {
+                    Some(pid) => write!(formatter, "PID {pid}. To end it: kill {pid}"),
+                    None => formatter.write_str("end it first"),
+                }
             }
             Self::SocketInState(socket, state) => write!(
                 formatter,

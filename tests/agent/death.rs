@@ -97,6 +97,25 @@ fn two_holders_of_one_slot_count_twice() {
     site.test().args(["run", "--", "matlab"]).stderr(REFUSED).status(75);
 }
 
+/// An agent with another socket, as the service manager hands one over, does not start beside the one that uses
+/// the state: both would grant the same slots. It starts when that one has ended.
+#[test]
+fn a_second_agent_does_not_start_with_the_same_state() {
+    needs_root!();
+    let (site, agent) = seats(1, "");
+    let running = site.test().args(["run", "--", "matlab"]).spawn();
+    let socket = site.path("system-run/rungate-agent/other");
+    let refused = format!(
+        "rungate: the agent does not run: another agent uses the state directory [..]: PID {0}. To end it: kill {0}\n",
+        agent.pid()
+    );
+    site.test().rungate_agent().args(["--socket"]).args([&socket]).stderr(&refused).status(71);
+    assert_eq!(held(&site), [(1, running.pid().into())]);
+    agent.kill();
+    let _agent = site.agent();
+    assert_eq!(held(&site), [(1, running.pid().into())]);
+}
+
 /// Nor does a process that has the number of a launch which waits in the queue have its place: it comes last.
 #[test]
 fn a_process_with_the_number_of_a_waiter_is_not_the_waiter() {

@@ -6,11 +6,11 @@
 use std::{
     collections::BTreeMap,
     ffi::OsString,
-    fs::{self, DirBuilder, Permissions},
+    fs::{self, DirBuilder, File, Permissions},
     hash::{BuildHasher, RandomState},
     os::{
-        fd::OwnedFd,
-        unix::fs::{DirBuilderExt, PermissionsExt},
+        fd::{AsFd, OwnedFd},
+        unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
     time::{Duration, SystemTime, UNIX_EPOCH},
@@ -27,7 +27,10 @@ use crate::{
         agent::{OPENED, message::Take, number_of_opened, path_of_opened},
         memory,
     },
-    sys::{Errno, Failure, Fifo, Process, errno_of, process, replaced_file, unguessable},
+    sys::{
+        Bytes, Errno, Failure, Fifo, Mode, Ownership, Process, errno_of, process, record_lock, replaced_file,
+        unguessable,
+    },
     text::{FORMAT, json},
 };
 
@@ -55,10 +58,16 @@ const SILENCE: &str = "silence.json";
 /// And the number by which agents of this directory recognize their keys.
 const IDENTITY: &str = "identity.json";
 
+/// The file that the agent of this directory locks, and the byte of it.
+const LOCK: &str = "lock";
+const LOCKED: Bytes = 0..=0;
+
 /// The directory.
 #[derive(Debug)]
 pub(in crate::agent) struct State {
     directory: PathBuf,
+    /// Two agents would grant the same slots. The lock ends with the process, and no child inherits it.
+    _lock: File,
 }
 
 pub(in crate::agent) struct Found {
@@ -87,7 +96,8 @@ impl State {
         };
         fs::create_dir_all(directory).map_err(failed("mkdir"))?;
         fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed("chmod"))?;
-        let state = Self { directory: directory.to_owned() };
+        // Another agent's files are neither read nor removed.
+        let state = Self { directory: directory.to_owned(), _lock: lock(directory)? };
         // Without it, the state of running programs would look like that of another boot.
         let boot = process::boot_id().ok_or_else(|| {
             Fatal::Call(Failure { call: "read(/proc/sys/kernel/random/boot_id)", errno: Errno::ENOENT })
@@ -426,6 +436,20 @@ fn forget_opened(saved: &SavedHolding) {
     if let Some(opened) = saved.opened {
         remove_opened(saved.uid, opened);
     }
+}
+
+/// Locks the directory for this process, unless another agent uses it.
+fn lock(directory: &Path) -> Result<File, Fatal> {
+    let failed = |failure| Fatal::State(directory.to_owned(), failure);
+    let mut options = File::options();
+    let file = options.write(true).create(true).truncate(false).mode(MODE).open(directory.join(LOCK));
+    let file = file.map_err(|error| failed(Failure::of_io("open")(error)))?;
+    let is_locked = record_lock::try_lock(file.as_fd(), &LOCKED, Mode::Write, Ownership::Process);
+    if !is_locked.map_err(|errno| failed(Failure { call: "fcntl", errno }))? {
+        let other = record_lock::conflict_with_process(file.as_fd(), &LOCKED).ok().flatten();
+        return Err(Fatal::StateInUse(directory.to_owned(), other.and_then(|other| other.pid)));
+    }
+    Ok(file)
 }
 
 /// Whether this could be the id of another boot.

@@ -6,6 +6,7 @@ use super::*;
 use crate::{
     agent::tests::{saved, slots, take},
     sys::own_pid,
+    text::visible,
 };
 
 /// A program of one user ends after another user has started one: the last start is that of the latter.
@@ -241,6 +242,29 @@ fn only_the_state_of_this_boot_is_kept() {
     }
 }
 
+/// An agent that finds another one in its directory removes nothing there, not even the state of another boot.
+/// When the other one has ended, it starts.
+#[test]
+fn two_agents_do_not_use_one_directory() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let state = State::open(directory.path()).expect("it is new");
+    state.write(7, &saved(1, Hold::Process)).expect("there is room");
+    fs::write(state.directory.join("boot"), "0a9f0000-0000-4000-8000-00000000000f").expect("there is room");
+    drop(state);
+    // A lock of a description excludes this process as that of another process would.
+    let other = File::options().write(true).open(directory.path().join(LOCK)).expect("it is there");
+    let is_locked = record_lock::try_lock(other.as_fd(), &LOCKED, Mode::Write, Ownership::Description);
+    assert_eq!(is_locked, Ok(true));
+    let refused = State::open(directory.path()).err().map(|fatal| fatal.to_string());
+    let in_use =
+        format!("another agent uses the state directory {}: end it first", visible(directory.path()));
+    assert_eq!(refused, Some(in_use));
+    assert!(directory.path().join("holdings/7.json").exists());
+    record_lock::unlock(other.as_fd(), &LOCKED, Ownership::Description).expect("it is locked");
+    let state = State::open(directory.path()).expect("it is free");
+    assert_eq!(state.names("holdings").expect("it is there"), []);
+}
+
 /// Only root can read what the agent saves. The last uses of its own tables, and of those of the site, are
 /// read again under their names until they are forgotten.
 #[test]
@@ -257,7 +281,9 @@ fn what_is_saved_is_for_root_alone_and_has_its_name() {
     assert_eq!(state.names("holdings").expect("it is there").len(), 1);
     let mode = |path: &Path| fs::metadata(path).expect("it is there").mode() & 0o777;
     assert_eq!(mode(directory.path()), 0o700);
-    for name in ["boot", "format", "holdings/7.json", "tables/seats.json", "tables-of-site/seats.json"] {
+    for name in
+        ["boot", "format", "lock", "holdings/7.json", "tables/seats.json", "tables-of-site/seats.json"]
+    {
         assert_eq!(mode(&state.directory.join(name)), 0o600, "{name}");
     }
     let found = state.read().expect("it is whole").stamps;
