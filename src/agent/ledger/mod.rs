@@ -422,11 +422,12 @@ impl Ledger {
         true
     }
 
-    /// A holder of slots of these tables that a nested launch has kept until now.
-    pub(super) fn left_over(&self, tables: &[memory::Table]) -> Option<u64> {
-        let is_of = |held: &memory::Held| tables.iter().any(|table| table.is(held.table()));
-        let is_over = |of: &Holding| of.held.iter().any(is_of) && !of.is_kept();
-        self.holdings.iter().find(|(_, holding)| is_over(holding)).map(|(number, _)| *number)
+    /// The holders of these slots of tables, which a nested launch has kept until now, if nothing else does.
+    pub(super) fn left_over(&self, used: &[(String, u64)]) -> Vec<u64> {
+        let is_over =
+            |of: &Holding| used.iter().any(|(table, slot)| of.has_own(table, *slot)) && !of.is_kept();
+        let over = self.holdings.iter().filter(|(_, holding)| is_over(holding));
+        over.map(|(number, _)| *number).collect()
     }
 
     /// Forgets a holder; `has_run` if a program had the slots until now. They are free when the answer is

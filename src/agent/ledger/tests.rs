@@ -541,20 +541,29 @@ fn slots_of_several_repositories_linger_for_their_own_times() {
     assert_eq!(ledger.lingering()[&9].next(), until + HOUR);
 }
 
-/// A holder that ended while a nested launch used its slot is left over when that launch ends.
+/// A holder that ended while a nested launch used its slot is left over when that launch ends. Holders of other
+/// slots of the table are not, nor launches that use the slot of another holder.
 #[test]
 fn a_holder_without_anything_that_keeps_it_is_left_over() {
     let (directory, _state) = state();
     let (mut ledger, _) = ledger(directory.path());
     let [table, other, third] = ["seats", "other", "third"].map(|name| ledger.store().table(name));
-    let mut launch = holding(saved(own_pid(), Hold::Process), None);
-    launch.held = [table.take(&[1]), third.take(&[1])].into_iter().flatten().collect();
-    ledger.holdings.insert(9, launch);
-    assert_eq!(ledger.left_over(&[other.clone(), table.clone()]), Some(9));
-    assert_eq!((ledger.left_over(&[]), ledger.left_over(&[other])), (None, None));
+    let ended = |held: Vec<Option<memory::Held>>| {
+        let held = held.into_iter().flatten().collect();
+        Holding { held, ..holding(saved(own_pid(), Hold::Process), None) }
+    };
+    ledger.holdings.insert(8, ended(vec![table.take(&[2]), other.take(&[2])]));
+    ledger.holdings.insert(9, ended(vec![table.take(&[1]), third.take(&[1])]));
+    ledger.holdings.insert(10, ended(vec![table.share_again(&[2])]));
+    let of = |table: &str, slot| (table.to_owned(), slot);
+    assert_eq!(ledger.left_over(&[of("other", 1), of("seats", 1)]), [9]);
+    assert_eq!(ledger.left_over(&[of("seats", 2)]), [0; 0], "a launch uses that slot");
+    assert_eq!((ledger.left_over(&[]), ledger.left_over(&[of("other", 1)])), (Vec::new(), Vec::new()));
+    ledger.holdings.remove(&10);
+    assert_eq!(ledger.left_over(&[of("seats", 2)]), [8]);
     let launch = ledger.holdings.get_mut(&9).expect("it is there");
     launch.process = PidFd::open(own_pid()).ok();
-    assert_eq!(ledger.left_over(&[table]), None, "its process keeps the slot");
+    assert_eq!(ledger.left_over(&[of("seats", 1)]), [0; 0], "its process keeps the slot");
 }
 
 /// A supervisor that lost its connection is known by its process and its user.

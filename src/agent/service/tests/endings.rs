@@ -204,6 +204,39 @@ fn the_holder_of_the_slot_is_ended() {
     assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), [8]);
 }
 
+/// With the last nested launch, all holders are free whose slots are used one below the other. Those that only
+/// have other slots of a table, or use them, are free when the agent sees their own end.
+#[test]
+fn the_end_of_a_nested_launch_frees_the_slots_above_it_alone() {
+    let idles = [(); 5].map(|()| Idle::begin());
+    let [top, middle, bottom, beside, below] = &idles;
+    let of = |table: &str, slot, is_shared| SavedSlots { is_shared, ..slots(table, vec![slot]) };
+    let both = vec![of("middle", 1, false), of("top", 1, true)];
+    let (mut service, _directories) = service_after(|state| {
+        for (number, holder) in [
+            (1, top.holds(of("top", 1, false))),
+            (2, SavedHolding { tables: both, ..middle.holds(of("middle", 1, false)) }),
+            (3, bottom.holds(of("middle", 1, true))),
+            (4, beside.holds(of("middle", 2, false))),
+            (5, below.holds(of("middle", 2, true))),
+        ] {
+            state.write(number, &holder).expect("there is room");
+        }
+    });
+    let left = |service: &Service| -> Vec<u64> { service.local.ledger.holdings().keys().copied().collect() };
+    assert_eq!(left(&service), [1, 2, 3, 4, 5]);
+    drop(idles);
+    for number in [1, 2, 4] {
+        assert!(!service.local.ledger.on_end(number, false), "{number} is used below");
+    }
+    assert!(service.local.ledger.on_end(3, false));
+    service.release(3, true);
+    assert_eq!(left(&service), [4, 5]);
+    assert!(service.local.ledger.on_end(5, false));
+    service.release(5, true);
+    assert_eq!(left(&service), [0; 0]);
+}
+
 /// A holder that runs as another user than the one who has the slots gets no signal. The request is checked
 /// when that is known.
 #[test]
