@@ -314,9 +314,9 @@ impl Session {
             // It does not need what it waits for either.
             (Event::GivesBack(_), _) => self.refused(Answer::Done(false)),
             (Event::Evicts, _) => {
-                // Its request has changed.
+                // Its request has changed, and does not end the overdue holders of the earlier one.
                 self.leave_line();
-                self.evictions.retain(|eviction| !eviction.rests);
+                self.evictions.clear();
                 self.tried.clear();
                 self.notices.clear();
                 self.noticed.clear();

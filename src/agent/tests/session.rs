@@ -482,11 +482,13 @@ fn a_launch_gives_notice_as_long_as_it_needs_the_slot() {
         stage.on(end());
         assert!(stage.session().notices.is_empty());
     }
-    let mut stage = Stage::new();
-    stage.waits(needs(Vec::new()), None);
-    stage.session().evictions.push(ending(1, overdue(2, Some(Duration::ZERO))));
-    stage.on(Event::Gone);
-    assert!(stage.session().evictions.is_empty(), "no holder is ended for it either");
+    for end in [Event::Gone, Event::Evicts] {
+        let mut stage = Stage::new();
+        stage.waits(needs(Vec::new()), None);
+        stage.session().evictions.push(ending(1, overdue(2, Some(Duration::ZERO))));
+        stage.on(end);
+        assert!(stage.session().evictions.is_empty(), "no holder is ended for it either");
+    }
     // A launch that does not wait is not refused while another host has its notice.
     let mut stage = Stage::new();
     stage.asks();
