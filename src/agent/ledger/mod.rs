@@ -226,6 +226,8 @@ impl Ledger {
                 self.state.forget(number);
                 self.give_back_opened(&mut holding);
                 holding.withdraw_stamps();
+                // Some tables may have been saved with this start.
+                let _ = self.write_stamps(&holding);
                 Err((Box::new(holding), why))
             }
         }
@@ -731,12 +733,16 @@ impl Ledger {
                 let _ = grant.withdraw();
                 return CheckOutcome::Stale;
             }
-            Ok(AtOnce::Granted(grant)) => script_of(session)
-                .map_or_else(process, Ok)
-                .map(|process| {
-                    CheckOutcome::Granted(Box::new(holding(session, request, grant, is_shared, process)))
-                })
-                .map_err(|failure| failure.to_string()),
+            Ok(AtOnce::Granted(grant)) => match script_of(session).map_or_else(process, Ok) {
+                Ok(process) => {
+                    let holding = holding(session, request, grant, is_shared, process);
+                    Ok(CheckOutcome::Granted(Box::new(holding)))
+                }
+                Err(failure) => {
+                    let _ = grant.withdraw();
+                    Err(failure.to_string())
+                }
+            },
             Ok(AtOnce::Blocked(standing)) => match blocked(number, session, request, &standing) {
                 // Holders are ended by the policy as it is now.
                 Ok(blocked) if blocked.ends_others() && !request.is_fresh() => return CheckOutcome::Stale,

@@ -1,5 +1,7 @@
 //! What the agent keeps, over its own restarts: numbers, places and ends.
 
+mod failures;
+
 use std::{
     collections::VecDeque,
     io,
