@@ -614,10 +614,12 @@ impl Session {
         let (number, now) = (self.place.line.number()?, process::since_boot()?);
         let lines: Vec<SavedLine> =
             self.place.line.saved().iter().map(|place| SavedLine::of(place, now)).collect();
-        let Caller { pid, started, uid, .. } = self.peer;
-        let number = SavedNumber::of(number, self.take.as_ref()?);
+        let Caller { pid, started: start, uid, .. } = self.peer;
+        let take = self.take.as_deref()?;
+        let (number, opened) = (SavedNumber::of(number, take), take.opened);
         let (command, since) = (self.command(), self.place.line.since().map(in_millis));
-        (!lines.is_empty()).then_some(SavedPlace { pid, start: started, uid, command, number, since, lines })
+        let place = SavedPlace { pid, start, uid, command, number, since, opened, lines };
+        (!place.lines.is_empty()).then_some(place)
     }
 
     /// Whether its launch does not respond: it sent nothing for too long, and has no unread input. A slow

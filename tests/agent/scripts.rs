@@ -10,7 +10,10 @@ use std::{
     },
 };
 
-use nix::sys::signal::Signal;
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use rungate::keeper::agent::{
     frame::Inbox,
     message::{Answer, Request, Take},
@@ -166,6 +169,41 @@ fn a_script_waits_and_keeps_its_slot_when_the_agent_fails() {
     eventually("it ended while there was no agent", || held(&site).is_empty().then_some(()));
     assert_eq!(have(&mut first, "rungate acquire --fd 9 deploy"), "status 0\n");
     assert_eq!(held(&site), [(1, first.pid().into())]);
+}
+
+/// The FIFO of a script that waits stays, whatever the user opens while the script does not call the next agent.
+#[test]
+fn the_fifo_of_a_script_stays_until_it_calls_the_next_agent() {
+    needs_root!();
+    let (site, agent) = site();
+    let mut first = shell(&site, "games");
+    assert_eq!(have(&mut first, LOCK), "status 0\n");
+    let mut second = shell(&site, "games");
+    second
+        .write_line(&format!("{OPEN}; rungate acquire --fd 9 -w 1h deploy 2>/dev/null; echo \"status $?\""));
+    eventually("it waits", || (super::waiting(&site) == 1).then_some(()));
+    let listed = listing(&site.test());
+    let seats = listed.iter().find(|one| one["repository"] == "seats").expect("it is used");
+    let waiter = seats["waiting"][0]["pid"].as_i64().expect("a waiter");
+    let waiter = Pid::from_raw(waiter.try_into().expect("a process"));
+    kill(waiter, Signal::SIGSTOP).expect("it lives");
+    let is_stopped = || {
+        let status = fs::read_to_string(format!("/proc/{waiter}/status")).expect("it lives");
+        status.contains("State:\tT").then_some(())
+    };
+    eventually("it is stopped", is_stopped);
+    agent.kill();
+    let _agent = site.agent();
+    let flood = "for i in {1..80}; do rungate acquire --path deploy; done | wc -l";
+    assert_eq!(outcome(&site, flood).stdout, "80\n");
+    let path = fs::read_link(format!("/proc/{}/fd/9", second.pid())).expect("a FIFO");
+    let folder = site.path("system-run/rungate-agent/open").join(site.user("games").uid.to_string());
+    let name = path.file_name().expect("a name");
+    assert!(folder.join(name).exists(), "it is removed");
+    kill(waiter, Signal::SIGCONT).expect("it lives");
+    assert_eq!(have(&mut first, "exec 9<&-"), "status 0\n");
+    assert_eq!(second.read_line(), "status 0\n");
+    assert_eq!(held(&site), [(1, second.pid().into())]);
 }
 
 /// Killed at any of the calls by which it forgets a script that ends, or that has ended, the agent leaves what

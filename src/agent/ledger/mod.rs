@@ -18,7 +18,7 @@ use self::{
     holding::{Holding, Lingering, follow, in_memory, writer},
     state::{
         SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, Unused, all_opened, at_millis,
-        in_millis, new_opened, remove_opened, since_1970, unused_again,
+        in_millis, limit_unused, new_opened, remove_opened, since_1970, unused_again,
     },
 };
 use super::{
@@ -45,9 +45,6 @@ use crate::{
 
 /// How many ends are remembered: what a busy host has between two looks.
 const MOST_ENDS: usize = 10_000;
-
-/// How many unused FIFOs of one user may exist. With one more, the oldest is removed.
-const MOST_UNUSED: usize = 64;
 
 /// The owner of the tables.
 pub(super) struct Ledger {
@@ -369,20 +366,12 @@ impl Ledger {
         }
     }
 
-    /// A new FIFO for a script of this user; `waits` tells whether a script waits with one.
-    pub(super) fn new_fifo(&mut self, uid: u32, waits: impl Fn(u64) -> bool) -> Result<PathBuf, Failure> {
+    /// A new FIFO for a script of this user, whose scripts wait with these.
+    pub(super) fn new_fifo(&mut self, uid: u32, in_use: &BTreeSet<u64>) -> Result<PathBuf, Failure> {
         let (new, path) = new_opened(uid)?;
         let unused = self.unused.entry(uid).or_default();
         unused.push_back(new);
-        let mut left = unused.iter().filter(|(number, _)| !waits(*number)).count();
-        unused.retain(|(number, _)| {
-            let stays = left <= MOST_UNUSED || waits(*number);
-            if !stays {
-                left -= 1;
-                remove_opened(uid, *number);
-            }
-            stays
-        });
+        limit_unused(uid, unused, in_use);
         Ok(path)
     }
 

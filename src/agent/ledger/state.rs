@@ -4,7 +4,7 @@
 //! were saved. One number, in a file of its own, is the format of all other files.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet, VecDeque},
     ffi::OsString,
     fs::{self, DirBuilder, File, Permissions},
     hash::{BuildHasher, RandomState},
@@ -405,6 +405,22 @@ pub(in crate::agent) fn new_opened(uid: u32) -> Result<(Unused, PathBuf), Failur
     }
 }
 
+/// How many unused FIFOs of one user may exist. With one more, the oldest is removed.
+const MOST_UNUSED: usize = 64;
+
+/// Removes the oldest FIFOs of a user that are too many. Those that scripts wait with stay, and do not count.
+pub(in crate::agent) fn limit_unused(uid: u32, unused: &mut VecDeque<Unused>, in_use: &BTreeSet<u64>) {
+    let mut left = unused.iter().filter(|(number, _)| !in_use.contains(number)).count();
+    unused.retain(|(number, _)| {
+        let stays = left <= MOST_UNUSED || in_use.contains(number);
+        if !stays {
+            left -= 1;
+            remove_opened(uid, *number);
+        }
+        stays
+    });
+}
+
 /// The same FIFO once more: the slots that it kept were given back.
 pub(in crate::agent) fn unused_again(uid: u32, number: u64) -> Result<Unused, Failure> {
     let ends = Fifo::both_ends(&path_of_opened(uid, number)).map_err(Failure::of("open"))?;
@@ -695,6 +711,9 @@ pub(in crate::agent) struct SavedPlace {
     /// When it began to wait, in milliseconds since 1970.
     #[serde(default)]
     pub(in crate::agent) since: Option<u64>,
+    /// The FIFO of the script that waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::agent) opened: Option<u64>,
     pub(in crate::agent) lines: Vec<SavedLine>,
 }
 
@@ -777,12 +796,12 @@ impl SavedPlace {
         }
     }
 
-    /// Whether both are the same position, regardless of when they were saved.
+    /// Whether both are the same position, with the same FIFO, regardless of when they were saved.
     pub(super) fn is_where(&self, other: &Self) -> bool {
         let lines = |place: &Self| -> Vec<_> {
             place.lines.iter().map(|line| (line.table.clone(), line.classes.clone())).collect()
         };
-        self.number.number == other.number.number && lines(self) == lines(other)
+        (self.number.number, self.opened, lines(self)) == (other.number.number, other.opened, lines(other))
     }
 }
 

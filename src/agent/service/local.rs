@@ -112,6 +112,14 @@ impl Local {
         done
     }
 
+    /// The FIFOs that this user's scripts wait with, also since before the agent failed.
+    pub(super) fn fifos_in_use(&self, uid: u32) -> BTreeSet<u64> {
+        let sessions = self.sessions.iter().filter(|(_, session)| session.peer.uid == uid);
+        let asked = sessions.filter_map(|(_, session)| session.take.as_deref()?.opened);
+        let recovered = self.ledger.recovered().values().filter(|waiter| waiter.saved.uid == uid);
+        asked.chain(recovered.filter_map(|waiter| waiter.saved.opened)).collect()
+    }
+
     /// These tables have changed: their waiters check again soon, in the order of the queue.
     pub(in crate::agent) fn serve(&mut self, tables: &[memory::Table]) {
         self.work.mark_dirty(tables);

@@ -317,16 +317,12 @@ impl Service {
 
     /// A new FIFO for a script of this user.
     fn open_for(&mut self, uid: u32) -> Answer {
-        let waits = |session: &Session, opened| {
-            let take = session.take.as_deref().and_then(|take| take.opened);
-            (session.peer.uid, take) == (uid, Some(opened))
-        };
         if let Err(quota) = self.local.connections.quotas().may_open(uid) {
             return Answer::Failed(self.local.connections.quotas().decline(quota));
         }
         let made = self.local.with_fifos_of(uid, |local| {
-            let Local { ledger, sessions, .. } = local;
-            ledger.new_fifo(uid, |opened| sessions.iter().any(|(_, session)| waits(session, opened)))
+            let in_use = local.fifos_in_use(uid);
+            local.ledger.new_fifo(uid, &in_use)
         });
         match made {
             Ok(path) => Answer::Opened(path.into()),

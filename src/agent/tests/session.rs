@@ -608,6 +608,7 @@ fn a_launch_that_comes_back_has_waited_and_responds() {
         command: "matlab".to_owned(),
         number: SavedNumber::of(Number(1), &take()),
         since: None,
+        opened: None,
         lines: Vec::new(),
     };
     stage.on(Event::Recovered(9, saved, line));

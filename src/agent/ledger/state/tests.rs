@@ -94,7 +94,7 @@ fn a_launch_with_a_holding_was_answered() {
     assert_eq!(unproved(), [0; 0]);
 }
 
-/// A place is saved again if its number, or a queue with its classes, is another one. For how long the
+/// A place is saved again if its number, its FIFO, or a queue with its classes, is another one. For how long the
 /// launch has waited changes nothing.
 #[test]
 fn a_place_is_where_its_number_and_its_queues_are() {
@@ -112,6 +112,7 @@ fn a_place_is_where_its_number_and_its_queues_are() {
         command: "matlab".to_owned(),
         number: SavedNumber::of(Number(number), &take()),
         since: None,
+        opened: None,
         lines,
     };
     let before = place(1, vec![line("seats", 1, 5)]);
@@ -121,6 +122,7 @@ fn a_place_is_where_its_number_and_its_queues_are() {
         place(1, vec![line("other", 1, 5)]),
         place(1, vec![line("seats", 2, 5)]),
         place(1, vec![line("seats", 1, 5), line("other", 1, 5)]),
+        SavedPlace { opened: Some(5), ..before.clone() },
     ] {
         assert!(!before.is_where(&other));
     }
@@ -312,4 +314,17 @@ fn what_is_saved_of_the_site_is_read_again() {
     assert_eq!(state.identity(), Ok(identity));
     fs::write(site.join(IDENTITY), "x").expect("there is room");
     assert!(state.identity().is_err());
+}
+
+/// A user with too many unused FIFOs loses the oldest. Those that scripts wait with stay, however old.
+#[test]
+fn a_user_with_too_many_fifos_loses_the_oldest() {
+    let end = || std::io::stderr().as_fd().try_clone_to_owned().expect("a descriptor");
+    let count = u64::try_from(MOST_UNUSED).expect("a number");
+    let mut unused: VecDeque<Unused> = (0..count + 4).map(|number| (number, end())).collect();
+    // No user has this number, so none of these FIFOs exists.
+    limit_unused(u32::MAX - 1, &mut unused, &BTreeSet::from([0, 2]));
+    let left: Vec<u64> = unused.iter().map(|(number, _)| *number).collect();
+    let expected: Vec<u64> = [0, 2].into_iter().chain(4..count + 4).collect();
+    assert_eq!((left, expected.len()), (expected, MOST_UNUSED + 2));
 }

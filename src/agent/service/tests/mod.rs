@@ -468,6 +468,39 @@ fn some_questions_are_for_root_alone() {
     }
 }
 
+/// The FIFOs of scripts that wait are in use, also if the scripts have not called a new agent again.
+#[test]
+fn the_fifos_of_waiting_scripts_are_in_use() {
+    let (mut service, _directories) = service_after(|state| {
+        for (number, uid, opened) in [(7, 1000, Some(5)), (8, 1001, Some(6)), (9, 1000, None)] {
+            let place = SavedPlace { uid, opened, ..place(own_pid()) };
+            state.write_place(number, &place).expect("there is room");
+        }
+    });
+    for (number, uid, opened) in [(11, 1000, Some(3)), (12, 1001, Some(4)), (13, 1000, None)] {
+        let mut session = Session::new(Caller { uid, ..Caller::default() });
+        session.on(Event::Asks(Take { opened, ..take() }, Vec::new()));
+        service.local.sessions.insert(number, session);
+    }
+    let in_use =
+        [1000, 1001, 1002].map(|uid| service.local.fifos_in_use(uid).into_iter().collect::<Vec<_>>());
+    assert_eq!(in_use, [vec![3, 5], vec![4, 6], vec![]]);
+}
+
+/// The position of a script is saved with its FIFO.
+#[test]
+fn a_position_is_saved_with_its_fifo() {
+    for opened in [None, Some(5)] {
+        let (mut service, _directories) = service();
+        stands(&mut service, own_pid());
+        let session = service.local.sessions.get_mut(&1).expect("it waits");
+        session.take = Some(Arc::new(Take { opened, ..take() }));
+        service.local.write_place(1);
+        let saved = service.local.ledger.state().read().expect("it is whole").places;
+        assert_eq!(saved.into_values().map(|place| place.opened).collect::<Vec<_>>(), [opened]);
+    }
+}
+
 /// A launch beyond a quota of its user is refused, with the setting that says so.
 #[test]
 fn a_launch_beyond_a_quota_is_refused() {
