@@ -5,6 +5,7 @@
 
 use std::{
     cell::LazyCell,
+    collections::BTreeMap,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,7 +16,7 @@ use std::{
 };
 
 use super::{
-    AcquireRequest,
+    AcquireRequest, FairQueue,
     ledger::holding::{Alive, Holding, is_of_user},
 };
 use crate::{
@@ -194,8 +195,8 @@ impl RunningEviction {
 /// Signals in quick succession would leave no time to end.
 const SHORTEST_GRACE: Duration = Duration::from_millis(10);
 
-/// How many holders are looked for in one pass over the processes.
-const MOST_AT_ONCE: usize = 256;
+/// How often the agent hears of results while there are more signals to send.
+const UNTIL_HEARD: Duration = Duration::from_millis(10);
 
 /// How long it may take to signal one holder.
 const LONGEST_SIGNAL: Duration = Duration::from_secs(1);
@@ -250,6 +251,10 @@ impl Claim {
     fn is_first(&self) -> bool {
         !self.0.swap(true, Ordering::AcqRel)
     }
+
+    fn is_taken(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
 }
 
 impl Attempt {
@@ -280,21 +285,63 @@ struct Job {
     answer: Sender<Sent>,
 }
 
+/// What is to be done, for the holders of each user in turn: many signals for those of one user do not delay
+/// those for another's. One signal may take a read of `/proc`.
+#[derive(Debug, Default)]
+struct Jobs {
+    turns: FairQueue,
+    all: BTreeMap<u64, Job>,
+    /// How many there were so far; each has a lower number.
+    count: u64,
+}
+
+impl Jobs {
+    fn add(&mut self, job: Job) {
+        self.turns.wait(job.target.user, self.count);
+        self.all.insert(self.count, job);
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// The next one, with its number. Those that were cancelled are dropped, with their descriptors.
+    fn next(&mut self) -> Option<(u64, Job)> {
+        loop {
+            let number = self.turns.next()?;
+            let job = self.all.remove(&number)?;
+            if !job.claim.is_taken() {
+                return Some((number, job));
+            }
+        }
+    }
+}
+
 impl Evictor {
-    /// Starts the thread; the bell rings for each answer.
+    /// Starts the thread; the bell rings soon after each answer.
     pub(super) fn start(bell: &Arc<Bell>) -> Result<Self, Failure> {
         let (jobs, to_do) = channel::<Job>();
         let bell = Arc::clone(bell);
         let run = move || {
+            let mut jobs = Jobs::default();
             while let Ok(first) = to_do.recv() {
-                let more = std::iter::from_fn(|| to_do.try_recv().ok()).take(MOST_AT_ONCE - 1);
-                let jobs: Vec<Job> = std::iter::once(first).chain(more).collect();
-                // One read of `/proc` serves all holders whose descendants are needed.
-                let alive: LazyCell<Alive> = LazyCell::new(Alive::look);
-                for job in &jobs {
+                jobs.add(first);
+                let mut alive: LazyCell<Alive> = LazyCell::new(Alive::look);
+                let (mut known, mut heard) = (0, Instant::now());
+                loop {
+                    for job in to_do.try_iter() {
+                        jobs.add(job);
+                    }
+                    let Some((number, job)) = jobs.next() else { break };
+                    // One read of `/proc` serves all jobs that were there before it.
+                    if number >= known {
+                        alive = LazyCell::new(Alive::look);
+                        known = jobs.count;
+                    }
                     let sent = job.carry_out(&alive);
                     // The receiver may be gone.
                     let _ = job.answer.send(sent);
+                    if heard.elapsed() >= UNTIL_HEARD {
+                        bell.ring();
+                        heard = Instant::now();
+                    }
                 }
                 bell.ring();
             }
@@ -408,6 +455,28 @@ mod tests {
         let due = job(&holder, vec![Signal::SIGKILL]);
         assert!(matches!(carry_out(&due), Sent::To(_)));
         holder.wait().expect("it has ended");
+    }
+
+    /// The holders of each user have their turn, however many of another user are to be ended. What was
+    /// cancelled is dropped.
+    #[test]
+    fn each_user_has_a_turn() {
+        let mut jobs = Jobs::default();
+        let mut cancelled = Vec::new();
+        for (user, is_cancelled) in
+            [(7, false), (7, true), (7, false), (7, false), (9, true), (9, false), (8, false), (6, true)]
+        {
+            let (hold, kill) = (Hold::Process, ExpireKill::Process);
+            let target = Target { process: None, fifo: None, hold, taken: None, kill, own_group: None, user };
+            let job = Job { target, signals: Vec::new(), claim: Arc::default(), answer: channel().0 };
+            cancelled.extend(is_cancelled.then(|| Arc::clone(&job.claim)));
+            jobs.add(job);
+        }
+        assert!(cancelled.iter().all(|claim| claim.is_first()));
+        let all = std::iter::from_fn(|| jobs.next());
+        let all: Vec<(u64, u32)> = all.map(|(number, job)| (number, job.target.user)).collect();
+        assert_eq!(all, [(0, 7), (6, 8), (5, 9), (2, 7), (3, 7)]);
+        assert!(jobs.all.is_empty() && jobs.count == 8, "those that were cancelled are dropped");
     }
 
     /// A job without signals only says whether the process exists.

@@ -648,9 +648,9 @@ impl Connection {
 }
 
 // A fair queue: the connection of each user that has waited longest, and all users in turn. So a thousand
-// requests of one user do not delay those of another. Both reading and judging use it.
+// requests of one user do not delay those of another. Reading, judging and evicting use it.
 
-/// Connections that wait for something.
+/// Connections, or jobs, that wait for something.
 #[derive(Debug, Default)]
 pub(in crate::agent) struct FairQueue {
     of_users: BTreeMap<u32, VecDeque<u64>>,
