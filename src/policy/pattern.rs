@@ -18,6 +18,12 @@ pub(crate) enum Subject {
     Host,
 }
 
+/// The maximum length, in bytes, of a pattern that is compiled, and the maximum number of its braces. globset
+/// calls itself for each brace within another one, and panics if the regular expression has too much nesting
+/// or is too large. No pattern within these bounds is.
+const LONGEST: usize = 4096;
+const MOST_BRACES: usize = 20;
+
 /// A pattern that was found to be well-formed.
 #[derive(Debug)]
 pub(crate) struct Pattern {
@@ -44,6 +50,12 @@ impl Pattern {
             None => Form::Literal,
             Some(star) if &text[star..] == "*" => Form::Prefix(star),
             Some(literal) => {
+                if text.len() > LONGEST {
+                    return Err(format!("it is longer than {LONGEST} bytes"));
+                }
+                if text.matches('{').count() > MOST_BRACES {
+                    return Err(format!("it has more than {MOST_BRACES} opening braces"));
+                }
                 // Stars and question marks are always well-formed, so most patterns need not be parsed before
                 // there is something to match.
                 if text.bytes().any(|byte| SPECIAL[usize::from(byte)] & (OPENS | IN_PATHS) != 0) {
@@ -216,6 +228,39 @@ mod tests {
         case("a*", "bob", false);
         case("ann", "a*", false);
         case("a*", "an*", false);
+    }
+
+    /// What is longer, or has more braces, is refused before it is read; up to there it can be compiled.
+    #[test]
+    fn a_pattern_has_a_greatest_length_and_a_greatest_number_of_braces() {
+        let nested = |depth: usize| format!("{}a{}", "{".repeat(depth), ",b}".repeat(depth));
+        let refused = |text: &str| Pattern::new(text, Subject::Host).expect_err("too much");
+        for depth in [MOST_BRACES + 1, 300, 40_000] {
+            let refusal = refused(&nested(depth));
+            assert!(refusal.contains(if depth < 4000 { "opening braces" } else { "bytes" }), "{refusal}");
+        }
+        // A closing brace that is none does not make the others fewer.
+        assert!(refused(&format!("{}a{}", "{[}]".repeat(21), ",b}".repeat(21))).contains("opening braces"));
+        for subject in [Subject::Name, Subject::Path, Subject::Host] {
+            case(subject, &nested(MOST_BRACES), "b", true);
+            case(subject, &nested(MOST_BRACES), "c", false);
+        }
+        // The most expensive patterns of that length.
+        let long = |part: &str| {
+            let rest = LONGEST - nested(MOST_BRACES).len();
+            let text = nested(MOST_BRACES) + &part.repeat(rest / part.len());
+            text.clone() + &"x".repeat(LONGEST - text.len())
+        };
+        for part in ["[!\u{e4}-\u{10ffff}]", "[a-z]", "?", "*a", "\u{10ffff}", "/**/a"] {
+            for subject in [Subject::Name, Subject::Path, Subject::Host] {
+                let text = long(part);
+                assert_eq!(text.len(), LONGEST, "{part}");
+                case(subject, &text, "b", false);
+                assert!(Pattern::new(&(text + "x"), subject).expect_err("too long").contains("4096 bytes"));
+            }
+        }
+        // A name is compared, and never compiled.
+        case(Subject::Name, &"a".repeat(LONGEST + 1), &"a".repeat(LONGEST + 1), true);
     }
 
     #[test]
