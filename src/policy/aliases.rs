@@ -7,8 +7,21 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use super::{At, Findings, Value, Written, fault::Fault, spelling::nearest, warning::Warning};
+use super::{
+    At, Findings, Value, Written, fault::Fault, pattern::is_compiled, spelling::nearest, warning::Warning,
+};
 use crate::judge::terms::Names;
+
+/// How many aliases can be within each other.
+const DEEPEST: usize = 16;
+
+/// How many entries the lists of a file can have, each alias replaced by its entries. A few lines can stand
+/// for any number of them, and the agent, which all users need, reads each delegated file.
+const MOST: u32 = 10_000_000;
+const MOST_DELEGATED: u32 = 100_000;
+
+/// What a pattern to be compiled counts, in addition to one for each byte.
+const COMPILED: u32 = 64;
 
 /// The aliases of all files, with the entries that mean nothing, and the captures of entries.
 pub(super) struct Aliases<'w> {
@@ -19,8 +32,10 @@ pub(super) struct Aliases<'w> {
     pub(super) captures: RefCell<Vec<Written<String>>>,
     names: Definitions<'w>,
     lists: Vec<&'w WrittenList<'w>>,
-    /// The first alias of each reported loop.
-    loops: RefCell<BTreeSet<usize>>,
+    /// The first alias of each reported loop, with the layer that uses it.
+    loops: RefCell<BTreeSet<(usize, usize)>>,
+    /// How many more entries each file can have; none if it has had too many.
+    left: Vec<Cell<Option<u32>>>,
 }
 
 impl<'w> Aliases<'w> {
@@ -37,6 +52,7 @@ impl<'w> Aliases<'w> {
             names: Definitions::new(layers),
             lists: Vec::new(),
             loops: RefCell::default(),
+            left: vec![Cell::new(Some(MOST)); layers.len()],
         };
         for (name, list) in written {
             aliases.names.add(*name);
@@ -45,55 +61,100 @@ impl<'w> Aliases<'w> {
         aliases
     }
 
-    /// Restricts these definitions to their own files.
-    pub(super) fn keep_private(&mut self, is_private: impl Fn(usize) -> bool) {
-        self.names.keep_private(is_private);
+    /// Restricts the definitions of delegated files to these files, and what each of them can have.
+    pub(super) fn keep_private(&mut self, is_delegated: impl Fn(usize) -> bool) {
+        for (_, left) in self.left.iter().enumerate().filter(|(file, _)| is_delegated(*file)) {
+            left.set(Some(MOST_DELEGATED));
+        }
+        self.names.keep_private(is_delegated);
     }
 
     /// Notes that the aliases of a list are used, for code that has checked them elsewhere.
     pub(super) fn mark_used(&self, list: &[WrittenEntry<'_>]) {
-        for entry in list {
-            let name = entry.value.strip_prefix('@');
-            if let Some(Meaning::One(alias)) = name.map(|name| self.names.meaning(name, entry.at.file))
-                && !alias.is_used()
-            {
-                self.mark_used(&self.lists[alias.mark_used()].entries);
+        let mut lists = vec![list];
+        while let Some(list) = lists.pop() {
+            for entry in list {
+                let name = entry.value.strip_prefix('@');
+                if let Some(Meaning::One(alias)) = name.map(|name| self.names.meaning(name, entry.at.file))
+                    && !alias.is_used()
+                {
+                    lists.push(&self.lists[alias.mark_used()].entries);
+                }
             }
         }
     }
 
+    /// Whether the file of this place can have this many more entries. It is a fault the first time that it
+    /// cannot.
+    pub(super) fn spend(&self, at: At, count: u32) -> bool {
+        let left = &self.left[at.file];
+        let before = left.get();
+        left.set(before.and_then(|before| before.checked_sub(count)));
+        if before.is_some() && left.get().is_none() {
+            self.findings.fault(at, Fault::TooManyEntries);
+        }
+        left.get().is_some()
+    }
+
+    /// The same for what an entry counts beyond one: the longer it is, and the more it costs to match it.
+    pub(super) fn spend_on(&self, entry: &WrittenEntry<'_>, is_plain: bool) -> bool {
+        let length = u32::try_from(entry.value.len()).unwrap_or(u32::MAX);
+        let compiled =
+            if !is_plain && is_compiled(&entry.value) { COMPILED.saturating_add(length) } else { 0 };
+        self.spend(entry.at, compiled.saturating_add(length / 32))
+    }
+
     /// Does this with each entry of a list. One that is the name of an alias stands for all entries of that.
+    /// Those of an alias of another layer have the place where it is used: they can be right in their own
+    /// file, whose users must not be refused for what another file makes of them.
     pub(super) fn each<'e>(
         &self,
         written: impl IntoIterator<Item: Borrow<WrittenEntry<'e>>>,
         mut take: impl FnMut(&WrittenEntry<'_>),
     ) {
         for entry in written {
-            self.each_within(entry.borrow(), &mut Vec::new(), &mut take);
+            let entry = entry.borrow();
+            self.each_within(entry, entry.at, &mut Vec::new(), &mut take);
         }
     }
 
     fn each_within(
         &self,
         entry: &WrittenEntry<'_>,
+        from: At,
         within: &mut Vec<usize>,
         take: &mut dyn FnMut(&WrittenEntry<'_>),
     ) {
-        let Some(name) = entry.value.strip_prefix('@') else { return take(entry) };
+        if !within.is_empty() && !self.spend(from, 1) {
+            return;
+        }
+        let layer = self.names.layers[from.file];
+        let is_near = within.is_empty() || self.names.layers[entry.at.file] == layer;
+        let at = if is_near { entry.at } else { from };
+        let Some(name) = entry.value.strip_prefix('@') else {
+            if is_near {
+                return take(entry);
+            }
+            return take(&Written { value: Cow::Borrowed(entry.value.as_ref()), at });
+        };
         let owned = || name.to_owned();
         let fault = match self.names.meaning(name, entry.at.file) {
             Meaning::One(alias) if within.contains(&alias.index) => {
                 let around = within.iter().skip_while(|index| **index != alias.index);
                 // Loops that are entered elsewhere are the same loop.
-                if !self.loops.borrow_mut().insert(around.copied().min().unwrap_or(alias.index)) {
+                let first = around.copied().min().unwrap_or(alias.index);
+                if !self.loops.borrow_mut().insert((layer, first)) {
                     return;
                 }
                 Fault::AliasLoop { name: owned() }
             }
+            Meaning::One(_) if within.len() == DEEPEST => {
+                Fault::AliasTooDeep { name: owned(), most: DEEPEST }
+            }
             Meaning::One(alias) => {
                 within.push(alias.mark_used());
                 for entry in &self.lists[alias.index].entries {
-                    self.each_within(entry, within, take);
+                    self.each_within(entry, from, within, take);
                 }
                 within.pop();
                 return;
@@ -101,7 +162,7 @@ impl<'w> Aliases<'w> {
             Meaning::Several(first) => Fault::AmbiguousAlias { name: owned(), first: first.at },
             Meaning::Nothing(nearest) => Fault::UnknownAlias { name: owned(), nearest },
         };
-        self.findings.fault(entry.at, fault);
+        self.findings.fault(at, fault);
     }
 
     pub(super) fn unused(&self) -> impl Iterator<Item = (At, &'w str)> {
@@ -286,10 +347,130 @@ impl Hasher for NameHasher {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use crate::{
         policy::{LayerKind, LayerText, Policy},
         text::SourceText,
     };
+
+    /// The number of a file, line and column in it, and the code.
+    type Found = (usize, Option<(usize, usize)>, &'static str);
+
+    /// The faults of these files, of which the first delegates the others.
+    fn faults(main: &str, drop_ins: &[&str]) -> Vec<Found> {
+        let names = ["main.toml", "20-cad.toml", "30-eda.toml"];
+        let keys = "owner = \"ann\"\nusers = [\"*\"]\ncommands = [\"*\"]\n";
+        let delegations = names[1..].iter().map(|name| format!("[delegate.\"{name}\"]\n{keys}"));
+        let layer =
+            |kind, name: &str, text: String| LayerText { kind, files: vec![SourceText::new(name, text)] };
+        let mut layers = vec![layer(LayerKind::System, names[0], delegations.collect::<String>() + main)];
+        let delegated = names[1..].iter().zip(drop_ins);
+        layers.extend(delegated.map(|(name, text)| layer(LayerKind::Delegated, name, (*text).to_owned())));
+        let Err(faults) = Policy::of_layers(layers, false) else { return Vec::new() };
+        let number = |path: &Path| names.iter().position(|name| path == Path::new(name));
+        faults.iter().map(|one| (number(&one.path).expect("a file"), one.line_column(), one.code)).collect()
+    }
+
+    fn deny(selector: &str) -> String {
+        format!("[[rule]]\n{selector}\naction = \"deny\"\n")
+    }
+
+    /// Lists of ten entries, each in the next one: `@d` counts 11,110, and `@f` a hundred times as much.
+    fn tens() -> String {
+        let list =
+            |(name, entry): (&str, &str)| format!("{name} = [{}]\n", format!("\"{entry}\", ").repeat(10));
+        let lists = [("a", "x"), ("b", "@a"), ("c", "@b"), ("d", "@c"), ("e", "@d"), ("f", "@e")];
+        format!("[alias]\n{}", lists.map(list).concat())
+    }
+
+    /// A few lines can stand for any number of entries, and a delegated file can have 100,000 of them.
+    #[test]
+    fn a_delegated_file_has_so_many_entries_at_most() {
+        let many = |count: usize| tens() + &deny(&format!("users = [{}]", "\"@d\", ".repeat(count)));
+        assert_eq!(faults("", &[&many(9)]), []);
+        assert_eq!(faults("", &[&many(10)]), [(1, Some((9, 64)), "too-many-entries")]);
+        // What the site itself writes may be more.
+        assert_eq!(faults(&many(10), &[""]), []);
+        assert_eq!(
+            faults(&tens(), &["", &deny("users = [\"@f\"]")]),
+            [(2, Some((2, 10)), "too-many-entries")]
+        );
+        for list in [
+            deny("arguments = [\"@f\"]"),
+            deny("environment = { X = [\"@f\"] }"),
+            deny("except = [{ users = [\"@f\"] }]"),
+            "[repository.a]\nlimit = 1\nper = \"user\"\nlimits = { \"@f\" = 2 }\n".to_owned(),
+            "[repository.a]\nlimit = 1\nper = \"command\"\nlimits = [{ commands = [\"@f\"], limit = 2 }]\n"
+                .to_owned(),
+            "[repository.a]\nlimit = 2\nreserve = [{ users = [\"@f\"], slots = 1 }]\n".to_owned(),
+            "[repository.a]\nnames = [\"n\"]\nout_of_order = { \"@f\" = [\"n\"] }\n".to_owned(),
+            // Each of 10,000 hosts has eleven slots.
+            format!(
+                "[repository.a]\nnames = [{0}]\nout_of_order = {{ \"@d\" = [{0}] }}\n",
+                (0..11).map(|n| format!("\"{n}\", ")).collect::<String>()
+            ),
+        ] {
+            let codes: Vec<&str> = faults("", &[&(tens() + &list)]).iter().map(|fault| fault.2).collect();
+            assert_eq!(codes, ["too-many-entries"], "{list}");
+        }
+    }
+
+    /// What must be compiled counts 64, and each byte of it one. Other entries count by their length.
+    #[test]
+    fn a_pattern_counts_as_many_entries() {
+        let rule = |entry: &str, count: usize| {
+            deny(&format!("hosts = [{}]", format!("\"{entry}\", ").repeat(count)))
+        };
+        assert_eq!(faults("", &[&rule("a?", 1515)]), []);
+        assert_eq!(faults("", &[&rule("a?", 1516)]), [(1, Some((2, 10 + 1515 * 6)), "too-many-entries")]);
+        assert_eq!(faults(&rule("a?", 1516), &[""]), []);
+        for plain in ["ab", "a*"] {
+            assert_eq!(faults("", &[&rule(plain, 20_000)]), [], "{plain}");
+        }
+        // 100 bytes count three.
+        let long =
+            |count: usize| format!("[alias]\na = [{}]\n", format!("\"{}\", ", "x".repeat(100)).repeat(count));
+        let uses = |count: usize| long(100) + &deny(&format!("users = [{}]", "\"@a\", ".repeat(count)));
+        assert_eq!(faults("", &[&uses(250)]), []);
+        assert_eq!(faults("", &[&uses(251)]).first().map(|fault| fault.2), Some("too-many-entries"));
+    }
+
+    /// A chain of aliases ends after sixteen: no list is so deep that it is not read to its end.
+    #[test]
+    fn aliases_are_within_each_other_only_so_deep() {
+        let chain = |length: usize| {
+            let link = |n: usize| format!("a{n} = [\"@a{}\"]\n", n + 1);
+            format!("[alias]\n{}a{length} = [\"x\"]\n", (0..length).map(link).collect::<String>())
+        };
+        let used = |length: usize| chain(length) + &deny("users = [\"@a0\"]");
+        assert_eq!(faults("", &[&used(15)]), []);
+        for length in [16, 5_000] {
+            assert_eq!(faults("", &[&used(length)]), [(1, Some((17, 8)), "alias-too-deep")], "{length}");
+        }
+        // One that a delegation uses.
+        let delegation = "[delegate.\"20-cad.toml\"]\nowner = 1\nusers = [\"@a0\"]\ncommands = [\"*\"]\n";
+        let faults = Policy::of_text("/p.toml", chain(20_000) + delegation).expect_err("a chain");
+        assert_eq!(faults.iter().map(|fault| fault.code).collect::<Vec<_>>(), ["alias-too-deep"]);
+    }
+
+    /// An alias of the site is right where the site uses it. What a delegated file makes of it is a fault of
+    /// that file, and of each that does so.
+    #[test]
+    fn what_is_wrong_only_where_an_alias_is_used_is_a_fault_there() {
+        let main = "[alias]\nstaff = [\"ann\"]\nloop = [\"@loop\"]\nlost = [\"@none\"]\n";
+        let main = main.to_owned() + &deny("users = [\"@staff\"]");
+        let wrong = deny("directories = [\"@staff\"]");
+        let expected = |file: usize| (file, Some((2, 16)), "relative-directory-pattern");
+        assert_eq!(faults(&main, &[&wrong]), [expected(1)]);
+        assert_eq!(faults(&main, &[&wrong, &wrong]), [expected(1), expected(2)]);
+        for (alias, code) in [("loop", "alias-loop"), ("lost", "unknown-alias")] {
+            let uses = deny(&format!("users = [\"@{alias}\"]"));
+            let expected = |file: usize| (file, Some((2, 10)), code);
+            assert_eq!(faults(&main, &[&uses, &uses]), [expected(1), expected(2)], "{alias}");
+        }
+        assert_eq!(faults(&main, &[&deny("users = [\"@staff\"]")]), []);
+    }
 
     /// A name that is near is suggested only where it would be known: the names of a department are its own.
     #[test]

@@ -79,6 +79,10 @@ coded! {
         AmbiguousAlias { name: String, first: At } = "ambiguous-alias",
             "several files define an alias {name}; give one of them another name";
         AliasLoop { name: String } = "alias-loop", "alias {name} refers to itself";
+        AliasTooDeep { name: String, most: usize } = "alias-too-deep",
+            "alias {name} is within {most} others; write its entries there";
+        TooManyEntries = "too-many-entries",
+            "the lists of this file have too many entries, with aliases replaced; a pattern counts as many entries";
         DuplicateCommand { name: String, first: At } = "duplicate-command", "command {name} is defined a second time";
         ConflictingDefault { key: &'static str, first: At } = "conflicting-default",
             "another file gives \"{key}\" a different default";

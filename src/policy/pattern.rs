@@ -146,6 +146,12 @@ static SPECIAL: [u8; 256] = {
     special
 };
 
+/// Whether an entry with this text is compiled where it is a pattern.
+pub(super) fn is_compiled(text: &str) -> bool {
+    let special = text.bytes().position(|byte| SPECIAL[usize::from(byte)] != 0);
+    special.is_some_and(|at| &text[at..] != "*")
+}
+
 fn glob(text: &str, subject: Subject) -> Result<Glob, globset::Error> {
     GlobBuilder::new(text)
         .literal_separator(subject == Subject::Path)

@@ -1,7 +1,7 @@
 //! Slots with names: the first slot has the first name, and so on. A name that is out of order keeps its
 //! slot, so that the others keep their numbers, and no launch gets this slot.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use crate::policy::{
     Aliases, EvalContext, Section, Table, Value, Written,
@@ -91,17 +91,19 @@ impl SlotNames {
         let value = section.get("names");
         let written = value.and_then(|value| value.filled_texts("leave it out for slots without names"));
         let mut names: Vec<String> = Vec::new();
+        let mut places: HashMap<&str, usize> = HashMap::new();
         for name in written.iter().flatten() {
             let is_word = |c: char| !c.is_control() && !c.is_whitespace() && c != ',';
             if name.value.is_empty() || !name.value.chars().all(is_word) {
                 section.fault(name.at, Fault::BadSlotName { name: name.value.to_owned() });
-            } else if names.iter().any(|other| other == name.value) {
+            } else if places.contains_key(name.value) {
                 section.fault(name.at, Fault::NameTwice { name: name.value.to_owned() });
             }
+            places.entry(name.value).or_insert(names.len());
             names.push(name.value.to_owned());
         }
         let slot = |name: &Written<&str>| {
-            let place = names.iter().position(|other| other == name.value);
+            let place = places.get(name.value);
             if place.is_none() && written.is_some() {
                 let nearest = nearest(name.value, names.iter().map(String::as_str));
                 section.fault(name.at, Fault::UnknownName { name: name.value.to_owned(), nearest });
@@ -113,6 +115,7 @@ impl SlotNames {
             Some(names.iter().filter_map(slot).collect())
         };
         let mut out_of_order: Vec<OutOfOrder> = Vec::new();
+        let mut of_hosts: HashMap<String, usize> = HashMap::new();
         match section.get("out_of_order") {
             None => {}
             Some(value) if value.is_list() => {
@@ -121,16 +124,16 @@ impl SlotNames {
             Some(value) if value.is_table() => {
                 for (host, value) in value.by_name().unwrap_or_default() {
                     let Some(slots) = slots(value) else { continue };
-                    let host = Written { value: Cow::Borrowed(host.value), at: host.at };
-                    let hosts: Vec<HostEntry> = entries_of([host], aliases);
-                    for host in hosts {
-                        let is_same = |other: &&mut OutOfOrder| {
-                            other.host.as_ref().is_some_and(|other| other.text() == host.text())
-                        };
-                        match out_of_order.iter_mut().find(is_same) {
-                            Some(other) => other.slots.extend(&slots),
-                            None => out_of_order.push(OutOfOrder { host: Some(host), slots: slots.clone() }),
+                    let entry = Written { value: Cow::Borrowed(host.value), at: host.at };
+                    let hosts: Vec<HostEntry> = entries_of([entry], aliases);
+                    let count = u32::try_from(slots.len()).unwrap_or(u32::MAX);
+                    // Each host of an alias has a copy of the list.
+                    for one in hosts.into_iter().take_while(|_| aliases.spend(host.at, count)) {
+                        let place = *of_hosts.entry(one.text()).or_insert(out_of_order.len());
+                        if place == out_of_order.len() {
+                            out_of_order.push(OutOfOrder { host: Some(one), slots: Vec::new() });
                         }
+                        out_of_order[place].slots.extend(&slots);
                     }
                 }
             }

@@ -135,6 +135,7 @@ pub(in crate::policy) fn entry_of<E: Entry>(written: &WrittenEntry<'_>, aliases:
         E::parse(text)
     };
     let entry = parsed.map_err(|fault| report(fault, written.at, aliases)).ok()?;
+    aliases.spend_on(written, entry.is_plain()).then_some(())?;
     warn_of_unknown(&entry, written.at, aliases);
     Some(entry)
 }

@@ -97,7 +97,8 @@ impl TextEntry {
 
 /// An entry, which may begin with anything, and be empty.
 pub(super) fn text_entry(entry: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<TextEntry> {
-    TextEntry::parse(&entry.value, entry.at).map_err(|fault| report(fault, entry.at, aliases)).ok()
+    let parsed = TextEntry::parse(&entry.value, entry.at).map_err(|fault| report(fault, entry.at, aliases));
+    parsed.ok().filter(|_| aliases.spend_on(entry, false))
 }
 
 #[cfg(test)]

@@ -391,6 +391,7 @@ fn by_member(by: By, named: Vec<(Written<&str>, Limit)>, aliases: &Aliases<'_>) 
     for (name, limit) in named {
         let written = Written { value: Cow::Borrowed(name.value), at: name.at };
         let is_alias = written.value.starts_with('@');
+        let as_written: Arc<str> = written.value.as_ref().into();
         aliases.each([&written], |entry| {
             if let Some(fault) = misplaced(by, &entry.value) {
                 return aliases.findings.fault(entry.at, fault);
@@ -403,7 +404,7 @@ fn by_member(by: By, named: Vec<(Written<&str>, Limit)>, aliases: &Aliases<'_>) 
             };
             let shown = match rank {
                 Rank::Name => Arc::default(),
-                Rank::NameOfAlias | Rank::Several => written.value.as_ref().into(),
+                Rank::NameOfAlias | Rank::Several => Arc::clone(&as_written),
             };
             let other = OtherLimit { whom: vec![whom], when: Vec::new(), limit, shown, key: Some(key) };
             limits.push((rank, other));
@@ -455,6 +456,7 @@ fn member(by: By, written: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<(
         By::Value => {
             let fault = |reason| aliases.findings.fault(written.at, Fault::BadPattern { reason });
             let pattern = Pattern::new(&written.value, Subject::Name).map_err(fault).ok()?;
+            aliases.spend_on(written, pattern.literal().is_some()).then_some(())?;
             let (text, is_plain) = (pattern.text().to_owned(), pattern.literal().is_some());
             Some((Whom::Value(pattern), text, is_plain))
         }

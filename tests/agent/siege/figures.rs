@@ -197,13 +197,13 @@ fn the_agent_under_each_attack() {
         ("1,000 names of 240 KB", long_names),
         ("40 waits with 250 KB of ancestors", many_ancestors),
         ("250 holders of one heir are ended", sweep),
-        ("8,000 costly patterns", costly_patterns),
+        ("950 costly patterns", costly_patterns),
         ("10,250 programs end", ends),
     ];
     let mut missed = Vec::new();
     tell("attack                              silent      memory   processor");
     for (name, attack) in attacks {
-        let (site, agent) = if name.ends_with("patterns") { delegated::costly(8000) } else { site() };
+        let (site, agent) = if name.ends_with("patterns") { delegated::costly(950) } else { site() };
         let unit = Unit::of(&agent);
         let (used, others) = (used_by(&agent), Others::ask(&site));
         attack(&site);
