@@ -7,9 +7,7 @@ use std::{
     hash::{BuildHasherDefault, Hasher},
 };
 
-use super::{
-    At, Findings, Value, Written, fault::Fault, pattern::is_compiled, spelling::nearest, warning::Warning,
-};
+use super::{At, Findings, Value, Written, fault::Fault, pattern::is_compiled, warning::Warning};
 use crate::judge::terms::Names;
 
 /// How many aliases can be within each other.
@@ -160,7 +158,10 @@ impl<'w> Aliases<'w> {
                 return;
             }
             Meaning::Several(first) => Fault::AmbiguousAlias { name: owned(), first: first.at },
-            Meaning::Nothing(nearest) => Fault::UnknownAlias { name: owned(), nearest },
+            Meaning::Nothing => {
+                let nearest = self.findings.nearest(at, name, self.names.seen_in(entry.at.file));
+                Fault::UnknownAlias { name: owned(), nearest }
+            }
         };
         self.findings.fault(at, fault);
     }
@@ -251,8 +252,7 @@ pub(super) struct Definition {
 }
 
 pub(super) enum Meaning<'d> {
-    /// The most similar existing name.
-    Nothing(Option<String>),
+    Nothing,
     One(&'d Definition),
     /// The first of several.
     Several(&'d Definition),
@@ -292,9 +292,13 @@ impl<'w> Definitions<'w> {
                 (Some(first), Some(_)) => return Meaning::Several(first),
             }
         }
-        let is_seen = |known: &Definition| !known.is_private || known.at.file == file;
-        let seen = self.names.iter().filter(|(_, known)| known.iter().any(is_seen));
-        Meaning::Nothing(nearest(name, seen.map(|(name, _)| *name)))
+        Meaning::Nothing
+    }
+
+    /// The names that a file can use.
+    pub(super) fn seen_in(&self, file: usize) -> impl Iterator<Item = &str> {
+        let is_seen = move |known: &Definition| !known.is_private || known.at.file == file;
+        self.names.iter().filter(move |(_, known)| known.iter().any(is_seen)).map(|(name, _)| *name)
     }
 
     /// Unused aliases.

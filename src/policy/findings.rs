@@ -1,26 +1,69 @@
 //! Collects what reading and validation find. They do not stop at the first fault: they report it and
 //! continue with the rest, and the whole list decides in the end.
 
-use std::{cell::RefCell, error::Error, fmt, path::PathBuf, sync::Arc};
+use std::{cell::RefCell, error::Error, fmt, ops::Range, path::PathBuf, sync::Arc};
 
 use super::{
     At, ECHOES,
     fault::Fault,
-    malformed::{is_header, next_header},
+    malformed::{is_header, line_start, next_header},
+    spelling::nearest,
     warning::Warning,
 };
 use crate::text::{Diagnostic, Severity, SourceText};
+
+/// How many faults of a file are kept. Each is compared with the others, and shown to each user whom it
+/// affects.
+const MOST: usize = 100;
+
+/// For how many unknown names a similar one is searched, and among how many: any file can have thousands of
+/// both.
+const MOST_SEARCHED: usize = 10;
+const MOST_COMPARED: usize = 1000;
 
 /// Everything found so far, with its place.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     faults: RefCell<Vec<(At, Fault)>>,
     warnings: RefCell<Vec<(At, Warning)>>,
+    /// The names for which a similar one was searched, each with its place, and what was found.
+    searched: RefCell<Vec<(At, String, Option<String>)>>,
 }
 
 impl Findings {
     pub(super) fn fault(&self, at: At, fault: Fault) {
-        self.faults.borrow_mut().push((at, fault));
+        if self.are_full(at.file) {
+            return;
+        }
+        let (mut faults, fault) = (self.faults.borrow_mut(), (at, fault));
+        // The entries of an alias are read wherever it is used.
+        if !faults.contains(&fault) {
+            faults.push(fault);
+        }
+    }
+
+    /// Whether no more faults of a file are kept.
+    pub(super) fn are_full(&self, file: usize) -> bool {
+        self.faults.borrow().iter().filter(|(at, _)| at.file == file).count() >= MOST
+    }
+
+    /// The most similar of the names that files define, for the first ones that are unknown.
+    pub(super) fn nearest<'n>(
+        &self,
+        at: At,
+        name: &str,
+        known: impl IntoIterator<Item = &'n str>,
+    ) -> Option<String> {
+        let mut searched = self.searched.borrow_mut();
+        if let Some((.., found)) = searched.iter().find(|(place, word, _)| *place == at && word == name) {
+            return found.clone();
+        }
+        if searched.len() == MOST_SEARCHED {
+            return None;
+        }
+        let found = nearest(name, known.into_iter().take(MOST_COMPARED));
+        searched.push((at, name.to_owned(), found.clone()));
+        found
     }
 
     pub(super) fn warning(&self, at: At, warning: Warning) {
@@ -38,8 +81,6 @@ impl Findings {
             drop_echoes(&mut faults, files);
             drop_undefined(&mut faults, files);
             faults.sort_by_key(|(at, _)| *at);
-            // The entries of an alias are read wherever it is used.
-            faults.dedup();
             let shown = faults.iter().map(|(at, fault)| {
                 let message = fault.to_string();
                 diagnostic(files, Severity::Fault, *at, fault.code(), message, fault.second())
@@ -63,25 +104,19 @@ impl Findings {
 fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let line = |at: &At| files.get(at.file).map_or(0, |file| file.line_column(at.start).0);
     let syntax = faults.iter().filter(|(_, fault)| matches!(fault, Fault::Syntax { .. }));
-    let faults_of_syntax: Vec<(usize, usize)> = syntax.clone().map(|(at, _)| (at.file, at.start)).collect();
-    let broken: Vec<(usize, usize)> = syntax.map(|(at, _)| (at.file, line(at))).collect();
+    let broken: Vec<(usize, usize)> = syntax.clone().map(|(at, _)| (at.file, line(at))).collect();
     if broken.is_empty() {
         return;
     }
-    let mentioned = |name: &str| {
-        broken.iter().any(|(file, line)| {
-            let text = files.get(*file).and_then(|file| file.text().lines().nth(line - 1));
-            text.is_some_and(|text| text.contains(name))
-        })
-    };
+    let lines: Vec<&str> = syntax.clone().filter_map(|(at, _)| line_of(files, at)).collect();
+    let mentioned = |name: &str| lines.iter().any(|line| line.contains(name));
     // After an invalid header, its keys belong to the table before it.
-    let strays = |at: &At| {
-        let Some(file) = files.get(at.file) else { return false };
-        let headers = faults_of_syntax
-            .iter()
-            .filter(|(other, start)| *other == at.file && is_header(file.text(), *start));
-        headers.into_iter().any(|(_, start)| (*start..next_header(file.text(), *start)).contains(&at.start))
+    let below_header = |(at, _): &(At, Fault)| {
+        let text = files.get(at.file)?.text();
+        is_header(text, at.start).then(|| (at.file, at.start..next_header(text, at.start)))
     };
+    let strays: Vec<(usize, Range<usize>)> = syntax.filter_map(below_header).collect();
+    let strays = |at: &At| strays.iter().any(|(file, range)| *file == at.file && range.contains(&at.start));
     let mut shown_lines = Vec::new();
     faults.sort_by_key(|(at, _)| *at);
     faults.retain(|(at, fault)| {
@@ -107,18 +142,23 @@ fn drop_echoes(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     });
 }
 
+/// The line that a fault begins in.
+fn line_of<'f>(files: &'f [Arc<SourceText>], at: &At) -> Option<&'f str> {
+    let text = files.get(at.file)?.text();
+    text.get(line_start(text, at.start)..)?.lines().next()
+}
+
 /// A table with a misspelt header counts as defined.
 fn drop_undefined(faults: &mut Vec<(At, Fault)>, files: &[Arc<SourceText>]) {
     let misspelt = faults.iter().filter_map(|(at, fault)| match fault {
         Fault::UnknownKey { nearest: Some(nearest), .. }
             if ["repository", "alias"].contains(&nearest.as_str()) =>
         {
-            let file = files.get(at.file)?;
-            file.text().lines().nth(file.line_column(at.start).0 - 1).map(str::to_owned)
+            line_of(files, at)
         }
         _ => None,
     });
-    let misspelt: Vec<String> = misspelt.collect();
+    let misspelt: Vec<&str> = misspelt.collect();
     faults.retain(|(_, fault)| match fault {
         Fault::UnknownRepository { name, .. } | Fault::UnknownAlias { name, .. } => {
             !misspelt.iter().any(|line| line.contains(name.as_str()))
@@ -235,5 +275,35 @@ mod tests {
         assert_eq!(affected(&["/own.toml"]), Affected::Caller);
         assert_eq!(affected(&["/main.toml"]), Affected::Everybody);
         assert_eq!(affected(&["/main.toml", "/own.toml"]), Affected::Everybody);
+    }
+
+    /// Of a file the first hundred faults are kept, and a similar name is searched for the first ten unknown
+    /// names. Another file has faults of its own.
+    #[test]
+    fn of_thousands_of_faults_the_first_hundred_are_kept() {
+        let aliases: String = (0..500).map(|n| format!("name{n} = [\"x\"]\n")).collect();
+        let users: String = (0..20_000).map(|n| format!("\"@nam{n}\", ")).collect();
+        let text = format!("[alias]\n{aliases}[[rule]]\nusers = [{users}]\naction = \"deny\"\n");
+        let files = [text, "unknown = 1\n".to_owned()].into_iter().zip(["/main.toml", "/main.d/10.toml"]);
+        let files = files.map(|(text, path)| SourceText::new(path, text)).collect();
+        let faults = Policy::of_layers(vec![LayerText { kind: LayerKind::System, files }], false);
+        let faults = faults.expect_err("unknown aliases");
+        let codes: Vec<&str> = faults.iter().map(|fault| fault.code).collect();
+        assert_eq!(codes, [vec!["unknown-alias"; 100], vec!["unknown-key"]].concat());
+        let suggests = |(n, fault): (usize, &Diagnostic)| {
+            fault.message.ends_with(&format!("unknown alias \"@nam{n}\"; did you mean \"@name{n}\"?"))
+        };
+        let found: Vec<bool> = faults.iter().take(100).enumerate().map(suggests).collect();
+        assert_eq!(found, [[true; 10].as_slice(), &[false; 90]].concat());
+    }
+
+    /// What is wrong in an alias is one fault, however often the alias is used.
+    #[test]
+    fn a_fault_in_an_alias_is_one() {
+        let rule = "[[rule]]\nusers = [\"@list\"]\naction = \"deny\"\n";
+        let text = format!("[alias]\nname = [\"x\"]\nlist = [\"@nam\"]\n{}", rule.repeat(20));
+        let faults = Policy::of_text("/p.toml", text).expect_err("an unknown alias");
+        let messages: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+        assert_eq!(messages, ["unknown alias \"@nam\"; did you mean \"@name\"?"]);
     }
 }

@@ -36,7 +36,7 @@ impl<'a> Section<'a> {
         let mut marks = 0;
         for item in table.items() {
             marks |= 1u64 << item.mark();
-            if !keys.has(item) {
+            if !keys.has(item) && !findings.are_full(at.file) {
                 let name = item.key();
                 let near = || nearest(name, keys.iter().map(|known| known.name));
                 let nearest = keys.below(name).or_else(near);
@@ -287,6 +287,9 @@ impl<'a> Value<'a> {
     }
 
     pub(super) fn unknown_word(&self, word: &str, words: Vec<&'static str>) {
+        if self.findings.are_full(self.at.file) {
+            return;
+        }
         let nearest = nearest(word, words.iter().copied());
         self.fault(Fault::UnknownWord { key: self.key.to_owned(), word: word.to_owned(), words, nearest });
     }

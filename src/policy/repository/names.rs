@@ -7,7 +7,6 @@ use crate::policy::{
     Aliases, EvalContext, Section, Table, Value, Written,
     fault::Fault,
     selector::{Entry, HostEntry, entries_of},
-    spelling::nearest,
     toml_text::{inline_table, key, list, string},
 };
 
@@ -105,7 +104,7 @@ impl SlotNames {
         let slot = |name: &Written<&str>| {
             let place = places.get(name.value);
             if place.is_none() && written.is_some() {
-                let nearest = nearest(name.value, names.iter().map(String::as_str));
+                let nearest = aliases.findings.nearest(name.at, name.value, names.iter().map(String::as_str));
                 section.fault(name.at, Fault::UnknownName { name: name.value.to_owned(), nearest });
             }
             place.and_then(|place| u32::try_from(place + 1).ok())

@@ -365,7 +365,11 @@ impl<'w> SymbolTable<'w> {
         let fault = match self.repositories.meaning(name.value, name.at.file) {
             Meaning::One(definition) => return Some(definition),
             Meaning::Several(first) => Fault::AmbiguousRepository { name: owned(), first: first.at },
-            Meaning::Nothing(nearest) => Fault::UnknownRepository { name: owned(), nearest },
+            Meaning::Nothing => {
+                let known = self.repositories.seen_in(name.at.file);
+                let nearest = self.findings.nearest(name.at, name.value, known);
+                Fault::UnknownRepository { name: owned(), nearest }
+            }
         };
         self.findings.fault(name.at, fault);
         None

@@ -13,7 +13,6 @@ use crate::{
         aliases::entries_in,
         fault::Fault,
         place::Place,
-        spelling::nearest,
         times::{parse_time, zone_of},
         warning::Warning,
         written::slots,
@@ -110,7 +109,7 @@ impl<'w> Reading<'_, 'w> {
         let Some(by) = by else { return };
         if !self.rules.iter().any(|rule| rule.name == by.value || *rule.shown_name == *by.value) {
             let names: BTreeSet<&str> = self.rules.iter().map(|rule| rule.name.as_str()).collect();
-            let nearest = nearest(by.value, names);
+            let nearest = self.book.findings.nearest(by.at, by.value, names);
             self.book.findings.fault(by.at, Fault::UnknownRule { name: by.value.to_owned(), nearest });
         }
         if let Some(Expectation::Start) = expect.map(|expect| expect.value) {
