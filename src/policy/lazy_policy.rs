@@ -100,6 +100,10 @@ impl Policy {
     }
 }
 
+/// The maximum size of a delegated file, in KiB. The agent reads it for all users, and whatever it has costs
+/// time and memory.
+const LONGEST_DELEGATED: usize = 256;
+
 // From the files to a policy: each is parsed, and then all are validated together. For a launch, all rules
 // are checked, but only those for its command are kept.
 
@@ -145,7 +149,15 @@ impl ParsedFiles {
                 findings.fault(At::whole(file), Fault::Empty);
             }
         }
-        let parse = |(file, source): (usize, &Arc<SourceText>)| syntax::parse(file, source.text(), &findings);
+        let parse = |(file, source): (usize, &Arc<SourceText>)| {
+            let is_delegated = kinds[layer_of_file[file]] == LayerKind::Delegated;
+            if is_delegated && source.text().len() > LONGEST_DELEGATED * 1024 {
+                let reason = format!("is longer than {LONGEST_DELEGATED} KiB, as no delegated file can be");
+                findings.fault(At::whole(file), Fault::Unreadable { reason });
+                return syntax::parse(file, "", &findings);
+            }
+            syntax::parse(file, source.text(), &findings)
+        };
         let nodes = files[..read].iter().enumerate().map(parse).collect();
         let Found { stamps, lacks_main, .. } = found;
         ParsedFiles { kinds, layer_of_file, files, nodes, findings, stamps, lacks_main }
@@ -367,6 +379,23 @@ fn header(line: &str) -> Option<&str> {
 mod tests {
     use super::*;
     use crate::policy::Rule;
+
+    /// A delegated file has 256 KiB at most, and one that is longer is not even parsed.
+    #[test]
+    fn a_delegated_file_is_only_so_long() {
+        let faults = |kind: LayerKind, length: usize| {
+            let text = format!("unknown = 1\n{}", "#".repeat(length - "unknown = 1\n".len()));
+            let files = vec![SourceText::new("/p.d/20-cad.toml", text)];
+            let faults = Policy::of_layers(vec![LayerText { kind, files }], false).expect_err("a fault");
+            faults.iter().map(Diagnostic::headline).collect::<Vec<_>>()
+        };
+        let parsed = "/p.d/20-cad.toml:1:1: unknown key \"unknown\" in a policy [unknown-key]";
+        for (kind, length) in [(LayerKind::Delegated, 262_144), (LayerKind::System, 262_145)] {
+            assert_eq!(faults(kind, length), [parsed], "{length}");
+        }
+        let reason = "cannot be read: is longer than 256 KiB, as no delegated file can be [unreadable-file]";
+        assert_eq!(faults(LayerKind::Delegated, 262_145), [format!("/p.d/20-cad.toml: {reason}")]);
+    }
 
     #[test]
     fn a_line_belongs_to_the_table_above_it() {

@@ -240,6 +240,7 @@ fn whatever_the_owner_makes_of_the_file_stops_its_own_people_alone() {
         ("ln -s rungate.toml rungate.toml", "too many symbolic links"),
         ("truncate -s 1G rungate.toml", "is longer than 8 MiB"),
         ("yes '[[rule]]' | head -c 12M > rungate.toml", "is longer than 8 MiB"),
+        ("yes '[[rule]]' | head -c 300K > rungate.toml", "is longer than 256 KiB"),
         ("touch rungate.toml; chmod 0 rungate.toml", "open: Permission denied"),
         ("touch rungate.toml; chmod 666 rungate.toml", "all users can write to it"),
         ("ln -s $DIR/work/dans.toml rungate.toml", "belongs to dan [..]; it is delegated to cadadm"),
