@@ -440,6 +440,24 @@ mod tests {
         assert_eq!(faults("", &[&uses(251)]).first().map(|fault| fault.2), Some("too-many-entries"));
     }
 
+    /// A claim counts for each value that its repository depends on.
+    #[test]
+    fn claims_on_a_repository_with_many_values_count_as_many_entries() {
+        let by = (0..100).map(|n| format!("\"{{c{n}}}\", ")).collect::<String>();
+        let repository = format!("[repository.a]\nlimit = 1\nshared_by = [{by}]\n");
+        let claims = |count: usize| {
+            let captures = format!("arguments = {{ all = [{}] }}", by.replace('{', "--{"));
+            let any_of = "\"a\", ".repeat(count);
+            format!("{repository}[[rule]]\n{captures}\nacquire = [{{ any_of = [{any_of}] }}]\n")
+        };
+        // The hundred captures count 7,090.
+        assert_eq!(faults("", &[&claims(929)]), []);
+        let codes: Vec<&str> = faults("", &[&claims(930)]).iter().map(|fault| fault.2).collect();
+        assert_eq!(codes, ["too-many-entries"]);
+        let one_more = repository.replace("[\"{c0}", "[\"{c}\", \"{c0}");
+        assert_eq!(faults("", &[&one_more]), [(1, Some((3, 902)), "too-many-entries")]);
+    }
+
     /// A chain of aliases ends after sixteen: no list is so deep that it is not read to its end.
     #[test]
     fn aliases_are_within_each_other_only_so_deep() {

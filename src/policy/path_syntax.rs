@@ -13,6 +13,9 @@ use super::{
 
 const RUNTIME: &str = "{runtime}";
 
+/// How many values the members of a repository can differ in. Each is compared with the others.
+const MOST_MEMBERS: usize = 100;
+
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Directory {
     pub(super) start: Start,
@@ -116,6 +119,10 @@ impl<'a> PartitionKey<'a> {
         }
         let mut members = Vec::new();
         for element in value.elements("a list of strings")? {
+            if members.len() == MOST_MEMBERS {
+                element.fault(Fault::TooManyEntries);
+                return None;
+            }
             let member = read(element)?;
             if members.contains(&member) {
                 element.fault(Fault::Repeated { word: element.as_text().unwrap_or_default().to_owned() });

@@ -72,7 +72,9 @@ impl Reservation {
         aliases: &Aliases<'_>,
     ) -> Vec<Self> {
         // Limit 0 admits none, reserved or not.
-        let limits: Vec<u32> = limits.filter_map(Limit::fixed).filter(|limit| *limit > 0).collect();
+        let mut limits: Vec<u32> = limits.filter_map(Limit::fixed).filter(|limit| *limit > 0).collect();
+        limits.sort_unstable();
+        limits.dedup();
         let mut reserved = vec![0u32; limits.len()];
         let read = |section: Section<'_>| {
             let list = |key: &'static str| section.get(key).and_then(WrittenList::read);

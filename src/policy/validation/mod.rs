@@ -287,7 +287,10 @@ fn show_names(
     let shown = |names: Vec<(&str, &Path, usize)>, is_elsewhere: &dyn Fn((&str, &Path, usize)) -> bool| {
         let mut uses: HashMap<&str, Vec<(&Path, usize)>> = HashMap::new();
         for (name, path, layer) in &names {
-            uses.entry(name).or_default().push((path, *layer));
+            let uses = uses.entry(name).or_default();
+            if uses.last() != Some(&(*path, *layer)) {
+                uses.push((path, *layer));
+            }
         }
         let shown = |(name, path, layer): (&str, &Path, usize)| -> Arc<str> {
             let is_another = |(other, of): &(&Path, usize)| *other != path && counts(*of, layer);

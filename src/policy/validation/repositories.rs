@@ -78,8 +78,8 @@ pub(super) fn validate(book: &SymbolTable<'_>) -> Vec<Repository> {
     repositories
 }
 
-/// How many pairs of steps are compared at most: thousands of repositories whose paths begin alike, which no
-/// policy needs, must not keep a launch or the agent busy.
+/// How many pairs of steps are compared at most in a layer: thousands of repositories whose paths begin
+/// alike, which no policy needs, must not keep a launch or the agent busy.
 const MOST_COMPARED: usize = 1_000_000;
 
 /// Faults for repositories of one layer that would share a file, or a table, with a member of another: a
@@ -101,8 +101,15 @@ fn find_meetings(book: &SymbolTable<'_>, repositories: &[Repository], places: &[
     };
     let mut rows: Vec<_> = repositories.iter().enumerate().map(row).collect();
     rows.sort();
-    let mut left = MOST_COMPARED;
+    let (mut left, mut of_layer) = (MOST_COMPARED, None);
     for (at, (layer, keeper, literal, index)) in rows.iter().enumerate() {
+        // What the file of a department costs is not a fault of another.
+        if of_layer.replace(layer) != Some(layer) {
+            left = MOST_COMPARED;
+        }
+        if left == 0 {
+            continue;
+        }
         let path = &repositories[*index].path;
         if path.placeholders().next().is_none() {
             continue;
@@ -124,7 +131,7 @@ fn find_meetings(book: &SymbolTable<'_>, repositories: &[Repository], places: &[
                 let first = places[first].1;
                 book.findings.fault(places[second].1, Fault::PathsMeet { name, first });
                 if left == 0 {
-                    return;
+                    break;
                 }
             }
         }
@@ -459,6 +466,46 @@ fn member(by: By, written: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<(
             aliases.spend_on(written, pattern.literal().is_some()).then_some(())?;
             let (text, is_plain) = (pattern.text().to_owned(), pattern.literal().is_some());
             Some((Whom::Value(pattern), text, is_plain))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        policy::{LayerKind, LayerText, Policy},
+        text::SourceText,
+    };
+
+    /// How many paths are compared is limited for each layer: a file that has more is at fault, and what is
+    /// wrong in another file is found too.
+    #[test]
+    fn paths_of_another_layer_are_compared_whatever_one_has() {
+        let many: String = (0..600)
+            .map(|n| format!("[repository.r{n}]\nlimit = 1\npath = \"x{{arg1}}n{n:03}\"\n"))
+            .collect();
+        let meet = |path: &str| format!("[repository.r{}]\nlimit = 1\npath = \"{path}\"\n", path.len());
+        let delegated = |name: &str, text: String| LayerText {
+            kind: LayerKind::Delegated,
+            files: vec![SourceText::new(name, text)],
+        };
+        let layers = |cad: &str| {
+            let delegation = |name: &str| {
+                format!("[delegate.\"{name}\"]\nowner = 1\nusers = [\"*\"]\ncommands = [\"*\"]\n")
+            };
+            let main = SourceText::new("main.toml", delegation("cad.toml") + &delegation("eda.toml"));
+            vec![
+                LayerText { kind: LayerKind::System, files: vec![main] },
+                delegated("cad.toml", cad.to_owned()),
+                delegated("eda.toml", meet("y{arg1}") + &meet("yz")),
+            ]
+        };
+        for (cad, expected) in [("", &["eda.toml"][..]), (many.as_str(), &["cad.toml", "eda.toml"][..])] {
+            let faults = Policy::of_layers(layers(cad), false).expect_err("paths that meet");
+            let found: Vec<(&str, &str)> =
+                faults.iter().map(|fault| (fault.path.to_str().expect("text"), fault.code)).collect();
+            let expected: Vec<(&str, &str)> = expected.iter().map(|file| (*file, "paths-meet")).collect();
+            assert_eq!(found, expected);
         }
     }
 }

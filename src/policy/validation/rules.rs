@@ -74,6 +74,7 @@ pub(super) fn validate<'w>(
     let mut families: HashMap<(usize, &str), Vec<At>> = HashMap::new();
     let mut family_numbers: HashMap<(usize, &str), usize> = HashMap::new();
     let missing = RefCell::new(Missing::default());
+    let extents: Vec<Extent> = repositories.iter().map(Extent::of).collect();
     for file in book.files {
         let mut known = RuleNames::default();
         for (number, written) in WrittenRule::each(&file.section).enumerate() {
@@ -82,7 +83,8 @@ pub(super) fn validate<'w>(
                 let next = family_numbers.len();
                 *family_numbers.entry((file.layer, family.value)).or_insert(next)
             });
-            let reading = Reading { book, repositories, written: &written, file, missing: &missing };
+            let (extents, missing) = (&extents, &missing);
+            let reading = Reading { book, repositories, extents, written: &written, file, missing };
             let checked = reading.check();
             let is_kept = only_for.is_none_or(|command| checked.selectors.may_be_for(command));
             match written.name {
@@ -293,8 +295,12 @@ impl<'w> Reading<'_, 'w> {
         entries.filter_map(acquisition).collect()
     }
 
-    /// Alternatives that are only available when an earlier one is also available.
+    /// Alternatives that are only available when an earlier one is also available. Each is compared with
+    /// all before it, which only a check does.
     fn warn_of_unreached(&self, written: &[WrittenAlternative<'_>], lists: &[Vec<ClaimTerms>]) {
+        if self.book.aliases.checking.is_none() {
+            return;
+        }
         for (index, list) in lists.iter().enumerate() {
             let before = lists[..index].iter().position(|before| {
                 let is_less = |less: &ClaimTerms| list.iter().any(|more| less.wants_no_more_than(more));
@@ -316,9 +322,27 @@ impl<'w> Reading<'_, 'w> {
 pub(super) struct Reading<'b, 'w> {
     pub(super) book: &'b SymbolTable<'w>,
     pub(super) repositories: &'b [Repository],
+    /// Of each of these repositories.
+    extents: &'b [Extent],
     pub(super) written: &'b WrittenRule<'w>,
     pub(super) file: &'b LayerFile<'w>,
     pub(super) missing: &'b RefCell<Missing<'w>>,
+}
+
+/// What is counted once for all claims on a repository: both can be as many as the file has room for.
+struct Extent {
+    placeholders: u32,
+    highest_limit: Option<u32>,
+}
+
+impl Extent {
+    fn of(repository: &Repository) -> Self {
+        let placeholders = repository.path.placeholders().chain(repository.sharing.placeholders()).count();
+        Extent {
+            placeholders: u32::try_from(placeholders).unwrap_or(u32::MAX),
+            highest_limit: repository.highest_fixed_limit(),
+        }
+    }
 }
 
 impl Reading<'_, '_> {
@@ -447,6 +471,8 @@ impl<'w> Reading<'_, 'w> {
         if self.book.is_of_others(self.file.layer, &self.repositories[repository]) {
             return Some(self.lowered(claim, repository));
         }
+        // A claim is compared with each of them.
+        self.book.aliases.spend(claim.at, self.extents[repository].placeholders).then_some(())?;
         self.missing.borrow_mut().claim(claim, repository, &self.repositories[repository], captures);
         if self.repositories[repository].is_by_group() && selected.groups.is_none() {
             let name = claim.repository.value.to_owned();
@@ -465,7 +491,7 @@ impl<'w> Reading<'_, 'w> {
             (Slots::Number(number), Some(from)) => Slots::Number(from.slots_for(number).unwrap_or(number)),
             _ => slots,
         };
-        self.check_numbers(claim, least, &self.repositories[repository]);
+        self.check_numbers(claim, least, repository);
         self.check_site(claim, slots, &self.repositories[repository]);
         self.check_shared(claim, slots, &self.repositories[repository]);
         if let Some(action) = self.written.action.filter(|action| action.value == Action::Count)
@@ -502,6 +528,9 @@ impl<'w> Reading<'_, 'w> {
 
     /// One transaction has room for this many slots.
     fn check_site(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
+        if repository.keeper() != Keeper::Site {
+            return;
+        }
         let of_limit = |limit| claim.ceiling.map_or(limit, |ceiling| ceiling.value.ceiling(limit).min(limit));
         let most = match slots {
             Slots::Number(number) => Some(number),
@@ -509,9 +538,6 @@ impl<'w> Reading<'_, 'w> {
         };
         let from = claim.slots_from.as_ref();
         let most = most.max(from.filter(|from| from.table.is_empty()).and_then(|from| from.most));
-        if repository.keeper() != Keeper::Site {
-            return;
-        }
         if let Some(entry) = from
             .into_iter()
             .flat_map(|from| &from.table)
@@ -569,8 +595,8 @@ impl<'w> Reading<'_, 'w> {
     }
 
     /// Unavailable slots, and ceilings without effect, if that is visible without a request.
-    fn check_numbers(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: &Repository) {
-        let Some(limit) = repository.highest_fixed_limit() else { return };
+    fn check_numbers(&self, claim: &WrittenClaim<'_>, slots: Slots, repository: usize) {
+        let Some(limit) = self.extents[repository].highest_limit else { return };
         let ceiling = claim.ceiling.map(|ceiling| ceiling.value.ceiling(limit));
         let most = ceiling.map_or(limit, |most| most.min(limit));
         if let Slots::Number(slots) = slots
@@ -580,7 +606,11 @@ impl<'w> Reading<'_, 'w> {
             let at = claim.slots.map_or(claim.at, |slots| slots.at);
             self.fault(
                 at,
-                Fault::SlotsAboveLimit { slots, limit: most, repository: repository.name.clone() },
+                Fault::SlotsAboveLimit {
+                    slots,
+                    limit: most,
+                    repository: self.repositories[repository].name.clone(),
+                },
             );
         }
         if let Some(ceiling) = claim.ceiling.filter(|ceiling| ceiling.value.is_all_of(limit)) {
