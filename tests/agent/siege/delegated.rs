@@ -93,6 +93,43 @@ fn a_fault_in_a_delegated_file_stops_its_own_people_alone() {
     matlab(&site, "ann").status(0);
 }
 
+/// A file that would take the agent's stack, its memory or its time is a fault too, as soon as its bounds are passed:
+/// the agent stays, and so do the tools of root. One within its bounds is read.
+#[test]
+fn a_file_that_would_cost_too_much_stops_its_own_people_alone() {
+    needs_root!();
+    let (site, agent) = site("version = 1\n");
+    let listed = |count: usize, line: &dyn Fn(usize) -> String| (0..count).map(line).collect::<String>();
+    let nested = |depth: usize| {
+        let braces = format!("{}a{}", "{".repeat(depth), ",b}".repeat(depth));
+        format!("[[rule]]\nhosts = [\"{braces}\"]\nacquire = []\n")
+    };
+    let uses = |aliases: String| format!("[alias]\n{aliases}[[rule]]\nusers = [\"@a0\"]\nacquire = []\n");
+    let tenfold = |n: usize| format!("a{n} = [{}]\n", format!("\"@a{}\", ", n + 1).repeat(10));
+    let chained = |n: usize| format!("a{n} = [\"@a{}\"]\n", n + 1);
+    let unknown = listed(5000, &|n| format!("\"@nam{n}\", "));
+    let costly = [
+        nested(40_000),
+        nested(300),
+        uses(listed(12, &tenfold) + "a12 = [\"x\"]\n"),
+        uses(listed(10_000, &chained) + "a10000 = [\"x\"]\n"),
+        uses(listed(5000, &|n| format!("name{n} = [\"x\"]\n")) + &format!("a0 = [{unknown}]\n")),
+        "#".repeat(1 << 20),
+    ];
+    for text in &costly {
+        drop_in(&site, text);
+        stops_cad_alone(&site);
+        assert_eq!(site.test().args(["status"]).outcome().ending, Ending::Status(0));
+    }
+    // As many patterns for hosts as it can have.
+    let hosts = listed(1400, &|n| format!("\"?{n}\", "));
+    drop_in(&site, &format!("[[rule]]\nhosts = [{hosts}]\nacquire = []\n"));
+    for user in ["ann", "dan"] {
+        matlab(&site, user).status(0);
+    }
+    assert!(Path::new(&format!("/proc/{}/task", agent.pid())).exists(), "the agent has ended");
+}
+
 /// What is mended above the file, where its own state tells nothing, is seen by the agent too.
 #[test]
 fn a_directory_that_is_mended_lets_its_people_start_again() {
