@@ -144,21 +144,31 @@ impl Diagnostic {
     /// The lines with their carets; empty for the file as a whole.
     fn excerpt(&self) -> String {
         let Some(label) = &self.label else { return String::new() };
-        let (beside, elsewhere): (Vec<_>, Vec<_>) =
-            self.second.iter().partition(|second| Arc::ptr_eq(&second.source, &label.source));
+        let is_near = |second: &&Label| {
+            Arc::ptr_eq(&second.source, &label.source)
+                && second.span.start.abs_diff(label.span.start) <= LONGEST_EXCERPT
+        };
+        let (beside, elsewhere): (Vec<&Label>, Vec<&Label>) = self.second.iter().partition(is_near);
         let here = Excerpt::new(label, &beside);
+        if here.text.len() > 2 * LONGEST_EXCERPT {
+            return String::new();
+        }
         let snippet = here.snippet().annotation(here.annotation(AnnotationKind::Primary, label));
         let contexts = beside.iter().map(|second| here.annotation(AnnotationKind::Context, second));
         let mut group = Group::with_level(Level::ERROR).element(snippet.annotations(contexts));
         let others: Vec<(&Label, Excerpt)> =
             elsewhere.into_iter().map(|second| (second, Excerpt::new(second, &[]))).collect();
-        for (second, there) in &others {
+        for (second, there) in others.iter().filter(|(_, there)| there.text.len() <= 2 * LONGEST_EXCERPT) {
             let snippet = there.snippet().path(visible(second.source.path()));
             group = group.element(snippet.annotation(there.annotation(AnnotationKind::Context, second)));
         }
         Renderer::plain().decor_style(DecorStyle::Ascii).render(&[group])
     }
 }
+
+/// How far apart, in bytes, two labels of one excerpt can be. An excerpt that is longer than twice that, such
+/// as a very long line, is not shown: the agent draws up to a hundred for each launch that they refuse.
+const LONGEST_EXCERPT: usize = 4096;
 
 /// The lines with the labels of one file, and the lines between them, because a file can be long.
 struct Excerpt {
@@ -249,6 +259,32 @@ mod tests {
         let source = Arc::new(SourceText::new("/p.toml", "a = 1\nbü = 22\n"));
         let rendered = fault(&source, 12..14).to_string();
         assert_eq!(rendered, "/p.toml:2:6: something is wrong [some-code]\n  |\n2 | bü = 22\n  |      ^^");
+    }
+
+    /// Labels that are far from each other have an excerpt each, and a very long line has none.
+    #[test]
+    fn an_excerpt_is_only_so_long() {
+        let shown = |between: usize| {
+            let text = format!("a = 1\n{}a = 2\n", "#\n".repeat(between));
+            let length = text.len();
+            let source = Arc::new(SourceText::new("/p.toml", text));
+            let mut twice = fault(&source, length - 6..length - 5);
+            twice.second =
+                Some(Label { source: Arc::clone(&source), span: 0..1, note: "first defined here" });
+            twice.to_string()
+        };
+        for (between, is_apart) in [(2045, false), (2046, true)] {
+            let shown = shown(between);
+            assert_eq!(shown.contains("::: /p.toml:1:1\n"), is_apart, "{shown}");
+            assert!(shown.contains("a = 1\n") && shown.contains("first defined here"), "{shown}");
+        }
+        let line = |length: usize| {
+            let source = Arc::new(SourceText::new("/p.toml", "a".repeat(length)));
+            fault(&source, 0..1).to_string()
+        };
+        let headline = "/p.toml:1:1: something is wrong [some-code]";
+        assert!(line(8192).starts_with(&format!("{headline}\n")), "an excerpt");
+        assert_eq!(line(8193), headline);
     }
 
     #[test]
