@@ -470,6 +470,34 @@ mod tests {
         assert_eq!(read(1), (vec!["loosens"], vec!["loosens"]));
     }
 
+    /// A delegated file whose only fault seems to follow from a fault of another one is left out too.
+    #[test]
+    fn a_fault_that_another_file_hides_stops_nobody_else() {
+        let (main, cad, eda) = ("policy.toml", "policy.d/20-cad.toml", "policy.d/30-eda.toml");
+        let keys = "owner = 1\nusers = [\"*\"]\ncommands = [\"*\"]\n";
+        let delegations = ["20-cad", "30-eda"].map(|name| format!("[delegate.\"{name}.toml\"]\n{keys}"));
+        let uses = "[[rule]]\nusers = [\"@staff\"]\naction = \"deny\"\n";
+        let proposal = |(name, text): (&str, &str)| {
+            let path = Path::new("/nowhere").join(name);
+            Proposal { path, text: Some(text.to_owned()) }
+        };
+        let sources = Sources { system: "/nowhere/policy.toml".into(), ..Sources::system(0) };
+        let delegations = delegations.concat();
+        for misspelt in ["[aliass.staff]\n", "staff = oops\n"] {
+            let proposals = [(main, delegations.as_str()), (cad, misspelt), (eda, uses)].map(proposal);
+            let policy = Policy::propose_sound(&sources, &proposals, Purpose::Review);
+            let policy = policy.unwrap_or_else(|faults| panic!("{faults}"));
+            let withheld: Vec<(&str, &str)> = policy
+                .withheld()
+                .iter()
+                .map(|(delegation, faults)| (delegation.file(), faults.iter().next().expect("a fault").code))
+                .collect();
+            let [first, second] = withheld.as_slice() else { panic!("{withheld:?}") };
+            assert!(first.0 == "20-cad.toml" && ["unknown-key", "syntax"].contains(&first.1), "{first:?}");
+            assert_eq!(*second, ("30-eda.toml", "unknown-alias"));
+        }
+    }
+
     /// A rule that is left out for a launch keeps its name: another file's rule of that name is shown with
     /// its file.
     #[test]

@@ -173,25 +173,42 @@ impl Policy {
         found: &dyn Fn(IsWanted<'_>) -> Found,
     ) -> Result<Policy, Faults> {
         let read = |is_wanted: IsWanted<'_>| Self::of_found(found(is_wanted), sources.caller == 0, purpose);
-        let seen = match read(&|_| true) {
+        let stamps = |faults: &Faults| Stamps::of(faults.iter().map(|fault| fault.path.clone()), watch);
+        let mut seen = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
-            Err(faults) => Stamps::of(faults.iter().map(|fault| fault.path.clone()), watch),
+            Err(faults) => vec![stamps(&faults)],
         };
         // Read again: the stamps detect later changes.
-        let faults = match read(&|_| true) {
+        let mut faults: Vec<Diagnostic> = match read(&|_| true) {
             Ok(policy) => return Ok(policy),
-            Err(faults) => faults,
+            Err(faults) => faults.iter().cloned().collect(),
         };
         let is_in = |fault: &Diagnostic, delegation: &Delegation| {
             delegation.is_of(&fault.path) && sources.is_drop_in(&fault.path)
         };
+        let is_new = |fault: &Diagnostic, faults: &[Diagnostic]| {
+            sources.is_drop_in(&fault.path) && !faults.iter().any(|known| known.path == fault.path)
+        };
+        let mut policy = loop {
+            let is_sound = |delegation: &Delegation| !faults.iter().any(|fault| is_in(fault, delegation));
+            match read(&is_sound) {
+                Ok(policy) => break policy,
+                // What follows from a fault is not reported, and can be in another file.
+                Err(hidden) if hidden.iter().any(|fault| is_new(fault, &faults)) => {
+                    seen.push(stamps(&hidden));
+                    faults.extend(hidden.iter().cloned());
+                }
+                Err(faults) => return Err(faults),
+            }
+        };
         let is_sound = |delegation: &Delegation| !faults.iter().any(|fault| is_in(fault, delegation));
-        let mut policy = read(&is_sound)?;
         for delegation in policy.delegations.iter().filter(|delegation| !is_sound(delegation)) {
             let own = faults.iter().filter(|fault| is_in(fault, delegation)).cloned().collect();
             policy.withheld.push((Arc::clone(delegation), Faults::new(own)));
         }
-        policy.stamps.add_delegated(seen);
+        for seen in seen {
+            policy.stamps.add_delegated(seen);
+        }
         Ok(policy)
     }
 
