@@ -75,9 +75,9 @@ pub(super) struct Acquisition<'c, 'a> {
 /// All tables, locked. Ctrl-Z does not stop this process meanwhile.
 #[must_use = "the tables are unlocked when this is dropped"]
 pub(super) struct Locked {
-    tables: Vec<TableGuard>,
+    _tables: Vec<TableGuard>,
     // Dropped after the tables: a process that is asked to stop unlocks them first.
-    stops: Option<SigtstpBlocked>,
+    _stops: Option<SigtstpBlocked>,
 }
 
 impl<'c, 'a> Acquisition<'c, 'a> {
@@ -143,7 +143,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
                 Ok::<(), KeeperError>(())
             });
             match all {
-                Ok(()) => return Ok(Locked { tables, stops }),
+                Ok(()) => return Ok(Locked { _tables: tables, _stops: stops }),
                 Err(error) if !error.is_busy() => return Err(error),
                 Err(_) if begun.elapsed() < patience => {}
                 Err(error) => return Err(error.after(begun.elapsed(), is_handed_on)),

@@ -28,7 +28,7 @@ use crate::{
         Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, NamedSlots, Nested, Pace, Pause, Runs,
         Seats, Slots, TooSoon,
     },
-    keeper::{Holder, Number, agent::message::End},
+    keeper::{Holder, Number, agent::message::End, memory},
     sys::{Failure, Fifo, PidFd, Poller, Process, Signal, own_pid, process},
 };
 
