@@ -421,7 +421,7 @@ fn a_launch_is_checked_when_a_signal_is_due() {
     assert_eq!(stage.0.next_timer(), Some((due, LAUNCH)));
     stage.session().evictions[0].rests = true;
     stage.effects();
-    assert_eq!(stage.0.next_timer(), None, "it would be in vain");
+    assert!(stage.0.next_timer().is_none_or(|(next, _)| next > due), "it would be in vain");
     stage.session().evictions[0].rests = false;
     stage.on(Event::Proves);
     assert_eq!(stage.0.next_timer(), None);

@@ -322,7 +322,7 @@ fn a_holder_is_ended_once_and_not_in_vain() {
             let claim = |table: &&str| Claim {
                 amount: Amount::plain(Slots::Number(1), 1),
                 pace,
-                wait: Setting { bound: Some(wait), default: None },
+                wait: Setting { bound: None, default: Some(wait) },
                 ..claim(table)
             };
             needs(tables.iter().map(claim).map(Demand::One).collect())
