@@ -145,7 +145,7 @@ pub fn supervise(
         process::adopt_orphans().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
     }
     // A script may have started some, and become this process: they are not the command's.
-    let others = process::children(process::own_pid());
+    let others = process::own_children();
     let spawned = process::spawn(|| match signals.restore() {
         Ok(()) => become_program(),
         Err(errno) => errno,
@@ -221,6 +221,6 @@ fn are_all_left(others: &[i32]) -> bool {
     if others.is_empty() {
         return false;
     }
-    let children = process::children(process::own_pid());
+    let children = process::own_children();
     !children.is_empty() && children.iter().all(|child| others.contains(child))
 }

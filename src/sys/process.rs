@@ -71,8 +71,9 @@ impl Process {
         Self::parse(pid, &read_within::<1024>(directory.as_ref().join("stat"))?)
     }
 
+    /// This process, under the number that `/proc` has for it.
     pub fn this() -> Option<Self> {
-        Self::find(own_pid())
+        Self::find(number_in_proc()?)
     }
 
     /// The name is in parentheses and may hold any character, parentheses and blanks included.
@@ -258,6 +259,12 @@ pub fn own_pid() -> i32 {
     std::process::id().cast_signed()
 }
 
+/// The number of this process in `/proc`: another one than its id where `/proc` is that of another PID
+/// namespace. None if it is not shown there.
+pub fn number_in_proc() -> Option<i32> {
+    fs::read_link("/proc/self").ok()?.to_str()?.parse().ok()
+}
+
 /// When this process, which has this id, started, in clock ticks since boot, as [`Process::started`]; none
 /// without `/proc`. The kernel is asked once, as the answer stays.
 pub fn own_start(own_pid: i32) -> Option<u64> {
@@ -318,6 +325,13 @@ pub fn children(pid: i32) -> Vec<i32> {
         list.split_ascii_whitespace().filter_map(|child| child.parse().ok()).collect()
     };
     lists.flat_map(children).collect()
+}
+
+/// The children of this process. None are known where `/proc` is that of another PID namespace: it lists
+/// other numbers than this process gets from the kernel.
+pub fn own_children() -> Vec<i32> {
+    let own = number_in_proc().filter(|number| *number == own_pid());
+    own.map(children).unwrap_or_default()
 }
 
 /// The id of this boot, 32 hexadecimal digits and 4 hyphens, read once. A process start time means nothing in

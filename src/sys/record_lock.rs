@@ -168,7 +168,7 @@ pub fn locks_on(file: FileId, known: &Bytes) -> Option<Vec<Conflict>> {
         return None;
     }
     let name = format!("{:02x}:{:02x}:{}", major(file.device), minor(file.device), file.inode);
-    locks_beside(&listing, process::own_pid(), name.as_bytes(), known)
+    locks_beside(&listing, process::number_in_proc()?, name.as_bytes(), known)
 }
 
 /// The process that has a lease on `file`, which keeps others from opening it. If the file system shows other

@@ -15,11 +15,7 @@ use nix::{
     unistd::Pid,
 };
 
-use super::{
-    failure::Failure,
-    process::{Process, own_pid},
-    unsafe_calls,
-};
+use super::{failure::Failure, process::Process, unsafe_calls};
 
 /// The signals that a supervisor passes on to the program, from every sender. An alarm(2) of the caller
 /// survives exec and no fork: the program has none.
@@ -119,18 +115,18 @@ pub(crate) fn forward(signal: Signal, child: i32) {
 /// alone. But in the foreground of a terminal a shell waits for this process, and has to see the stop. The
 /// shell is in another group; a script, or `make`, would not continue this process.
 pub(crate) fn stop_with(child: i32, signal: i32) {
-    let is_in_foreground = |process: Process| process.group == process.foreground;
-    let is_of_shell = || {
-        let own = Process::find(own_pid());
-        own.is_some_and(|own| Process::find(own.parent).is_none_or(|parent| parent.group != own.group))
+    let is_in_foreground = |process: &Process| process.group == process.foreground;
+    let is_of_shell =
+        |own: &Process| Process::find(own.parent).is_none_or(|parent| parent.group != own.group);
+    // `/proc` of another PID namespace has a stranger under the number of the child.
+    let is_child_in_foreground = |own: &Process| {
+        Process::find(child).is_some_and(|child| child.parent == own.pid && is_in_foreground(&child))
     };
+    let is_seen_by_shell =
+        |own: Process| is_of_shell(&own) && (is_in_foreground(&own) || is_child_in_foreground(&own));
     let signal = match Signal::try_from(signal) {
         Ok(signal @ (Signal::SIGTSTP | Signal::SIGTTIN | Signal::SIGTTOU)) => signal,
-        _ if is_of_shell()
-            && [own_pid(), child].into_iter().filter_map(Process::find).any(is_in_foreground) =>
-        {
-            Signal::SIGTSTP
-        }
+        _ if Process::this().is_some_and(is_seen_by_shell) => Signal::SIGTSTP,
         _ => return,
     };
     // A SIGCONT that comes before the stop is not repeated. While the stop is pending, it discards the stop.

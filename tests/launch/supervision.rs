@@ -6,12 +6,13 @@ use std::env;
 use std::fs;
 use std::path::PathBuf;
 
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::{
-    Ending, ProcessState, Running, Site, Terminal, Test, eventually, given_time, needs_strace, needs_tmux,
-    seats, state_of,
+    Ending, ProcessState, Running, Site, Terminal, Test, eventually, given_time, needs_root, needs_strace,
+    needs_tmux, seats, state_of,
 };
 
 const SUPERVISED: [&str; 2] = ["supervisor", "tree"];
@@ -298,6 +299,37 @@ fn a_tree_does_not_wait_for_what_the_script_had_started() {
     eventually("it has ended", || running.is_zombie().then_some(()));
     assert_eq!(site.held("seats.lock"), []);
     assert_eq!(running.end().ending, Ending::Status(7));
+}
+
+/// Where `/proc` is that of another PID namespace, a stranger has the number of the supervisor there. The
+/// children of the stranger are not the supervisor's.
+#[test]
+fn a_tree_is_waited_for_where_proc_has_other_numbers() {
+    needs_root!();
+    let site = site();
+    let stranger = site.test().program("/bin/bash").args(["-c", "cat <&0 >/dev/null & echo here; wait"]);
+    let mut stranger = stranger.background();
+    assert_eq!(stranger.read_line(), "here\n");
+    let number = stranger.pid();
+    let first = format!("echo {} >/proc/sys/kernel/ns_last_pid && \"$@\"; exit", number - 1);
+    let script = "echo $PPID; cat <&0 >/dev/null 2>&1 & exit 7";
+    let launch = run(&site, "tree", &["-c", script]);
+    let apart = ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", &first, "sh"];
+    let mut running = launch.through(apart).background();
+    assert_eq!(running.read_line(), format!("{number}\n"));
+    let supervisor = child_of(child_of(running.pid()));
+    let sleeps = libc::SYS_rt_sigtimedwait.to_string();
+    eventually("it waits for the rest of the tree", || {
+        let children = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).ok()?;
+        // The command is not among them: it was reaped.
+        let left = fs::read_to_string(format!("/proc/{}/comm", children.trim_end())).ok()?;
+        let call = fs::read_to_string(format!("/proc/{supervisor}/syscall")).ok()?;
+        (left == "cat\n" && call.split(' ').next() == Some(&sleeps)).then_some(())
+    });
+    assert_eq!(site.held_numbers("seats.lock"), [1]);
+    running.close_stdin();
+    assert_eq!(running.end().ending, Ending::Status(7));
+    assert_eq!(site.held("seats.lock"), []);
 }
 
 /// A signal that the terminal sent to both of them is the command's business, also when the supervisor is

@@ -18,7 +18,7 @@ use crate::{
     judge::terms::{Creation, Hold},
     sys::{
         Access, Bytes, Conflict, Errno, FileId, Inherited, Kind, Mode, Ownership, Process, Status,
-        WalkedDirectory, descriptor, own_pid, record_lock, regular_file,
+        WalkedDirectory, descriptor, process, record_lock, regular_file,
     },
 };
 
@@ -277,8 +277,13 @@ impl LockFile {
         if matches!(self.descriptor, Descriptor::Own(_)) {
             return Vec::new();
         }
-        let shown = record_lock::locks_shown_by(own_pid(), self.id).unwrap_or_default().into_iter();
-        shown.filter(|(ownership, _)| *ownership == Ownership::Process).map(|(_, bytes)| bytes).collect()
+        let own = process::number_in_proc();
+        let shown = own.and_then(|own| record_lock::locks_shown_by(own, self.id).ok()).unwrap_or_default();
+        shown
+            .into_iter()
+            .filter(|(ownership, _)| *ownership == Ownership::Process)
+            .map(|(_, bytes)| bytes)
+            .collect()
     }
 
     /// Takes a write lock of the process on `bytes`. Returns whether it was free.
@@ -452,6 +457,6 @@ mod tests {
             assert_eq!(writes(), Err(rustix::io::Errno::BADF), "{hold:?}");
         }
         let kept = file.conflict(&(8..=8)).expect("a lock file").and_then(|lock| lock.pid);
-        assert_eq!(kept, Some(own_pid()), "no descriptor was closed meanwhile");
+        assert_eq!(kept, Some(process::own_pid()), "no descriptor was closed meanwhile");
     }
 }

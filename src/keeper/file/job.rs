@@ -222,7 +222,8 @@ impl Guardian {
     /// Waits for the moment in which a guardian is younger than every child that this process has already: a
     /// script may have started some before it became rungate, and they are not the job.
     pub(crate) fn wait_for_older_children() {
-        let children = process::children(process::own_pid()).into_iter().filter_map(Process::find);
+        let own = process::number_in_proc();
+        let children = own.into_iter().flat_map(process::children).filter_map(Process::find);
         let Some(last) = children.filter_map(|child| child.started_on_host()).max() else { return };
         // Within two moments it is, unless a clock is wrong.
         for _ in 0..8 {
