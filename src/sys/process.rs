@@ -600,6 +600,13 @@ pub fn next_change() -> Result<Option<Change>, Errno> {
     }
 }
 
+/// Whether a child whose stop was reported has neither been continued nor ended since. `/proc` may hide it,
+/// or have a stranger under its number.
+pub fn is_still_stopped(child: i32) -> bool {
+    let options = libc::WCONTINUED | libc::WNOHANG | libc::WNOWAIT;
+    matches!(unsafe_calls::wait_for_child(Some(child), options), Ok(None))
+}
+
 fn change_of(ChildChange { pid, code, status }: ChildChange) -> Option<Change> {
     match code {
         // The kernel keeps the low eight bits.
@@ -696,12 +703,16 @@ mod tests {
         let open = PidFd::open(pid).expect("it lives");
         assert!(open.is_in_proc() && open.leads_its_group() && open.may_be_signalled());
         assert!(!open.has_ended());
-        open.signal(Signal::SIGSTOP).expect("it lives");
-        waitpid(nix::unistd::Pid::from_raw(pid), Some(WaitPidFlag::WUNTRACED)).expect("a child");
-        assert!(find().is_stopped());
+        for _ in 0..2 {
+            open.signal(Signal::SIGSTOP).expect("it lives");
+            waitpid(nix::unistd::Pid::from_raw(pid), Some(WaitPidFlag::WUNTRACED)).expect("a child");
+            assert!(find().is_stopped() && is_still_stopped(pid));
+            open.signal(Signal::SIGCONT).expect("it lives");
+            assert!(!is_still_stopped(pid) && !is_still_stopped(pid));
+        }
         open.signal_group(Signal::SIGKILL).expect("it lives");
         assert_eq!(wait_for_any([&open], Duration::from_secs(60)), Ok(true));
-        assert!(open.has_ended() && find().is_zombie());
+        assert!(open.has_ended() && find().is_zombie() && !is_still_stopped(pid));
         assert_eq!(open.signal_group(Signal::SIGKILL), Err(Errno::ESRCH));
         child.wait().expect("it has ended");
         assert_eq!(open.signal(Signal::SIGKILL), Err(Errno::ESRCH));

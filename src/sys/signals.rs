@@ -15,7 +15,11 @@ use nix::{
     unistd::Pid,
 };
 
-use super::{failure::Failure, process::Process, unsafe_calls};
+use super::{
+    failure::Failure,
+    process::{self, Process},
+    unsafe_calls,
+};
 
 /// The signals that a supervisor passes on to the program, from every sender. An alarm(2) of the caller
 /// survives exec and no fork: the program has none.
@@ -137,7 +141,7 @@ pub(crate) fn stop_with(child: i32, signal: i32) {
     let mut is_continued = false;
     stop_if(signal, || {
         is_continued = unsafe_calls::has_swallowed();
-        !is_continued && Process::find(child).is_some_and(|child| child.is_stopped())
+        !is_continued && process::is_still_stopped(child)
     });
     let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&only), None);
     let _ = unsafe_calls::restore(Signal::SIGCONT, &before);

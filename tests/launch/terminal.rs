@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::support::{
-    Ending, Site, Terminal, eventually, listing, needs_strace, needs_tmux, seats, state_of,
+    Ending, Site, Terminal, eventually, listing, needs_root, needs_strace, needs_tmux, seats, state_of,
 };
 
 /// The ways to start a program: without rungate, and with each hold.
@@ -70,6 +70,29 @@ fn ctrl_z_stops_the_program_and_fg_continues_it() {
             terminal.command("clear; fg");
             terminal.is_repeated(word);
         }
+        terminal.press("C-d");
+        terminal.command("echo status $?");
+        terminal.shows("\nstatus 0\n");
+        assert_eq!(site.held("seats.lock"), []);
+    }
+}
+
+/// A supervisor stops with its program also where `/proc` is that of another PID namespace, and shows it a
+/// stranger under the number of the program.
+#[test]
+fn a_supervisor_stops_with_a_program_that_proc_does_not_show() {
+    needs_root!();
+    needs_tmux!();
+    let site = site();
+    for hold in ["supervisor", "tree"] {
+        let terminal = Terminal::open(&site);
+        terminal.command("clear; unshare --pid --fork --kill-child bash --norc --noprofile -i");
+        terminal.command(&format!("clear; {} run --hold {hold} -- matlab", site.rungate().display()));
+        terminal.is_repeated("one");
+        terminal.press("C-z");
+        terminal.shows("Stopped");
+        terminal.command("clear; fg");
+        terminal.is_repeated("two");
         terminal.press("C-d");
         terminal.command("echo status $?");
         terminal.shows("\nstatus 0\n");
