@@ -10,7 +10,11 @@ use crate::{
     acquire::Grant,
     judge::terms::{Hold, NamedSlots},
     keeper::KeeperError,
-    sys::{Change, Ending, Errno, Event, Failure, SupervisedSignals, executable, process, signals},
+    sys::{
+        Change, Ending, Errno, Event, Failure, SupervisedSignals, executable,
+        process::{self, Spawned},
+        signals,
+    },
     text::visible,
 };
 
@@ -151,34 +155,36 @@ pub fn supervise(
         Err(errno) => errno,
     });
     let command = match spawned {
-        Ok(Ok(command)) => command,
-        Ok(Err(errno)) => {
-            let _ = signals.restore();
-            return Err(NotSpawned::Exec(errno));
-        }
+        Ok(command) => command,
         Err(failure) => {
             let _ = signals.restore();
             return Err(NotSpawned::Call(failure));
         }
     };
     // A record is only for people: the slots are held even if it cannot be written.
-    let _ = grant.record_command(command);
-    let waited = wait(command, others, hold, &mut signals, grant);
+    let _ = grant.record_command(command.pid);
+    let waited = wait(&command, others, hold, &mut signals, grant);
     let _ = signals.end();
-    waited.map_err(Failure::of("waitid")).map_err(NotSpawned::Lost)
+    waited.map_err(Failure::of("waitid")).map_err(NotSpawned::Lost)?.map_err(NotSpawned::Exec)
 }
 
+/// Returns how the command ended, or why it was not executed.
 fn wait(
-    command: i32,
+    child: &Spawned,
     mut others: Vec<i32>,
     hold: Hold,
     signals: &mut SupervisedSignals,
     grant: &mut Grant<'_>,
-) -> Result<Ending, Errno> {
+) -> Result<Result<Ending, Errno>, Errno> {
+    let command = child.pid;
     let mut ending = None;
     loop {
         match process::next_change() {
             Ok(Some(Change::Ended(pid, how))) if pid == command => {
+                if let Some(errno) = child.why_not() {
+                    process::reap(command)?;
+                    return Ok(Err(errno));
+                }
                 ending = Some(how);
                 if hold == Hold::Tree {
                     signals.let_through()?;
@@ -186,7 +192,7 @@ fn wait(
                     // First the slots, then the child: a process that waits for its end finds free slots.
                     let _ = grant.finish();
                     process::reap(command)?;
-                    return Ok(how);
+                    return Ok(Ok(how));
                 }
                 process::reap(command)?;
             }
@@ -199,7 +205,7 @@ fn wait(
             Ok(None) => {
                 if let Some(how) = ending.filter(|_| are_all_left(&others)) {
                     let _ = grant.finish();
-                    return Ok(how);
+                    return Ok(Ok(how));
                 }
                 if let Event::Forward(signal) = signals.next()?
                     && ending.is_none()
@@ -209,7 +215,7 @@ fn wait(
             }
             Err(Errno::ECHILD) => {
                 let _ = grant.finish();
-                return ending.ok_or(Errno::ECHILD);
+                return ending.map(Ok).ok_or(Errno::ECHILD);
             }
             Err(errno) => return Err(errno),
         }

@@ -526,7 +526,8 @@ fn maps_everybody(map: &str) -> bool {
 }
 
 // A child that becomes the program, and its end. A pipe that closes on exec carries the reason if it cannot.
-// Its parent observes it without reaping it, so its process id stays its own.
+// Nothing waits for that: a server can delay the exec, and the child can be stopped before it. Its parent
+// observes it without reaping it, so its process id stays its own.
 
 /// How a process ended.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -546,9 +547,28 @@ pub enum Change {
     Stopped(i32, i32),
 }
 
-/// Creates a child that runs `become_program`, which returns only on failure. Returns its process id, or why
-/// the program could not be executed. If no child could be created, it returns the failed call.
-pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<Result<i32, Errno>, Failure> {
+/// A child that becomes the program.
+#[derive(Debug)]
+pub struct Spawned {
+    /// Its process id.
+    pub pid: i32,
+    reader: OwnedFd,
+}
+
+impl Spawned {
+    /// Why a child that has ended did not become the program; none if it did, or if a signal ended it before.
+    pub fn why_not(&self) -> Option<Errno> {
+        let mut bytes = [0; 4];
+        match rustix::io::retry_on_intr(|| rustix::io::read(&self.reader, &mut bytes)) {
+            Ok(4) => Some(Errno::from_raw(i32::from_ne_bytes(bytes))),
+            _ => None,
+        }
+    }
+}
+
+/// Creates a child that runs `become_program`, which returns only on failure. If no child could be created,
+/// it returns the failed call.
+pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<Spawned, Failure> {
     let (reader, writer) = pipe2(OFlag::O_CLOEXEC).map_err(Failure::of("pipe"))?;
     let Some(pid) = unsafe_calls::fork().map_err(Failure::of("fork"))? else {
         drop(reader);
@@ -556,26 +576,7 @@ pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<Result<i32, Errno
         let _ = rustix::io::write(&writer, &(errno as i32).to_ne_bytes());
         unsafe_calls::exit_now(127);
     };
-    drop(writer);
-    Ok(match why_not(&reader) {
-        None => Ok(pid),
-        Some(errno) => {
-            let _ = reap(pid);
-            Err(errno)
-        }
-    })
-}
-
-/// Waits until exec closes the pipe, or returns why it failed.
-fn why_not(reader: &OwnedFd) -> Option<Errno> {
-    let mut bytes = [0; 4];
-    loop {
-        match rustix::io::read(reader, &mut bytes) {
-            Ok(4) => return Some(Errno::from_raw(i32::from_ne_bytes(bytes))),
-            Err(rustix::io::Errno::INTR) => {}
-            _ => return None,
-        }
-    }
+    Ok(Spawned { pid, reader })
 }
 
 /// Lets the kernel kill this process when its parent ends, which has this number. `ESRCH` if it has ended.

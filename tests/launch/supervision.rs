@@ -3,7 +3,9 @@
 //! reaps, exits with the program's status, and dies of the signal of which the program died.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
 use nix::libc;
@@ -330,6 +332,49 @@ fn a_tree_is_waited_for_where_proc_has_other_numbers() {
     running.close_stdin();
     assert_eq!(running.end().ending, Ending::Status(7));
     assert_eq!(site.held("seats.lock"), []);
+}
+
+/// Makes a program on which another process has a lease, so that its exec takes long.
+#[track_caller]
+pub(super) fn leased(site: &Site, name: &str) -> Running {
+    site.script(name, "#!/bin/sh\necho executed\nexec cat\n");
+    let script = "import fcntl, signal, sys\nsignal.signal(signal.SIGIO, signal.SIG_IGN)\nf = open(sys.argv[1])\n\
+                  fcntl.fcntl(f, fcntl.F_SETLEASE, fcntl.F_WRLCK)\nprint('leased', flush=True)\nsys.stdin.read()";
+    let program = site.path("bin").join(name);
+    let lease = site.test().program("/usr/bin/python3").args(["-c", script]).args([program]);
+    let mut lease = lease.background();
+    assert_eq!(lease.read_line(), "leased\n");
+    lease
+}
+
+/// Waits until the child of a supervisor has begun its exec.
+#[track_caller]
+pub(super) fn begins_exec(supervisor: i32) {
+    let exec = libc::SYS_execve.to_string();
+    eventually("the exec has begun", || {
+        let children = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children")).ok()?;
+        let call = fs::read_to_string(format!("/proc/{}/syscall", children.trim_end())).ok()?;
+        (call.split(' ').next() == Some(&exec)).then_some(())
+    });
+}
+
+/// An exec can take long. A signal that comes before its end ends the command and its parent.
+#[test]
+fn a_command_that_is_not_yet_executed_gets_signals() {
+    for hold in SUPERVISED {
+        let site = site();
+        let lease = leased(&site, "missing");
+        let mut running = site.test().args(["run", "--hold", hold, "--", "missing"]).background();
+        begins_exec(running.pid());
+        running.signal(Signal::SIGTERM);
+        let outcome = running.end();
+        assert_eq!((outcome.ending, outcome.stdout.as_str()), (Ending::Signal(15), ""), "{hold}");
+        let still = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(site.path("bin/missing"));
+        let still = still.map(drop).map_err(|error| error.kind());
+        assert_eq!(still, Err(ErrorKind::WouldBlock), "the kernel has not yet ended the lease");
+        assert_eq!(site.held("seats.lock"), [], "{hold}");
+        lease.kill();
+    }
 }
 
 /// A signal that the terminal sent to both of them is the command's business, also when the supervisor is

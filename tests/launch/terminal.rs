@@ -6,6 +6,7 @@ use std::fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
+use super::supervision::{begins_exec, leased};
 use crate::support::{
     Ending, Site, Terminal, eventually, listing, needs_root, needs_strace, needs_tmux, seats, state_of,
 };
@@ -93,6 +94,33 @@ fn a_supervisor_stops_with_a_program_that_proc_does_not_show() {
         terminal.shows("Stopped");
         terminal.command("clear; fg");
         terminal.is_repeated("two");
+        terminal.press("C-d");
+        terminal.command("echo status $?");
+        terminal.shows("\nstatus 0\n");
+        assert_eq!(site.held("seats.lock"), []);
+    }
+}
+
+/// Also before the program is executed: its exec can take long.
+#[test]
+fn a_supervisor_stops_with_a_program_that_is_not_yet_executed() {
+    needs_tmux!();
+    for hold in ["supervisor", "tree"] {
+        let site = site();
+        let lease = leased(&site, "patient");
+        let terminal = Terminal::open(&site);
+        let launch = format!("{} run --hold {hold} -- patient", site.rungate().display());
+        terminal.command(&format!("clear; sh -c 'echo runs as $$; exec {launch}'"));
+        let number = |line: &str| line.strip_prefix("runs as ")?.trim().parse::<i32>().ok();
+        let screen =
+            terminal.shows_when("its number", |screen| screen.lines().any(|line| number(line).is_some()));
+        begins_exec(screen.lines().find_map(number).expect("a process id"));
+        terminal.press("C-z");
+        terminal.shows("Stopped");
+        lease.kill();
+        terminal.command("clear; fg");
+        terminal.shows("executed");
+        terminal.is_repeated("one");
         terminal.press("C-d");
         terminal.command("echo status $?");
         terminal.shows("\nstatus 0\n");

@@ -406,8 +406,8 @@ fn notify(title: &str, text: &str) {
         .collect();
     let environment = executable::environment();
     let shell = Path::new("/bin/sh");
-    if let Ok(Ok(pid)) = process::spawn(|| executable::replace_process(shell, &words, &environment)) {
-        let _ = process::reap(pid);
+    if let Ok(child) = process::spawn(|| executable::replace_process(shell, &words, &environment)) {
+        let _ = process::reap(child.pid);
     }
 }
 
