@@ -114,8 +114,14 @@ fn launch(path: PathBuf, most: &OsStr, command: &[OsString]) -> Result<(), Faile
     match acquire(&demands, &asker) {
         Ok(Outcome::Granted(grant)) => {
             let directory = env::current_dir().unwrap_or_default();
-            let program = Program::find_or_shim(command, &directory)
-                .map_err(|error| Failed::Provenance(cannot_execute(error)))?;
+            let program = match Program::find_or_shim(command, &directory) {
+                Ok(program) => program,
+                Err(error) => {
+                    // Nothing was started, so no start is recorded.
+                    let _ = grant.withdraw();
+                    return Err(Failed::Provenance(cannot_execute(error)));
+                }
+            };
             let command = Command { program, name: command, arguments: words, ancestors: &[], depth: None };
             match start(command, Hold::Process, grant) {
                 Ok(_) => Ok(()),

@@ -188,6 +188,21 @@ pub(crate) fn a_command_that_cannot_be_executed_was_not_started() {
     }
 }
 
+/// Nor does a start of exectimes whose program is not found.
+#[test]
+fn a_command_that_is_not_found_was_not_started() {
+    let site = site("if_elapsed = \"1h\"");
+    let long_ago = now() - 2 * 60 * 60_000;
+    for before in [0, long_ago] {
+        let exectimes = site.test().args(["exectimes", "$DIR/repositories/sync.lock", "2", "nowhere"]);
+        exectimes.stderr("exec failed: nowhere: not found in PATH ([..])\n").status(1);
+        assert_eq!(field(&site, LAST_START), before);
+        assert_eq!(site.held("sync.lock"), []);
+        sync(&site).status(0);
+        set_field(&site, LAST_START, long_ago);
+    }
+}
+
 /// A launch that was refused was not started either.
 #[test]
 pub(crate) fn a_refused_launch_does_not_count() {
