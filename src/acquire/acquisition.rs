@@ -5,6 +5,7 @@
 
 use std::{
     collections::BTreeMap,
+    mem,
     time::{Duration, Instant, SystemTime},
 };
 
@@ -17,7 +18,7 @@ use crate::{
     keeper::{
         BaseDirectories, Class, Entry, KeeperError, TableGuard, TableId, Waiter, held::Held, table::Table,
     },
-    sys::SigtstpBlocked,
+    sys::SignalsBlocked,
 };
 
 /// How a launch's attempt to take its slots ended.
@@ -77,7 +78,8 @@ pub(super) struct Acquisition<'c, 'a> {
 pub(super) struct Locked {
     _tables: Vec<TableGuard>,
     // Dropped after the tables: a process that is asked to stop unlocks them first.
-    _stops: Option<SigtstpBlocked>,
+    _stops: Option<SignalsBlocked>,
+    ends: Vec<SignalsBlocked>,
 }
 
 impl<'c, 'a> Acquisition<'c, 'a> {
@@ -102,10 +104,14 @@ impl<'c, 'a> Acquisition<'c, 'a> {
     ) -> Result<(Decided<'c>, Locked), KeeperError> {
         let mut attempts = 1;
         loop {
-            let locked = self.lock(patience)?;
+            let mut locked = self.lock(patience)?;
             let disturbance = match self.replaced() {
                 Some(table) => Disturbance::Replaced(table),
                 None => match self.decide(position)? {
+                    Ok(Decided::Granted(grant)) => {
+                        let ends = mem::take(&mut locked.ends);
+                        return Ok((Decided::Granted(Grant { ends, ..grant }), locked));
+                    }
                     Ok(decided) => return Ok((decided, locked)),
                     Err(disturbance) => disturbance,
                 },
@@ -129,9 +135,9 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         let begun = Instant::now();
         let mut is_handed_on = false;
         // Before the first lock, because a stop could come right after it.
-        let stops = (!self.asker.clock.is_imagined()).then(SigtstpBlocked::begin);
+        let stops = (!self.asker.clock.is_imagined()).then(SignalsBlocked::stops);
         loop {
-            let mut tables = Vec::new();
+            let (mut tables, mut ends) = (Vec::new(), Vec::new());
             let all = self.wants.tables.values().try_for_each(|table| {
                 let left = patience.saturating_sub(begun.elapsed());
                 let guard = if tables.is_empty() {
@@ -139,17 +145,21 @@ impl<'c, 'a> Acquisition<'c, 'a> {
                 } else {
                     lock_beside_others(table, left.min(HEARTBEAT_INTERVAL), is_handed_on)?
                 };
+                if tables.is_empty() && !self.asker.clock.is_imagined() {
+                    let is_for_caller = self.asker.keepers.inherited.has_carriers();
+                    ends.extend(is_for_caller.then(SignalsBlocked::ends));
+                }
                 tables.push(guard);
                 Ok::<(), KeeperError>(())
             });
             match all {
-                Ok(()) => return Ok(Locked { _tables: tables, _stops: stops }),
+                Ok(()) => return Ok(Locked { _tables: tables, _stops: stops, ends }),
                 Err(error) if !error.is_busy() => return Err(error),
                 Err(_) if begun.elapsed() < patience => {}
                 Err(error) => return Err(error.after(begun.elapsed(), is_handed_on)),
             }
             let busy = self.wants.tables.values().nth(tables.len());
-            drop(tables);
+            drop((tables, ends));
             let left = patience.saturating_sub(begun.elapsed());
             let waited = busy.map(|table| table.lock(left)).transpose();
             drop(waited.map_err(|error| error.after(begun.elapsed(), is_handed_on))?);
@@ -287,7 +297,7 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         let held = held.into_values().chain(joined.into_values()).collect();
         let claims = picked.iter().map(|choice| choice.claim).collect();
         let tables = picked.iter().map(|choice| self.wants.table(choice.table).clone()).collect();
-        Ok(Ok(Grant { held, slots, claims, unenforced, tables, started: now, before }))
+        Ok(Ok(Grant { held, slots, claims, unenforced, tables, started: now, before, ends: Vec::new() }))
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
             message::{Answer, Expired, Refused, Request, Take, WaitState},
         },
     },
+    sys::SignalsBlocked,
 };
 
 /// How long a launch that may wait retries if the agent is gone or does not answer.
@@ -223,8 +224,10 @@ impl Conversation {
             }
             return Ok(QuestionOutcome::Answered(match answer {
                 Answer::Granted(granted) => {
+                    let is_for_caller = asker.keepers.inherited.has_carriers();
+                    let ends = is_for_caller.then(SignalsBlocked::ends).into_iter().collect();
                     let kept = Granted::over(&client, question.take.opened.is_some())?;
-                    Outcome::Granted(of_agent::grant(question.demands, &granted, kept))
+                    Outcome::Granted(Grant { ends, ..of_agent::grant(question.demands, &granted, kept) })
                 }
                 Answer::Refused(refused) => {
                     Outcome::Refused(of_agent::refusal(question.demands, &refused, asker)?)

@@ -5,7 +5,7 @@ use std::{ptr, time::SystemTime};
 use crate::{
     judge::terms::{Claim, NamedSlots, Runs},
     keeper::{Granted, KeeperError, Means, held::Held, table::Table},
-    sys::Process,
+    sys::{Process, SignalsBlocked},
 };
 
 /// What a launch holds, in all tables.
@@ -21,6 +21,8 @@ pub struct Grant<'c> {
     pub(super) started: SystemTime,
     /// The previous recorded start, for each held slot that is not shared with an ancestor.
     pub(super) before: Vec<Option<SystemTime>>,
+    /// Where descriptors of the caller keep the slots: the end of this process would not release them.
+    pub(super) ends: Vec<SignalsBlocked>,
 }
 
 impl<'c> Grant<'c> {
@@ -32,13 +34,15 @@ impl<'c> Grant<'c> {
         unenforced: Vec<&'c Claim>,
     ) -> Self {
         let (started, before, tables) = (SystemTime::now(), Vec::new(), Vec::new());
-        Self { held: vec![Held::Agent(granted)], slots, claims, unenforced, tables, started, before }
+        let held = vec![Held::Agent(granted)];
+        Self { held, slots, claims, unenforced, tables, started, before, ends: Vec::new() }
     }
 
     /// Holds nothing, for a launch that may start nevertheless.
     pub fn without_slots(claims: Vec<&'c Claim>, started: SystemTime) -> Self {
         let (held, slots, before) = (Vec::new(), Vec::new(), Vec::new());
-        Self { held, slots, unenforced: claims.clone(), claims, tables: Vec::new(), started, before }
+        let (unenforced, tables) = (claims.clone(), Vec::new());
+        Self { held, slots, claims, unenforced, tables, started, before, ends: Vec::new() }
     }
 
     /// Both together.
@@ -48,6 +52,7 @@ impl<'c> Grant<'c> {
         self.slots.extend(other.slots);
         self.claims.extend(other.claims);
         self.unenforced.extend(other.unenforced);
+        self.ends.extend(other.ends);
         self
     }
 

@@ -36,7 +36,7 @@ pub(crate) use self::{
     ordinary_user::{access, as_ordinary_user, is_full},
     service_manager::ServiceManager,
     signals::{
-        Alarm, Event, HangUps, InterruptsHeldBack, Signal, SigtstpBlocked, SupervisedSignals, TakenSignals,
+        Alarm, Event, HangUps, InterruptsHeldBack, Signal, SignalsBlocked, SupervisedSignals, TakenSignals,
     },
     trusted_file::WalkedDirectory,
 };

@@ -178,27 +178,37 @@ pub(crate) fn name(number: i32) -> String {
 
 // Ctrl-Z at the wrong moment: a process that stops while it has the mutex of a lock file blocks all others.
 // Signals of the terminal wait until the mutex is released; SIGSTOP cannot be blocked.
+//
+// A process that has locked slots through a descriptor of its caller must report that: if a signal ended it,
+// they would stay locked. SIGKILL cannot be blocked.
 
-/// Holds the stops of job control back until dropped.
-#[must_use = "stops are held back until this is dropped"]
-pub(crate) struct SigtstpBlocked {
-    mask: SigSet,
-}
+/// Signals that are held back until this is dropped. Those that were blocked before stay blocked.
+#[derive(Debug)]
+#[must_use = "the signals are held back until this is dropped"]
+pub(crate) struct SignalsBlocked(SigSet);
 
-impl SigtstpBlocked {
-    /// Holds them back from now on.
-    pub(crate) fn begin() -> Self {
-        let stops = SigSet::from_iter([Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU]);
+impl SignalsBlocked {
+    /// Holds the stops of job control back from now on.
+    pub(crate) fn stops() -> Self {
+        Self::begin([Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU])
+    }
+
+    /// Holds the signals back by which users end a process.
+    pub(crate) fn ends() -> Self {
+        Self::begin([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT])
+    }
+
+    fn begin<const COUNT: usize>(signals: [Signal; COUNT]) -> Self {
         let mut mask = SigSet::empty();
         // It cannot fail for a set of signals that exist.
-        let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&stops), Some(&mut mask));
-        Self { mask }
+        let _ = pthread_sigmask(SigmaskHow::SIG_BLOCK, Some(&SigSet::from_iter(signals)), Some(&mut mask));
+        Self(signals.into_iter().filter(|signal| !mask.contains(*signal)).collect())
     }
 }
 
-impl Drop for SigtstpBlocked {
+impl Drop for SignalsBlocked {
     fn drop(&mut self) {
-        let _ = pthread_sigmask(SigmaskHow::SIG_SETMASK, Some(&self.mask), None);
+        let _ = pthread_sigmask(SigmaskHow::SIG_UNBLOCK, Some(&self.0), None);
     }
 }
 

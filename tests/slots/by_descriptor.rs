@@ -5,7 +5,7 @@ use std::fs;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Ending, Outcome, Running, Site, eventually, listing, seats};
+use crate::support::{Ending, Outcome, Running, Site, eventually, listing, needs_strace, seats};
 
 const TWO: &str = r#"
     [repository.seats]
@@ -142,6 +142,39 @@ fn all_or_none() {
     assert_eq!((site.held_numbers("seats.lock"), site.held_numbers(&per_user)), (vec![1], vec![1]));
     assert_eq!(have(&mut second, "rungate acquire --fd 7 --fd 8 both"), "status 0\n", "it has them");
     assert_eq!(site.held_numbers(&per_user), [1], "as flock does");
+}
+
+/// So it is when a signal comes while it takes them: it reports the slots that the descriptors keep.
+#[test]
+fn a_signal_leaves_all_or_none() {
+    needs_strace!();
+    let site = site(TWO);
+    let mut shell = shell(&site);
+    let per_user = format!("per-user.{}.lock", nix::unistd::getuid());
+    let held = || (site.held_numbers("seats.lock"), site.held_numbers(&per_user));
+    let mut acquire = |inject: &str| {
+        let open = "{ read -r a; read -r b; } < <(rungate acquire --path both); exec 7<\"$a\" 8<\"$b\"";
+        assert_eq!(have(&mut shell, open), "status 0\n");
+        let trace = site.path("work/trace");
+        let strace = format!("strace -qq -o {} -e trace=fcntl{inject}", trace.display());
+        let status = have(&mut shell, &format!("{strace} rungate acquire --fd 7 --fd 8 both"));
+        let found = (status, held());
+        assert_eq!(have(&mut shell, "exec 7<&- 8<&-"), "status 0\n");
+        assert_eq!(held(), (vec![], vec![]));
+        (found, fs::read_to_string(trace).expect("the record of the calls"))
+    };
+    let complete = ("status 0\n".to_owned(), (vec![1], vec![1]));
+    let nothing = ("status 143\n".to_owned(), (vec![], vec![]));
+    let (found, calls) = acquire("");
+    assert_eq!(found, complete);
+    let locks = calls.lines().enumerate().filter(|(_, call)| call.contains("F_OFD_SETLK"));
+    let mut completed = 0;
+    for (before, call) in locks {
+        let (found, _) = acquire(&format!(" -e inject=fcntl:signal=TERM:when={}", before + 1));
+        assert!(found == complete || found == nothing, "{call}: {found:?}");
+        completed += usize::from(found == complete);
+    }
+    assert!(completed >= 2, "one for each slot: {completed}\n{calls}");
 }
 
 const HELD: &str = r#"
