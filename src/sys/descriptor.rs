@@ -80,7 +80,9 @@ impl Inherited {
                     .filter_map(look_at)
                     .filter_map(|found| regular(&found)),
             ),
-            Err(_) => files.extend((3..soft_limit()).filter_map(look_at).filter_map(|found| regular(&found))),
+            Err(_) => {
+                files.extend((3..end_of_table()).filter_map(look_at).filter_map(|found| regular(&found)));
+            }
         }
         Self { files, carriers: Vec::new() }
     }
@@ -209,6 +211,13 @@ fn soft_limit() -> RawFd {
         .ok()
         .and_then(|(soft, _)| RawFd::try_from(soft).ok())
         .unwrap_or(RawFd::MAX)
+}
+
+/// A number that no open descriptor has, and no higher one either: the kernel's table of this process ends
+/// before. The limit may be a thousand million, where containers have none.
+fn end_of_table() -> RawFd {
+    let ends = [1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20];
+    ends.into_iter().find(|end| unsafe_calls::is_beyond_descriptors(*end)).unwrap_or_else(soft_limit)
 }
 
 /// Raises the maximum number of descriptors of this process as far as allowed, and returns it.
@@ -533,6 +542,18 @@ mod tests {
         assert!(both.have_locked(this, &(8..=12)) && !both.have_locked(this, &(8..=13)), "in any order");
         let hidden = Inherited { files: vec![(RawFd::MAX, this)], carriers: Vec::new() };
         assert!(hidden.may_carry_locks_of_the_process(this), "the kernel does not say that it has none");
+    }
+
+    /// The kernel's table of descriptors ends behind the highest one that is open.
+    #[test]
+    fn no_open_descriptor_is_beyond_the_table() {
+        let highest = soft_limit().min(5000) - 1;
+        let file = OwnedFd::from(fs::File::open("/").expect("a directory"));
+        let open = duplicate_at_or_above(&file, highest).expect("a free number");
+        assert_eq!(open.as_raw_fd(), highest);
+        assert!((0..=highest).all(|number| !unsafe_calls::is_beyond_descriptors(number)));
+        assert!((highest + 1..=1 << 14).contains(&end_of_table()), "{}", end_of_table());
+        assert!(unsafe_calls::is_beyond_descriptors(1 << 20));
     }
 
     /// A FIFO is held while a process has its other end. The poll does not tell a reader that came before

@@ -22,6 +22,22 @@ pub(super) fn inherited(number: RawFd) -> BorrowedFd<'static> {
     unsafe { BorrowedFd::borrow_raw(number) }
 }
 
+/// Whether no descriptor of this process can have this number or a higher one: its table ends before. The
+/// kernel ignores what is asked about the numbers behind the table (`select(2)`, BUGS).
+pub(super) fn is_beyond_descriptors(number: RawFd) -> bool {
+    let Ok(place) = usize::try_from(number) else { return false };
+    let bits = libc::c_ulong::BITS as usize;
+    let mut words: Vec<libc::c_ulong> = vec![0; place / bits + 1];
+    words[place / bits] = 1 << (place % bits);
+    let mut at_once = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let nothing = std::ptr::null_mut();
+    // SAFETY: the kernel reads and writes at most `number + 1` bits of the set, which has that many.
+    let ready =
+        unsafe { libc::select(number + 1, words.as_mut_ptr().cast(), nothing, nothing, &raw mut at_once) };
+    // It clears the bit of a descriptor that is not ready.
+    ready == 0 && words[place / bits] != 0
+}
+
 unsafe extern "C" {
     static environ: *const *const libc::c_char;
 }

@@ -1,7 +1,9 @@
 //! Each directory is judged once: how many system calls an ordinary launch makes. Whoever adds one says
 //! here what for.
 
-use crate::support::{Fault, Sabotage, Site, TracedCall, needs_root};
+use std::fs;
+
+use crate::support::{Fault, Sabotage, Site, TracedCall, needs_root, needs_strace};
 
 /// So many calls where the site is in a directory of `/tmp`: 40 to find and read the policy, 10 for the
 /// caller and the program, the rest for two lock files.
@@ -74,6 +76,26 @@ fn a_time_zone_is_looked_at_before_it_is_read() {
     let of_zone = calls.iter().filter(|call| call.about.ends_with("localtime"));
     let names: Vec<&str> = of_zone.map(|call| call.name.as_str()).collect();
     assert_eq!(names[..2], ["newfstatat", "openat"], "{names:?}");
+}
+
+/// Where no `/proc` lists the descriptors that the caller left open, each number is tried, but only as far as the
+/// kernel's table of them goes: the limit may be a thousand million.
+#[test]
+fn descriptors_are_looked_for_as_far_as_there_can_be_any() {
+    needs_root!();
+    needs_strace!();
+    let site = site();
+    let trace = site.path("work/trace");
+    let alone =
+        "mount -t tmpfs none /proc && ulimit -n $(ulimit -Hn) && test $(ulimit -n) -ge 8192 && exec \"$@\"";
+    let strace = format!("strace -qq -o {} -e trace=fstat,newfstatat", trace.display());
+    let launch = site.test().args(["run", "--", "quick"]);
+    let launch = launch.through(["unshare", "--mount", "sh", "-c", alone, "sh"]);
+    launch.through(strace.split(' ')).status(0);
+    let calls = fs::read_to_string(trace).expect("the record of the calls");
+    let tried = calls.lines().filter(|call| call.contains("EBADF")).count();
+    // The first end that is tried is 1024. The numbers below it are not all closed.
+    assert!((1000..=1024).contains(&tried), "{tried} numbers");
 }
 
 #[test]
