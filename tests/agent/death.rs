@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use rungate::keeper::agent::message::{Request, Take};
 
 use super::hostility::{LONG, request};
+use super::numbers::stop;
 use super::waiting::sleeps;
 use super::{REFUSED, held, seats, waiter, waiting};
 use crate::support::{Ending, Running, Site, eventually, listing, needs_root, set_mode};
@@ -422,16 +423,17 @@ fn who_was_not_told_of_their_slots_keeps_their_turn() {
     assert_eq!(second.read_line(), "it runs\n");
 }
 
+/// A program that leaves a child behind, which lives as long as the process that is named.
+const LEAVES_A_CHILD: &str =
+    "#!/bin/sh\ntail --pid \"$1\" -f /dev/null </dev/null >/dev/null 2>&1 &\nexec cat\n";
+
 /// A supervisor gives back the slot when its command ends, to an agent that was started meanwhile too. No
 /// other process gives it back.
 #[test]
 fn a_supervisor_gives_back_the_slot_to_another_agent() {
     needs_root!();
     let (site, agent) = seats(1, "hold = \"supervisor\"");
-    site.script(
-        "matlab",
-        "#!/bin/sh\ntail --pid \"$1\" -f /dev/null </dev/null >/dev/null 2>&1 &\nexec cat\n",
-    );
+    site.script("matlab", LEAVES_A_CHILD);
     let alive = site.test().program("/bin/cat").spawn();
     let pid = alive.pid().to_string();
     let mut running = site.test().user("games").args(["run", "--", "matlab", &pid]).spawn();
@@ -442,6 +444,33 @@ fn a_supervisor_gives_back_the_slot_to_another_agent() {
     other.read_exact(&mut [0]).expect("an answer");
     assert_eq!(held(&site).len(), 1);
     running.close_stdin();
+    assert_eq!(running.end().ending, Ending::Status(0));
+    assert_eq!(held(&site), [], "a child that is left behind keeps nothing");
+    drop(alive);
+}
+
+/// So it does if the agent is silent when the command ends, and is then ended and started again.
+#[test]
+fn a_supervisor_gives_back_the_slot_after_the_agent_was_silent() {
+    needs_root!();
+    let (site, agent) = seats(1, "hold = \"supervisor\"");
+    site.script("matlab", LEAVES_A_CHILD);
+    let alive = site.test().program("/bin/cat").spawn();
+    let pid = alive.pid().to_string();
+    let mut running = site.test().user("games").args(["run", "--", "matlab", &pid]).spawn();
+    let launcher = running.pid();
+    let connections = || {
+        let descriptors = fs::read_dir(format!("/proc/{launcher}/fd")).expect("it was not reaped");
+        let targets = descriptors.filter_map(|descriptor| fs::read_link(descriptor.ok()?.path()).ok());
+        targets.filter(|target| target.to_string_lossy().starts_with("socket:")).count()
+    };
+    let before = connections();
+    assert!(before > 0 && held(&site).len() == 1);
+    stop(&agent);
+    running.close_stdin();
+    eventually("it has heard nothing, and asks again", || (connections() > before).then_some(()));
+    agent.kill();
+    let _agent = site.agent();
     assert_eq!(running.end().ending, Ending::Status(0));
     assert_eq!(held(&site), [], "a child that is left behind keeps nothing");
     drop(alive);

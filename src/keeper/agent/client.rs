@@ -223,6 +223,10 @@ impl Client {
 const RETURN: Duration = Duration::from_secs(3);
 const REST: Duration = Duration::from_millis(50);
 
+/// The same for an agent that was silent, which systemd must end first. With the time for the first answer
+/// and for the last one, it is half a minute in all.
+const RETURN_OF_SILENT: Duration = Duration::from_secs(20);
+
 /// All slots of one launch in the agent's tables.
 #[must_use = "the slots are given back when this is dropped"]
 #[derive(Debug)]
@@ -275,11 +279,16 @@ impl Granted {
         let mut answered = self.client.borrow_mut().ask(&request);
         // An agent that was started meanwhile knows the supervisor of a program by its process. Slots of any
         // other process are free at its end.
-        let until = Instant::now() + RETURN;
-        while has_run
-            && matches!(answered, Err(AgentError::HungUp | AgentError::NotReached(_)))
-            && Instant::now() < until
-        {
+        let (lost, mut longest) = (Instant::now(), Duration::ZERO);
+        while has_run && let Err(error) = &answered {
+            longest = longest.max(match error {
+                AgentError::HungUp | AgentError::NotReached(_) => RETURN,
+                AgentError::Silent(_) => RETURN_OF_SILENT,
+                _ => break,
+            });
+            if lost.elapsed() >= longest {
+                break;
+            }
             thread::sleep(REST);
             answered = Client::connect().and_then(|mut client| client.ask(&request));
         }
