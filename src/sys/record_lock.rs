@@ -66,11 +66,15 @@ pub fn conflict(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conf
     Ok(answer(&flock))
 }
 
-/// The same for reading: sees only locks of writers.
-pub fn conflict_with_writer(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Conflict>, Errno> {
-    let mut flock = request(libc::F_RDLCK, bytes);
+/// What the lock that [`conflict`] finds excludes; none if there is none.
+pub fn mode(descriptor: BorrowedFd<'_>, bytes: &Bytes) -> Result<Option<Mode>, Errno> {
+    let mut flock = request(libc::F_WRLCK, bytes);
     fcntl(descriptor, FcntlArg::F_OFD_GETLK(&mut flock))?;
-    Ok(answer(&flock))
+    Ok(match libc::c_int::from(flock.l_type) {
+        libc::F_UNLCK => None,
+        libc::F_RDLCK => Some(Mode::Read),
+        _ => Some(Mode::Write),
+    })
 }
 
 /// The same for a lock of the *process*: its own POSIX locks are invisible.
@@ -338,9 +342,9 @@ mod tests {
         let found = locks_of_descriptions(FileId::from(&status)).into_iter().filter(|(pid, _)| *pid == own);
         let bytes: Vec<Bytes> = found.map(|(_, bytes)| bytes).collect();
         assert_eq!(bytes, [5..=5, 12..=12, 20..=LAST_BYTE]);
-        let has_writer =
-            |byte| conflict_with_writer(other.as_fd(), &(byte..=byte)).map(|lock| lock.is_some());
-        assert_eq!([8, 12, 20].map(has_writer), [Ok(true), Ok(false), Ok(true)]);
+        let mode_of = |byte| mode(other.as_fd(), &(byte..=byte)).expect("the kernel answers");
+        let (read, write) = (Some(Mode::Read), Some(Mode::Write));
+        assert_eq!([8, 11, 12, 20].map(mode_of), [write, None, read, write]);
         let of_others = |byte| conflict_with_process(one.as_fd(), &(byte..=byte)).map(|lock| lock.is_some());
         assert_eq!([8, 12].map(of_others), [Ok(false), Ok(true)]);
         unlock(one.as_fd(), &(30..=LAST_BYTE), Ownership::Description).expect("it is open");

@@ -263,12 +263,11 @@ impl LockFile {
             .map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))
     }
 
-    /// Whether all locks on `bytes` allow other readers.
-    pub(super) fn is_read_only(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
-        let writer = record_lock::conflict_with_writer(self.as_fd(), bytes);
-        Ok(writer
-            .map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))?
-            .is_none())
+    /// Whether the lock that [`Self::conflict`] finds allows other readers; false if there is none.
+    pub(super) fn is_read_locked(&self, bytes: &Bytes) -> Result<bool, RepositoryError> {
+        let mode = record_lock::mode(self.as_fd(), bytes);
+        Ok(mode.map_err(|errno| call("look at the locks of", &self.path, "fcntl(F_OFD_GETLK)", errno))?
+            == Some(Mode::Read))
     }
 
     /// The bytes that this process had locked before it opened the file now: only descriptors that are never

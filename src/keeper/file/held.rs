@@ -190,10 +190,7 @@ impl Held {
     fn lock_to_release(&self, bytes: &Bytes) -> bool {
         let begun = Instant::now();
         // A supervisor writes, and a nested launch with a descriptor reads.
-        let is_nested = || {
-            matches!(self.file.conflict(bytes), Ok(Some(_)) | Err(_))
-                && self.file.is_read_only(bytes).unwrap_or(true)
-        };
+        let is_nested = || self.file.is_read_locked(bytes).unwrap_or(true);
         loop {
             match self.file.try_lock(bytes) {
                 Ok(false) if self.is_of_group && begun.elapsed() < LONGEST_MOMENT && !is_nested() => {
@@ -324,13 +321,19 @@ fn is_for(file: &LockFile, run: &RangeInclusive<u64>, command: &str) -> Result<b
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        fs::File,
+        os::fd::AsFd,
+        sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    };
+
     use tempfile::{NamedTempFile, TempPath};
 
     use super::*;
     use crate::{
         judge::terms::{Amount, Creation, FileLocation, NamedSlots, Nested, Slots},
         keeper::file::{LockPath, layout::guardians, prune},
-        sys::LAST_BYTE,
+        sys::{LAST_BYTE, Mode, Ownership, record_lock},
     };
 
     /// A lock file that is ready for this hold, and the same file as another program has it open.
@@ -483,5 +486,40 @@ mod tests {
             assert!(is_locked(slot_bytes(5, 5)), "{hold:?}");
             assert!(!is_locked(shared_bytes(1, 9)), "{hold:?}");
         }
+    }
+
+    /// A supervisor that meets another one of its group at the same slot waits for it, whenever that one
+    /// locks and unlocks: it is no nested launch, for which the slot would stay taken.
+    #[test]
+    fn supervisors_of_a_group_are_no_nested_launch_for_each_other() {
+        let (file, other, path) = file_and_other(Hold::Supervisor);
+        let mut held = Held::nothing_of(&file, Hold::Supervisor);
+        take(&mut held, Some(&Group::of("ann")));
+        let bytes = shared_bytes(2, 3);
+        let beside = File::options().read(true).write(true).open(&path).expect("the file is there");
+        let lock = |mode| record_lock::try_lock(beside.as_fd(), &bytes, mode, Ownership::Description);
+        let (is_over, met) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let nested = thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    let has_met = !lock(Mode::Write).expect("the file can be locked");
+                    met.fetch_add(usize::from(has_met), Ordering::Relaxed);
+                    record_lock::unlock(beside.as_fd(), &bytes, Ownership::Description).expect("it is open");
+                }
+            });
+            let begun = Instant::now();
+            let mut nested = 0;
+            while begun.elapsed() < Duration::from_secs(2) {
+                nested += usize::from(!held.lock_to_release(&bytes));
+                file.unlock(&bytes).expect("it is open");
+            }
+            is_over.store(true, Ordering::Relaxed);
+            nested
+        });
+        assert!(met.load(Ordering::Relaxed) > 0, "they have not met");
+        assert_eq!(nested, 0);
+        // The lock of a nested launch is not waited for.
+        assert_eq!(lock(Mode::Read), Ok(true));
+        assert!(!held.lock_to_release(&bytes) && other.is_read_locked(&bytes).expect("a lock file"));
     }
 }

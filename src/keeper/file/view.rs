@@ -125,19 +125,14 @@ impl<'file> View<'file> {
                 && let Some((_, slot)) = grouped_at(first)
                 && terms.allows(slot)
                 && !known.contains(&slot)
-                && self.file.is_read_only(&conflict.bytes)?
-                && self.is_held_by_readers(slot)?
+                && self.file.is_read_locked(&conflict.bytes)?
+                && self.file.is_read_locked(&slot_bytes(slot, slot))?
             {
                 return Ok(Some(slot));
             }
             todo.extend([last.saturating_add(1)..=*range.end(), *range.start()..=first.saturating_sub(1)]);
         }
         Ok(None)
-    }
-
-    fn is_held_by_readers(&self, slot: u64) -> Result<bool, RepositoryError> {
-        let byte = slot_bytes(slot, slot);
-        Ok(self.file.conflict(&byte)?.is_some() && self.file.is_read_only(&byte)?)
     }
 
     /// Whether there is no lock at all behind the slots that the limit, and the hint, reach: then no slot
