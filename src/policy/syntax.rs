@@ -61,12 +61,14 @@ fn span(error: &Error) -> Range<usize> {
     error.span().unwrap_or(0..0)
 }
 
-/// The name in the first line that opens the same table as the line of this span. The tree has only the
-/// second table.
+/// The name in the first line that opens the same table as the line of this span, if it has the same words.
+/// The tree has only the second table.
 fn first_header(text: &str, second: &Range<usize>) -> Option<Range<usize>> {
-    let header = text.get(line_start(text, second.start)..second.end)?;
-    let first = text.find(header).filter(|first| *first == line_start(text, *first))?;
-    Some(first + header.len() - second.len()..first + header.len())
+    let line = line_start(text, second.start);
+    // Up to what closes the name: another name may begin with it.
+    let header = text.get(line..second.end + 1)?;
+    let first = text.find(header).filter(|first| *first == line_start(text, *first) && *first < line)?;
+    Some(first + second.start - line..first + second.end - line)
 }
 
 /// The key that a second one repeats: the last before it with that name.
