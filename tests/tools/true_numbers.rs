@@ -398,6 +398,21 @@ fn rotation_in_the_middle_loses_nothing() {
     assert_eq!(outcome.stdout.lines().count(), 800, "{}", outcome.stderr);
 }
 
+/// All files that rotation made are read, however few descriptors a shell allows.
+#[test]
+fn more_rotated_files_than_descriptors() {
+    let (site, _) = site(&seats("supervisor", "file", false, 3), "file");
+    site.write("work/log.jsonl", &lines(60..61));
+    for number in 1..=60 {
+        site.write(&format!("work/log.jsonl.{number}"), &lines(60 - number..61 - number));
+    }
+    for few in ["ulimit -S -n 40; exec \"$@\"", "ulimit -n 40; exec \"$@\""] {
+        let history = site.test().args(["history", "--json"]).through(["bash", "-c", few, "bash"]).outcome();
+        assert_eq!(history.stdout.lines().count(), 2 * 61, "{}", history.stderr);
+        assert!(!history.stderr.contains("cannot be read"), "{}", history.stderr);
+    }
+}
+
 /// The log of the policy is read with the files that rotation made of it, compressed or not, in order; and
 /// which time that is is said.
 #[test]

@@ -26,7 +26,7 @@ use crate::{
         },
     },
     policy::{LayerKind, LogTarget, Policy},
-    sys::{FileId, regular_file},
+    sys::{FileId, descriptor, regular_file},
     text::{Clock, Error, ExitStatus, stream, visible},
     tools::logs::parsers::{LONGEST_LINE, Reader, Skipped},
 };
@@ -70,13 +70,15 @@ impl Source {
         let newest = Self::newest_of_policy(policy, host, filter)?;
         let Kind::File = newest.kind else { return Ok(vec![newest]) };
         // The newest first: rotation, which may happen now, gives a file the name of an older one. Once they
-        // are open, names do not matter any more.
+        // are open, names do not matter any more. The oldest, if there are so many, are opened one by one.
+        let most = descriptor::raise_limit() / 2;
         let mut known = HashSet::new();
         let mut open = |source: Self| {
-            let file = File::open(&source.name);
-            let status = file.as_ref().ok().and_then(|file| file.metadata().ok());
+            let file = (known.len() < most).then(|| File::open(&source.name));
+            let opened = file.as_ref().map(|file| file.as_ref().ok().and_then(|file| file.metadata().ok()));
+            let status = opened.unwrap_or_else(|| source.name.metadata().ok());
             let is_new = status.is_none_or(|status| known.insert((status.dev(), status.ino())));
-            is_new.then_some(Self { opened: Some(file), ..source })
+            is_new.then_some(Self { opened: file, ..source })
         };
         let name = newest.name.clone();
         let newest = open(newest);
