@@ -425,8 +425,8 @@ struct UntoldUse {
     by: u32,
     /// When a program that used it ended, if one did.
     end: Option<SystemTime>,
-    /// A recorded start with which no program was started, and the one before it.
-    withdrawn: Option<(SystemTime, Option<SystemTime>)>,
+    /// Recorded starts with which no program was started, each with the one before it.
+    withdrawn: Vec<(SystemTime, Option<SystemTime>)>,
 }
 
 /// The keys that this host wants, and has written.
@@ -550,7 +550,8 @@ impl OwnKeys {
     pub(super) fn was_not_used(&mut self, saved: &SavedHolding) {
         for (table, of) in saved.paced_at_site() {
             let untold = self.untold_use(table, saved.uid);
-            untold.withdrawn = saved.started.and_then(at).map(|started| (started, of.before.and_then(at)));
+            let started = saved.started.and_then(at);
+            untold.withdrawn.extend(started.map(|started| (started, of.before.and_then(at))));
         }
     }
 
@@ -565,14 +566,14 @@ impl OwnKeys {
     /// whose program has ended by now, or was not started.
     pub(super) fn add_untold_use(&self, name: &str, table: &memory::Table) {
         let Some(untold) = self.used.get(name) else { return };
-        let (start, end) = table.stamps();
-        if let Some(ended) = end.max(untold.end) {
+        if let Some(ended) = table.stamps().1.max(untold.end) {
             table.ended(ended);
         }
-        if let Some((withdrawn, before)) = untold.withdrawn
-            && start == Some(withdrawn)
-        {
-            table.withdraw(before);
+        // The one before a start may be one of them too.
+        for (withdrawn, before) in untold.withdrawn.iter().rev() {
+            if table.stamps().0 == Some(*withdrawn) {
+                table.withdraw(*before);
+            }
         }
     }
 
