@@ -439,6 +439,28 @@ fn a_record_of_the_first_process_protects_nobody() {
     }
 }
 
+/// Nor does a record of the job that has started the command, which has another slot.
+#[test]
+fn a_record_of_the_job_above_protects_nobody() {
+    needs_root!();
+    let site = site("limit = 2\nnested = \"take\"");
+    let mut other = site.test().user("games").args(["run", "--hold", "supervisor", "--", "job"]).spawn();
+    let script =
+        format!("read line; {} end -y seats slot:1 2>&1; echo $?; exec cat", site.rungate().display());
+    let mut above = site.test().args(["run", "--as", "job", "--", "bash", "-c", &script]).background();
+    eventually("it has a slot", || (site.held_numbers("seats.lock") == [1, 2]).then_some(()));
+    let lie = [("pid", json!(above.pid())), ("start", json!(start_of(above.pid())))];
+    forge(&site, &lie);
+    forge(&site, &[("hold", json!("descriptor")), ("supervisor", Value::Null)]);
+    assert_eq!(listed(&site, 1), Some(above.pid().to_string()), "the record is believed");
+    above.write_line("now");
+    let said = above.read_line();
+    assert!(said.starts_with("rungate: seats: ended PID "), "{said}");
+    assert_eq!(above.read_line(), "0\n");
+    other.end();
+    above.wait_for_echo();
+}
+
 /// A user or a process is named as a record says. The kernel says another one: then nobody is ended.
 #[test]
 fn a_forged_record_has_nobody_ended_in_the_place_of_another() {

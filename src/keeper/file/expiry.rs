@@ -133,7 +133,7 @@ pub fn overdue(
     to_end(file, holders, Some((expiry, now)))
 }
 
-/// These holders, each process once, however old they are.
+/// These holders, each process once, however old they are: also those that have started this process.
 pub fn chosen(file: &LockFile, holders: &[Holder]) -> Result<Vec<Overdue>, RepositoryError> {
     to_end(file, holders, None)
 }
@@ -144,7 +144,8 @@ fn to_end(
     holders: &[Holder],
     overdue_by: Option<(&Expiry, SystemTime)>,
 ) -> Result<Vec<Overdue>, RepositoryError> {
-    let lineage: Vec<i32> = process::own_lineage().collect();
+    // Who names a holder learns why it is not ended.
+    let lineage: Vec<i32> = overdue_by.map_or_else(Vec::new, |_| process::own_lineage().collect());
     let guardians = holder::all_guardians(file)?;
     let mut overdue: Vec<Overdue> = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();

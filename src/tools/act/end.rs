@@ -15,7 +15,7 @@ use crate::{
             self,
             message::{Chosen, Evict, Which},
         },
-        file::{expiry, file::LockFile, holder},
+        file::{expiry, file::LockFile},
         memory,
     },
     launch::{
@@ -34,7 +34,8 @@ use crate::{
 /// Ends the holders that the arguments name.
 pub(crate) fn run(arguments: &EndArguments, situation: &Situation) -> Result<u8, Error> {
     let policy = situation.load_policy()?;
-    let mut end = End { policy: &policy, situation, arguments, status: ExitStatus::Success };
+    let lineage = process::own_lineage().collect();
+    let mut end = End { policy: &policy, situation, arguments, lineage, status: ExitStatus::Success };
     match &arguments.repository {
         _ if arguments.overdue => end.overdue()?,
         Some(repository) => end.chosen(repository)?,
@@ -52,6 +53,8 @@ struct End<'a> {
     policy: &'a Policy,
     situation: &'a Situation,
     arguments: &'a EndArguments,
+    /// The processes that have started this one, and itself.
+    lineage: Vec<i32>,
     status: ExitStatus,
 }
 
@@ -170,6 +173,10 @@ impl End<'_> {
                 }
                 match self.processes_of(file, &holders, targets) {
                     Ok(mut to_end) => {
+                        let is_file = to_end.open.is_some();
+                        if let Some(above) = to_end.holders.iter().find(|one| is_file && self.is_above(one)) {
+                            return Err(has_started_this(&title, &above.holder));
+                        }
                         let known = || all.iter().flat_map(|of| &of.holders);
                         to_end.holders.retain(|one| !known().any(|known| known.is_same(one)));
                         all.push(to_end);
@@ -234,17 +241,11 @@ impl End<'_> {
         targets: &[Target],
     ) -> Result<Vec<Row<'f>>, Error> {
         let title = visible(&repository.name);
-        let lineage: Vec<i32> = process::own_lineage().collect();
+        // The agent knows its holders. Those of a file are known when they are proved.
         let is_above = |row: &Row<'_>| {
-            let is_here = row.file.table().is_none() || row.holder.taken.is_some();
-            let processes = [row.holder.pid, row.holder.keeper];
-            let above: Vec<i32> =
-                processes.into_iter().flatten().filter(|pid| lineage.contains(pid)).collect();
-            // A record can name the first process, which is above all others.
-            let has_lock = |place: LockPath<'_>| {
-                holder::processes(&place).map_or(true, |known| above.iter().any(|pid| known.contains(pid)))
-            };
-            is_here && !above.is_empty() && row.file.place().is_none_or(has_lock)
+            let is_here = row.file.table().is_some() && row.holder.taken.is_some();
+            let mut processes = [row.holder.pid, row.holder.keeper].into_iter().flatten();
+            is_here && processes.any(|pid| self.lineage.contains(&pid))
         };
         let (own, policy) = (self.uid(), self.policy);
         // Of those who share the slot, one who is not the caller: the end of the others would free nothing.
@@ -321,9 +322,7 @@ impl End<'_> {
                 return Err(Error::new(ExitStatus::Denied, text).advise(advice));
             }
             if let Some(row) = meant.iter().find(|row| is_above(row)) {
-                let text = format!("{title}: {} has started this command", shown(&row.holder));
-                return Err(Error::new(ExitStatus::Denied, text)
-                    .advise("Start rungate end from another terminal.".to_owned()));
+                return Err(has_started_this(&title, &row.holder));
             }
         }
         Ok(rows.into_iter().filter(|row| targets.iter().any(|target| target.means(row))).collect())
@@ -353,7 +352,11 @@ impl End<'_> {
         }
         let place: Option<LockPath<'_>> = file.place();
         let open = place.map(|place| LockFile::open_to_read(&place)).transpose()?.flatten();
-        let chosen = open.as_ref().map(|open| expiry::chosen(open, holders)).transpose()?.unwrap_or_default();
+        let mut chosen =
+            open.as_ref().map(|open| expiry::chosen(open, holders)).transpose()?.unwrap_or_default();
+        if self.arguments.holders.is_empty() {
+            chosen.retain(|found| !self.is_above(found));
+        }
         let chosen = match targets {
             Some(targets) => {
                 chosen.into_iter().flat_map(|found| self.meant(file, found, holders, targets)).collect()
@@ -391,6 +394,11 @@ impl End<'_> {
         }
         let is_by_user = is_by_user(self.policy, file);
         found.each().filter(|one| !is_by_user || named.contains(&one.holder.uid)).collect()
+    }
+
+    /// Whether a proved holder of a file, or one that is ended together with it, has started this command.
+    fn is_above(&self, found: &Overdue) -> bool {
+        found.all().any(|one| one.job.is_ok_and(|job| self.lineage.contains(&job)))
     }
 
     /// The agent lets root end every holder, and other users their own.
@@ -582,6 +590,11 @@ impl Target {
             Self::User(uid) => holder.all().any(|holder| holder.uid == Some(*uid)),
         }
     }
+}
+
+fn has_started_this(title: &str, holder: &Holder) -> Error {
+    let text = format!("{title}: {} has started this command", shown(holder));
+    Error::new(ExitStatus::Denied, text).advise("Start rungate end from another terminal.".to_owned())
 }
 
 /// `PID 4711 (matlab)`, or its slot.
