@@ -197,6 +197,22 @@ pub fn users(pid: i32) -> Option<[u32; 2]> {
     Some([ids.next()?.parse().ok()?, ids.nth(1)?.parse().ok()?])
 }
 
+/// The user and the groups of a process.
+#[cfg(feature = "tools")]
+pub(crate) fn credentials(pid: i32) -> Option<super::accounts::Credentials> {
+    let status = fs::read(format!("/proc/{pid}/status")).ok()?;
+    let status = String::from_utf8_lossy(&status);
+    let ids = |key: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(key))?;
+        line.split_ascii_whitespace().map(|id| id.parse().ok()).collect::<Option<Vec<u32>>>()
+    };
+    let gid = *ids("Gid:")?.first()?;
+    let mut groups = ids("Groups:")?;
+    groups.retain(|group| *group != gid);
+    groups.insert(0, gid);
+    Some(super::accounts::Credentials { uid: *ids("Uid:")?.first()?, gid, groups })
+}
+
 /// The directory in `/proc` of a thread of this process that lives although its first thread has ended. That
 /// one shows nothing any more of what all threads have.
 pub(super) fn thread_left(pid: i32) -> Option<PathBuf> {
@@ -677,6 +693,23 @@ mod tests {
     };
 
     use super::*;
+
+    /// The kernel shows of each process what it tells the process itself.
+    #[cfg(feature = "tools")]
+    #[test]
+    fn the_groups_of_a_process_are_seen() {
+        let own = super::super::accounts::Credentials::of_this_process().expect("the kernel answers");
+        assert_eq!(credentials(own_pid()), Some(own.clone()));
+        if own.uid != 0 {
+            return;
+        }
+        let mut cat = Command::new("/usr/bin/setpriv");
+        let mut child = answering(cat.args(["--reuid=5", "--regid=7", "--groups=3,7,9", "/bin/cat"]));
+        let seen = credentials(child.id().cast_signed()).expect("it lives");
+        assert_eq!((seen.uid, seen.gid, seen.groups), (5, 7, vec![7, 3, 9]));
+        drop(child.stdin.take());
+        child.wait().expect("it ends with its input");
+    }
 
     /// A child is what it was started as, until it is reaped.
     #[test]

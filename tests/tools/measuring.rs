@@ -207,6 +207,39 @@ fn who_goes_around_is_seen() {
     let _second = site.test().args(["run", "--", "$DIR/bin/matlab"]).spawn();
 }
 
+/// A program counts by the groups of its process. If a group of a rule cannot be looked up, it is unknown
+/// which programs need a slot: that is no sample without them.
+#[test]
+fn a_lookup_that_fails_is_no_sample() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy(
+        r#"
+        [repository.seats]
+        limit = 1
+
+        [[rule]]
+        name     = "games"
+        commands = ["$DIR/bin/matlab"]
+        groups   = ["games"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.write("etc/nsswitch.conf", "passwd: files\ngroup: files\n");
+    site.program("matlab");
+    let past = site.test().user("games").program(site.path("bin/matlab")).spawn();
+    let processes = site.test().user("games").args(["measure", "--processes", "seats"]);
+    let line = format!("\"pid\":{},", past.pid());
+    eventually("it is seen", || processes.clone().outcome().stdout.contains(&line).then_some(()));
+    set_mode(&site.path("etc/group"), 0o600);
+    processes
+        .stderr(
+            "rungate: seats: not counted: it is unknown whether [..] needs a slot\n\
+            [..]getgrnam[..]games[..]Permission denied\n[..]games[..]/etc/rungate/policy.toml:[..]\n...\n",
+        )
+        .status(71);
+}
+
 /// "Each sample that differs from the last is logged", if the log is for simulations.
 #[test]
 fn a_sample_that_differs_is_logged() {

@@ -1,13 +1,7 @@
 //! `rungate measure --processes`: which programs run that need a slot of a repository by its rules, and have
 //! none. The measuring command `processes` is this.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ffi::OsString,
-    os::unix::ffi::OsStrExt,
-    path::Path,
-    time::Duration,
-};
+use std::{collections::BTreeSet, ffi::OsString, os::unix::ffi::OsStrExt, path::Path, time::Duration};
 
 use crate::{
     judge::{Request, Verdict, decide, terms::claim::Demand},
@@ -19,10 +13,13 @@ use crate::{
     launch::{program::Program, situation::Situation},
     policy::Policy,
     sys::{
-        accounts::{self, Credentials},
+        accounts,
         process::{self, Process},
     },
-    text::error::{Error, ExitStatus},
+    text::{
+        error::{Error, ExitStatus},
+        escape::visible,
+    },
     tools::shared::{listed_file::ListedFile, repositories},
 };
 
@@ -39,7 +36,6 @@ pub(super) fn lines(repository: &OsString, situation: &Situation) -> Result<Vec<
         known.append(&mut processes_of(file).map_err(failed)?);
     }
     let name = files.first().map_or("", |repository| repository.name.as_str());
-    let mut users = BTreeMap::new();
     let mut lines = Vec::new();
     for process in process::all() {
         if process.is_zombie() || process.age().is_none_or(|age| age < YOUNG) {
@@ -49,11 +45,11 @@ pub(super) fn lines(repository: &OsString, situation: &Situation) -> Result<Vec<
         if process::lineage(process.pid).chain([process.pid]).any(|pid| known.contains(&pid)) {
             continue;
         }
-        let Some([uid, _]) = process::users(process.pid) else { continue };
-        let credentials = users.entry(uid).or_insert_with(|| credentials_of(uid));
+        let Some(credentials) = process::credentials(process.pid) else { continue };
+        let uid = credentials.uid;
         let mut of_user = situation.clone();
-        of_user.credentials.clone_from(credentials);
-        let amount = wanted(&process, name, &policy, &of_user);
+        of_user.credentials = credentials;
+        let amount = wanted(&process, name, &policy, &of_user)?;
         lines.extend(amount.map(|amount| Line {
             user: accounts::user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string()),
             uid: Some(uid),
@@ -77,28 +73,47 @@ fn processes_of(file: &ListedFile) -> Result<BTreeSet<i32>, KeeperError> {
     Ok(keepers.chain(waiting.iter().filter_map(|waiter| waiter.process.pid)).collect())
 }
 
-fn credentials_of(uid: u32) -> Credentials {
-    let account = accounts::account_of_uid(uid).ok().flatten();
-    let groups = account.as_ref().and_then(|account| accounts::groups_of(account).ok()).unwrap_or_default();
-    Credentials { uid, gid: account.map_or(uid, |account| account.gid), groups }
-}
-
 /// How many slots the rules want for the command line of a process: of a script, for that of the script.
-fn wanted(process: &Process, repository: &str, policy: &Policy, of_user: &Situation) -> Option<u32> {
+fn wanted(
+    process: &Process,
+    repository: &str,
+    policy: &Policy,
+    of_user: &Situation,
+) -> Result<Option<u32>, Error> {
     let words = process::command_line(process.pid);
     let is_script = words.get(1).is_some_and(|script| script.as_bytes().starts_with(b"/"));
-    let mut starts = [Some(0), is_script.then_some(1)].into_iter().flatten();
-    starts.find_map(|start| {
-        let (command, arguments) = words.get(start..)?.split_first()?;
+    for start in 0..=usize::from(is_script) {
+        let Some((command, arguments)) = words.get(start..).and_then(<[OsString]>::split_first) else {
+            break;
+        };
         // A shell for logins is `-sh`.
-        if Path::new(command).file_name()?.as_bytes().starts_with(b"-") {
-            return None;
+        if Path::new(command).file_name().is_none_or(|name| name.as_bytes().starts_with(b"-")) {
+            continue;
         }
         let program = Program::supposed(command, Path::new("/"));
         let request = Request { environment: &|_| None, ..of_user.request(command, arguments, &program) };
-        let Verdict::Start(start) = decide(policy, &request).verdict else { return None };
+        let start = match decide(policy, &request).verdict {
+            Verdict::Start(start) => start,
+            Verdict::Denied { .. } | Verdict::Unmatched => continue,
+            Verdict::LookupFailed { rule, failure } => {
+                let text = format!(
+                    "{}: not counted: it is unknown whether {} (PID {}) needs a slot\n  {failure}\n  needed by {}, {}",
+                    visible(repository),
+                    visible(&process.name),
+                    process.pid,
+                    rule.title(),
+                    rule.place()
+                );
+                return Err(Error::new(ExitStatus::System, text)
+                    .advise("The last sample stays until stale_after. Repair the name service.".to_owned()));
+            }
+        };
         let mut claims = start.demands.iter().flat_map(Demand::claims);
-        let claim = claims.find(|claim| *claim.repository == *repository)?;
-        u32::try_from(claim.amount.wanted()).ok().filter(|amount| *amount > 0)
-    })
+        let claim = claims.find(|claim| *claim.repository == *repository);
+        let amount = claim.and_then(|claim| u32::try_from(claim.amount.wanted()).ok());
+        if let Some(amount) = amount.filter(|amount| *amount > 0) {
+            return Ok(Some(amount));
+        }
+    }
+    Ok(None)
 }
