@@ -2,7 +2,7 @@
 //! descriptors by accident.
 
 use super::{REFUSED, held, listing, seats};
-use crate::support::{eventually, needs_root};
+use crate::support::{self, Ending, Site, copy_program, eventually, needs_root};
 
 /// Closing descriptors loses nothing.
 #[test]
@@ -79,4 +79,35 @@ fn who_stays_as_a_parent_is_listed_as_its_program() {
         let _agent = site.agent();
         assert!(is_listed());
     }
+}
+
+/// A program that a wrapper has left behind keeps the slot of the wrapper. It does not count as one past
+/// rungate too; another one of its user does.
+#[test]
+fn what_a_wrapper_leaves_behind_is_not_past_rungate() {
+    needs_root!();
+    let keys = "keeper = \"agent\"\nhold = \"descriptor\"";
+    let (site, _agent) = Site::with_agent(&support::seats(2, keys, &["$DIR/bin/matlab", "$DIR/bin/wrapper"]));
+    copy_program("/bin/sleep", &site.path("bin/matlab"));
+    site.script(
+        "wrapper",
+        "#!/bin/sh\nsetsid $DIR/bin/matlab 1000 </dev/null >/dev/null 2>&1 &\n\
+         until [ \"$(cat /proc/$!/comm)\" = matlab ]; do :; done\necho $!\n",
+    );
+    let left = site.test().user("games").args(["run", "--", "$DIR/bin/wrapper"]).outcome();
+    assert_eq!((left.ending, held(&site).len()), (Ending::Status(0), 1), "{}", left.stderr);
+    let past = |user| site.test().user(user).program(site.path("bin/matlab")).args(["1000"]).background();
+    let _of_games = past("games");
+    let of_backup = past("backup");
+    // The last of them counts when it is old enough, and then the others are.
+    let of_user = |user: &str| {
+        let lines = site.test().user("nobody").args(["measure", "--processes", "seats"]).outcome().stdout;
+        lines.matches(&format!("\"user\":\"{user}\"")).count()
+    };
+    eventually("the last one counts", || (of_user("backup") == 1).then_some(()));
+    assert_eq!(of_user("games"), 1);
+    of_backup.kill();
+    site.test().program("/bin/kill").args([left.stdout.trim()]).status(0);
+    eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    assert_eq!(of_user("games"), 1, "the one that has no slot");
 }

@@ -1,7 +1,13 @@
 //! `rungate measure --processes`: which programs run that need a slot of a repository by its rules, and have
 //! none. The measuring command `processes` is this.
 
-use std::{collections::BTreeSet, ffi::OsString, os::unix::ffi::OsStrExt, path::Path, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+    time::Duration,
+};
 
 use crate::{
     judge::{Request, Verdict, decide, terms::claim::Demand},
@@ -30,10 +36,10 @@ const YOUNG: Duration = Duration::from_secs(2);
 pub(super) fn lines(repository: &OsString, situation: &Situation) -> Result<Vec<Line>, Error> {
     let policy = situation.load_policy()?;
     let files = repositories::wanted(&policy, situation, std::slice::from_ref(repository))?;
-    let mut known = BTreeSet::new();
+    let (mut known, mut left) = (BTreeSet::new(), BTreeMap::new());
     for file in files.iter().flat_map(|repository| &repository.files) {
         let failed = |error: KeeperError| Error::new(ExitStatus::Repository, error.to_string());
-        known.append(&mut processes_of(file).map_err(failed)?);
+        known.append(&mut processes_of(file, &mut left).map_err(failed)?);
     }
     let name = files.first().map_or("", |repository| repository.name.as_str());
     let mut lines = Vec::new();
@@ -49,26 +55,43 @@ pub(super) fn lines(repository: &OsString, situation: &Situation) -> Result<Vec<
         let uid = credentials.uid;
         let mut of_user = situation.clone();
         of_user.credentials = credentials;
-        let amount = wanted(&process, name, &policy, &of_user)?;
-        lines.extend(amount.map(|amount| Line {
+        let Some(amount) = wanted(&process, name, &policy, &of_user)? else { continue };
+        let left = left.entry(uid).or_default();
+        let covered = amount.min(*left);
+        *left -= covered;
+        if covered == amount {
+            known.insert(process.pid);
+            continue;
+        }
+        lines.push(Line {
             user: accounts::user_name(uid).ok().flatten().unwrap_or_else(|| uid.to_string()),
             uid: Some(uid),
             host: situation.host.to_string_lossy().into_owned(),
-            amount,
+            amount: amount - covered,
             pid: Some(process.pid),
             command: Some(process.name.clone()),
             ..Line::default()
-        }));
+        });
     }
     Ok(lines)
 }
 
-/// The processes that have a slot, or wait for one, as the kernel or the agent knows.
-fn processes_of(file: &ListedFile) -> Result<BTreeSet<i32>, KeeperError> {
+/// The processes that have a slot, or wait for one, as the kernel or the agent knows. `left` gets the number
+/// of slots of each user whose process has ended: what it has started keeps them by a FIFO. Which processes
+/// have that only root sees, but each such slot is already counted, so it covers a program of its user.
+fn processes_of(file: &ListedFile, left: &mut BTreeMap<u32, u32>) -> Result<BTreeSet<i32>, KeeperError> {
     if let Some(place) = file.place() {
         return Ok(holder::processes(&place)?);
     }
     let TableSnapshot { holders, waiting, .. } = file.survey()?;
+    for holder in holders.iter().flat_map(Holder::all) {
+        let has_ended = |pid| Process::find(pid).is_none_or(|process| process.is_zombie());
+        if let Some(uid) = holder.uid.filter(|_| holder.keeper.is_some_and(has_ended)) {
+            let slots = holder.slots.1.saturating_sub(holder.slots.0).saturating_add(1);
+            let left = left.entry(uid).or_default();
+            *left = left.saturating_add(u32::try_from(slots).unwrap_or(u32::MAX));
+        }
+    }
     let keepers = holders.iter().flat_map(Holder::all).filter_map(|holder| holder.keeper);
     Ok(keepers.chain(waiting.iter().filter_map(|waiter| waiter.process.pid)).collect())
 }
