@@ -826,6 +826,46 @@ pub(crate) fn expire_sweeps_all_repositories() {
     expire(&[]).status(0);
 }
 
+/// A holder that uses all of its grace delays the end of no holder of another repository, and no time limit
+/// stops the sweep before it sends the last signal.
+#[test]
+fn a_sweep_waits_for_all_graces_at_once() {
+    let site = Site::with_policy(&format!(
+        r#"
+        [repository.one]
+        limit = 5
+        {OVERDUE}
+
+        [repository.two]
+        limit = 5
+        {OVERDUE}
+
+        [[rule]]
+        name     = "one"
+        commands = ["one"]
+        acquire  = ["one"]
+
+        [[rule]]
+        name     = "two"
+        commands = ["two"]
+        acquire  = ["two"]
+        "#
+    ));
+    let run = |name: &str, signals: &str| {
+        site.program(name);
+        site.test().args(["run", "--", name]).through(["env", signals]).spawn()
+    };
+    let (mut one, mut two) = (run("one", "--ignore-signal=INT"), run("two", "--default-signal"));
+    let mut sweep = site.test().args(["end", "--overdue"]).background();
+    assert_eq!(two.end().ending, Ending::Signal(2));
+    one.wait_for_echo();
+    one.close_stdin();
+    assert_eq!(one.end().ending, Ending::Status(0));
+    assert_eq!(sweep.end().ending, Ending::Status(0));
+    let unit = concat!(env!("CARGO_MANIFEST_DIR"), "/packaging/rungate-overdue.service");
+    assert!(!fs::read_to_string(unit).expect("a unit").contains("TimeoutStartSec"));
+}
+
 /// "`expire_kill = "process" | "group"`".
 #[test]
 pub(crate) fn the_group_is_ended_where_the_policy_says_so() {

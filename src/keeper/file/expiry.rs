@@ -382,33 +382,36 @@ fn unproved(
     Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled, with: Vec::new() })
 }
 
-/// Ends holders carefully, all at the same time; `told` gets the outcome of each. Never call it under the
-/// mutex: it takes up to three times the grace.
-pub fn end_all(
-    file: &LockFile,
-    all: Vec<Overdue>,
-    expiry: &Expiry,
-    mut told: impl FnMut(&Overdue, EvictionOutcome),
-) -> Result<(), RepositoryError> {
+/// Ends holders of files carefully, all at the same time; `told` gets the outcome of each, with the number of
+/// its file. Never call it under a mutex: it takes up to three times the longest grace.
+pub fn end_all<'f>(
+    files: impl IntoIterator<Item = (&'f LockFile, (Vec<Overdue>, Expiry))>,
+    mut told: impl FnMut(usize, &Overdue, Result<EvictionOutcome, RepositoryError>),
+) {
     let mut running = Vec::new();
-    for overdue in all.into_iter().flat_map(Overdue::each) {
-        match Ending::begin(file, &overdue, *expiry) {
-            Ok(ending) => running.push((overdue, ending)),
-            Err(fate) => told(&overdue, fate),
+    for (number, (file, (all, expiry))) in files.into_iter().enumerate() {
+        for overdue in all.into_iter().flat_map(Overdue::each) {
+            // Its end for another file frees this slot too.
+            if running.iter().any(|(_, _, other, _): &(_, _, Overdue, _)| other.is_same(&overdue)) {
+                continue;
+            }
+            match Ending::begin(file, &overdue, expiry) {
+                Ok(ending) => running.push((number, file, overdue, ending)),
+                Err(fate) => told(number, &overdue, Ok(fate)),
+            }
         }
     }
     while !running.is_empty() {
-        for (overdue, mut ending) in std::mem::take(&mut running) {
-            match ending.advance(file)? {
-                Some(fate) => told(&overdue, fate),
-                None => running.push((overdue, ending)),
+        for (number, file, overdue, mut ending) in std::mem::take(&mut running) {
+            match ending.advance(file).transpose() {
+                Some(fate) => told(number, &overdue, fate),
+                None => running.push((number, file, overdue, ending)),
             }
         }
-        if let Some(left) = running.iter().map(|(_, ending)| ending.left()).min() {
-            let _ = process::wait_for_any(running.iter().map(|(_, ending)| ending.process()), left);
+        if let Some(left) = running.iter().map(|(.., ending)| ending.left()).min() {
+            let _ = process::wait_for_any(running.iter().map(|(.., ending)| ending.process()), left);
         }
     }
-    Ok(())
 }
 
 /// The end of a holder, signal by signal, for a caller that waits for other things meanwhile.

@@ -23,7 +23,7 @@ use crate::{
         log::event::{Event, Kind},
     },
     policy::Policy,
-    sys::{NameCache, Process, accounts, process},
+    sys::{NameCache, Process, accounts, descriptor, process},
     text::{Clock, Error, ExitStatus, age, print, stream, table::Table, visible, word},
     tools::{
         policy::question,
@@ -94,7 +94,9 @@ impl End<'_> {
     fn overdue(&mut self) -> Result<(), Error> {
         let named: Vec<OsString> =
             self.arguments.repository.iter().chain(&self.arguments.holders).cloned().collect();
-        for repository in repositories::wanted(self.policy, self.situation, &named)? {
+        let repositories = repositories::wanted(self.policy, self.situation, &named)?;
+        let mut files = Vec::new();
+        for repository in &repositories {
             let Some(expiry) = self.expiry(&repository.name) else {
                 if named.is_empty() {
                     continue;
@@ -103,10 +105,23 @@ impl End<'_> {
                 let text = format!("{name}: no holder is ever overdue: the policy sets no expire_after");
                 return Err(Error::new(ExitStatus::Usage, text));
             };
-            for file in &repository.files {
-                if let Err(error) = self.overdue_of(file, &expiry) {
-                    self.complain(file, &error);
-                }
+            files.extend(repository.files.iter().map(|file| (file, expiry)));
+        }
+        let is_of_agent = |(file, _): &(&ListedFile, _)| file.table().is_some() && !self.arguments.dry_run;
+        let (of_agent, of_files): (Vec<_>, Vec<_>) = files.into_iter().partition(is_of_agent);
+        let mut all = Vec::new();
+        for (file, expiry) in of_files {
+            match self.overdue_of(file, &expiry) {
+                Ok(to_end) => all.extend(to_end),
+                Err(error) => self.complain(file, &error),
+            }
+        }
+        self.carry_out(all);
+        // The agent finds them itself, in one table at a time.
+        for (file, expiry) in of_agent {
+            let table = file.table().unwrap_or_default();
+            if let Err(error) = self.evict(file, table, Which::Overdue(expiry.after), &expiry) {
+                self.complain(file, &error);
             }
         }
         // The last: who may write into the log can make it long.
@@ -116,10 +131,11 @@ impl End<'_> {
         Ok(())
     }
 
-    fn overdue_of(&mut self, file: &ListedFile, expiry: &Expiry) -> Result<(), KeeperError> {
-        if let Some(table) = file.table().filter(|_| !self.arguments.dry_run) {
-            return self.evict(file, table, Which::Overdue(expiry.after), expiry).map(drop);
-        }
+    fn overdue_of<'f>(
+        &self,
+        file: &'f ListedFile,
+        expiry: &Expiry,
+    ) -> Result<Option<EvictionPlan<'f>>, KeeperError> {
         let (open, holders) = match (file.table(), file.place()) {
             (Some(table), _) => {
                 let mut overdue = memory::overdue(&agent::survey(table)?.holders, expiry);
@@ -129,13 +145,13 @@ impl End<'_> {
             }
             (None, Some(place)) => {
                 let survey = TableSnapshot::of(&place)?;
-                let Some(open) = LockFile::open_to_read(&place)? else { return Ok(()) };
+                let Some(open) = LockFile::open_to_read(&place)? else { return Ok(None) };
                 let overdue = expiry::overdue(&open, &survey.holders, expiry, SystemTime::now())?;
                 (Some(open), overdue)
             }
-            (None, None) => return Ok(()),
+            (None, None) => return Ok(None),
         };
-        self.carry_out(EvictionPlan::of(file, open, holders))
+        Ok((!holders.is_empty()).then(|| EvictionPlan::of(file, open, holders)))
     }
 
     /// Ends the holders of a repository that are named, or all that the caller may end.
@@ -195,12 +211,7 @@ impl End<'_> {
         if !self.arguments.dry_run && !self.arguments.yes {
             self.ask(&title, &all, count)?;
         }
-        for to_end in all {
-            let file = to_end.file;
-            if let Err(error) = self.carry_out(to_end) {
-                self.complain(file, &error);
-            }
-        }
+        self.carry_out(all);
         Ok(())
     }
 
@@ -441,23 +452,36 @@ impl End<'_> {
         }
     }
 
-    /// Ends them, or says which it would end.
-    fn carry_out(
-        &mut self,
-        EvictionPlan { file, open, holders }: EvictionPlan<'_>,
-    ) -> Result<(), KeeperError> {
+    /// Ends them, or says which it would end. The graces of all files run at the same time.
+    fn carry_out(&mut self, all: Vec<EvictionPlan<'_>>) {
         if self.arguments.dry_run {
-            for holder in &holders {
-                drop(print(&would_end(file, holder)));
+            for EvictionPlan { file, holders, .. } in &all {
+                for holder in holders {
+                    drop(print(&would_end(file, holder)));
+                }
             }
-            return Ok(());
+            return;
         }
+        let (of_files, of_agent): (Vec<_>, Vec<_>) = all.into_iter().partition(|of| of.open.is_some());
+        // The file and the process of each stay open.
+        descriptor::raise_limit();
+        let expiry = |file: &ListedFile| self.expiry(&file.name).unwrap_or(Expiry::AT_REQUEST);
+        let to_end = |of: &EvictionPlan<'_>| (of.holders.clone(), expiry(of.file));
+        let to_end: Vec<(Vec<Overdue>, Expiry)> = of_files.iter().map(to_end).collect();
+        let open = of_files.iter().filter_map(|of| of.open.as_ref());
+        expiry::end_all(open.zip(to_end), |number, holder, fate| match fate {
+            Ok(fate) => self.tell(of_files[number].file, holder, fate),
+            Err(error) => self.complain(of_files[number].file, &error.into()),
+        });
+        for EvictionPlan { file, holders, .. } in of_agent {
+            if let Err(error) = self.carry_out_by_agent(file, &holders) {
+                self.complain(file, &error);
+            }
+        }
+    }
+
+    fn carry_out_by_agent(&mut self, file: &ListedFile, holders: &[Overdue]) -> Result<(), KeeperError> {
         let expiry = self.expiry(&file.name).unwrap_or(Expiry::AT_REQUEST);
-        if let Some(open) = open {
-            return Ok(expiry::end_all(&open, holders, &expiry, |holder, fate| {
-                self.tell(file, holder, fate);
-            })?);
-        }
         let Some(table) = file.table() else { return Ok(()) };
         for holders in holders.chunks(MOST_CHOSEN) {
             let chosen = holders.iter().filter_map(|Overdue { holder, pid, .. }| {
