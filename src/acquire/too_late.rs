@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 use super::{AcquireContext, Alternative, Blocked, Full, Reason, Refused, Unmet};
 use crate::{
     judge::terms::{Claim, Expiry, Terms},
-    keeper::{Ending, KeeperError, Overdue, table::Table},
+    keeper::{Ending, KeeperError, Occupancy, Overdue, table::Table},
     sys::{Failure, PidFd, process},
 };
 
@@ -39,8 +39,9 @@ pub enum Progress {
 pub struct Known<'k> {
     /// What was done to end a holder.
     pub progress: &'k dyn Fn(&Overdue) -> Progress,
-    /// How many slots of a table become free because holders are just leaving it, besides these overdue ones.
-    pub leaving: &'k dyn Fn(&Table, &[Overdue]) -> u64,
+    /// How many slots of a table, of which these are held, become free because holders are just leaving it,
+    /// besides these overdue ones.
+    pub leaving: &'k dyn Fn(&Table, &Occupancy, &[Overdue]) -> u64,
 }
 
 impl Known<'_> {
@@ -118,7 +119,7 @@ impl Known<'_> {
         let table = full.table();
         let overdue = table.overdue(full.holders(), &expiry, now)?.into_iter();
         let (mut can, mut cannot): (Vec<_>, Vec<_>) = overdue.partition(Overdue::can_be_ended);
-        let missing = missing.saturating_sub((self.leaving)(table, &can));
+        let missing = missing.saturating_sub((self.leaving)(table, full.occupancy()?, &can));
         can.retain(|one| terms.allows(one.holder.slots.0) && self.progress_of(one) != Progress::Spared);
         // Those that are being ended are enough, if they make room.
         can.sort_by_key(|one| self.progress_of(one));
@@ -198,6 +199,10 @@ struct Member {
 }
 
 impl Running<'_> {
+    fn holds_in(&self, seen: &Occupancy) -> bool {
+        self.members.iter().any(|member| seen.holds(member.overdue.holder.slots.0))
+    }
+
     fn has(&self, overdue: &Overdue) -> bool {
         self.members.iter().any(|member| member.overdue.process() == overdue.process())
     }
@@ -263,10 +268,12 @@ impl<'c> Endings<'c> {
                 Progress::Spared
             }
         };
-        let leaving = |table: &Table, named: &[Overdue]| {
+        let leaving = |table: &Table, seen: &Occupancy, named: &[Overdue]| {
             let is_named = |of: &Running<'c>| named.iter().flat_map(Overdue::all).any(|one| of.has(one));
             let others = self.running.iter().filter(|of| of.table.id() == table.id() && !is_named(of));
-            others.filter(|of| of.is_leaving()).map(|of| of.slots).sum()
+            // What has left before the table was looked at is free there already.
+            let others = others.filter(|of| of.holds_in(seen) && of.is_leaving());
+            others.map(|of| of.slots).sum()
         };
         Known { progress: &progress, leaving: &leaving }.choose(&blocked.unmet, SystemTime::now())
     }

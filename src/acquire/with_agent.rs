@@ -4,14 +4,11 @@
 //! So a launch never waits for one keeper while it holds slots of another. The agent decides; here its
 //! answers are converted to those of this process.
 
-use std::{
-    ops::ControlFlow,
-    time::{Instant, SystemTime},
-};
+use std::time::Instant;
 
 use super::{
-    AcquireContext, Acquisition, Conversation, Decided, Grant, HEARTBEAT_INTERVAL, Known, Outcome, Patience,
-    PlaceInLine, Progress, Question, Waiting, Watch,
+    AcquireContext, Acquisition, Conversation, Decided, Grant, HEARTBEAT_INTERVAL, Outcome, Patience,
+    PlaceInLine, Question, Watch,
     dry_run::outlook,
     waiting::{acquire, wait_for_turn},
 };
@@ -40,7 +37,7 @@ pub fn acquire_with_agent<'c>(
         }
         let taken = match taken {
             Some(taken) => taken,
-            None => ask(question, others, asker, conversation, place, patience, watch)?,
+            None => conversation.take(question, asker, patience, watch)?,
         };
         let given = match taken {
             // The agent has judged it now. What was decided of the files may be as old as the wait.
@@ -83,57 +80,6 @@ pub fn acquire_with_agent<'c>(
             other => return Ok(other),
         }
     }
-}
-
-/// Asks the agent, and waits for its answer. The agent ends overdue holders only while the files have room,
-/// so it is asked again when that changes.
-fn ask<'c>(
-    question: &Question<'_, 'c>,
-    others: &'c [Demand],
-    asker: &AcquireContext<'_>,
-    conversation: &mut Conversation,
-    place: &PlaceInLine,
-    patience: Patience,
-    watch: &mut Watch<'_>,
-) -> Result<Outcome<'c>, KeeperError> {
-    let mut claims = question.demands.iter().flat_map(Demand::claims);
-    if others.is_empty() || claims.all(|claim| claim.pace.expiry.is_none()) {
-        return conversation.take(question, asker, patience, watch);
-    }
-    let mut files = Acquisition::open(others, asker, &place.tables)?;
-    files.takes = false;
-    loop {
-        let may_end = have_room(&mut files, place, patience).unwrap_or(false);
-        let mut has_changed = false;
-        let mut look = |waiting: Option<&Waiting<'_, '_>>| {
-            watch(waiting)?;
-            has_changed = have_room(&mut files, place, patience).unwrap_or(false) != may_end;
-            if has_changed { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
-        };
-        let taken = conversation.take(question, asker, Patience { may_end, ..patience }, &mut look)?;
-        match taken {
-            Outcome::Interrupted if has_changed => {}
-            taken => return Ok(taken),
-        }
-    }
-}
-
-/// Whether the files have room for the launch, or would have it if overdue holders were ended.
-fn have_room(
-    files: &mut Acquisition<'_, '_>,
-    place: &PlaceInLine,
-    patience: Patience,
-) -> Result<bool, KeeperError> {
-    let position = place.position(files.asker);
-    let longest = place.patience(patience.deadline).min(HEARTBEAT_INTERVAL);
-    let blocked = match files.attempt(position, longest)?.0 {
-        Decided::Granted(_) => return Ok(true),
-        Decided::Blocked(blocked) => blocked,
-    };
-    files.look_ahead(&blocked, position)?;
-    let is_behind = blocked.lines.iter().any(|line| line.is_behind);
-    let known = Known { progress: &|_| Progress::Untried, leaving: &|_, _| 0 };
-    Ok(!blocked.is_final() && !is_behind && known.choose(&blocked.unmet, SystemTime::now())?.1)
 }
 
 /// Takes the slots of the files if they are free. A launch that was judged again while it waited for them is

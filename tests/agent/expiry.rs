@@ -14,7 +14,7 @@ use rungate::{
 use super::hostility::{LONG, request};
 use super::numbers::Caller;
 use super::waiting::sleeps;
-use super::{held, seats, waiter, waiting};
+use super::{held, seats, waiter};
 use crate::support::{Ending, Running, Site, Test, copy_program, eventually, given_time, needs_root};
 
 /// Overdue at once. Who dies of the first signal has all the time that a slow machine takes for that.
@@ -42,44 +42,6 @@ fn an_overdue_holder_of_another_user_is_ended_for_whoever_comes_next() {
         });
         matlab(&site, "backup").stderr(&ended(program, "SIGINT")).status(0);
         assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
-    }
-}
-
-/// While a lock file that the launch also needs is full, an overdue holder gets no signal, because its end would
-/// not let the launch start. When the file has room, it does.
-#[test]
-fn no_holder_is_ended_while_a_file_is_full() {
-    needs_root!();
-    let rules = "[[rule]]\ncommands = [\"matlab\"]\nacquire = [\"files\", \"seats\"]\n\
-                 [[rule]]\ncommands = [\"third\"]\nacquire = [\"seats\"]\n";
-    let (site, _agent) = Site::with_agent(&format!(
-        "[repository.seats]\nkeeper = \"agent\"\nlimit = 1\n{OVERDUE}\n[repository.files]\nlimit = 1\n{rules}"
-    ));
-    for name in ["matlab", "third"] {
-        site.program(name);
-    }
-    let launch = |options: &[&str], command| {
-        site.test().args(["run"]).args(options).args(["--", command]).through(["env", "--default-signal"])
-    };
-    for waits in [false, true] {
-        let slot = site.holder("files.lock", ["posix", "write", "8:1"]);
-        let mut holder = launch(&[], "third").spawn();
-        if waits {
-            let mut both = launch(&["-q", "--wait", "forever"], "matlab").background();
-            eventually("it waits for the agent", || (waiting(&site) == 1).then_some(()));
-            holder.wait_for_echo();
-            drop(slot);
-            both.wait_for_echo();
-            assert_eq!(site.held("files.lock").iter().map(|slot| slot.pid).collect::<Vec<_>>(), [both.pid()]);
-        } else {
-            launch(&["-q", "-n"], "matlab").status(75);
-            holder.wait_for_echo();
-            drop(slot);
-            launch(&["-n"], "matlab")
-                .stderr("rungate: seats: ended PID [pid] (third), overdue by [age], with SIGINT\n")
-                .status(0);
-        }
-        assert_eq!(holder.end().ending, Ending::Signal(2), "{waits}");
     }
 }
 

@@ -88,7 +88,7 @@ fn what_a_wrapper_leaves_behind_is_not_past_rungate() {
     needs_root!();
     let keys = "keeper = \"agent\"\nhold = \"descriptor\"";
     let (site, _agent) = Site::with_agent(&support::seats(2, keys, &["$DIR/bin/matlab", "$DIR/bin/wrapper"]));
-    copy_program("/bin/sleep", &site.path("bin/matlab"));
+    copy_program("/bin/sleep", site.path("bin/matlab"));
     site.script(
         "wrapper",
         "#!/bin/sh\nsetsid $DIR/bin/matlab 1000 </dev/null >/dev/null 2>&1 &\n\

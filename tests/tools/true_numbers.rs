@@ -404,7 +404,7 @@ fn more_rotated_files_than_descriptors() {
     let (site, _) = site(&seats("supervisor", "file", false, 3), "file");
     site.write("work/log.jsonl", &lines(60..61));
     for number in 1..=60 {
-        site.write(&format!("work/log.jsonl.{number}"), &lines(60 - number..61 - number));
+        site.write(format!("work/log.jsonl.{number}"), &lines(60 - number..61 - number));
     }
     for few in ["ulimit -S -n 40; exec \"$@\"", "ulimit -n 40; exec \"$@\""] {
         let history = site.test().args(["history", "--json"]).through(["bash", "-c", few, "bash"]).outcome();

@@ -111,7 +111,7 @@ fn chosen(
         pid if tried.contains(&pid) => Progress::Spared,
         _ => Progress::Untried,
     };
-    let known = Known { progress: &progress, leaving: &|_, _| leaving };
+    let known = Known { progress: &progress, leaving: &|_, _, _| leaving };
     let (all, makes_room) = known.choose(&blocked.unmet, tables.now).expect("tables in memory");
     let begun = all.iter().flat_map(|of| &of.overdue).map(|one| one.pid).collect();
     let further = all.iter().flat_map(|of| &of.running).map(|one| one.pid).collect();

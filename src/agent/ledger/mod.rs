@@ -813,7 +813,7 @@ fn evictions(session: &mut Session, standing: &Standing<'_>) -> Result<Vec<Evict
         progress => progress,
     };
     // Here a holder is released and forgotten at the same moment.
-    let chosen = standing.to_end(&Known { progress: &progress, leaving: &|_, _| 0 })?;
+    let chosen = standing.to_end(&Known { progress: &progress, leaving: &|_, _, _| 0 })?;
     session.let_rest_except(chosen.iter().flat_map(|of| of.overdue.iter().chain(&of.running)));
     Ok(chosen.into_iter().filter_map(Eviction::of).collect())
 }

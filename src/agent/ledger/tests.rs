@@ -1,6 +1,7 @@
 //! What the agent keeps, over its own restarts: numbers, places and ends.
 
 mod failures;
+mod scripts;
 
 use std::{
     collections::VecDeque,
@@ -175,32 +176,6 @@ fn the_time_after_an_unseen_end_is_saved() {
     assert_eq!((ledger.holdings().len(), ledger.lingering().len()), (0, 1));
     let found = state.read().expect("it is whole").holdings;
     assert!(found[&9].lingers_until >= Some(now + HOUR));
-}
-
-/// The FIFO of a script keeps slots once, also if two requests for it are decided at the same time. That of
-/// another user with the same number is another one.
-#[test]
-fn a_fifo_of_a_script_keeps_slots_once() {
-    let (directory, _state) = state();
-    let (mut ledger, _) = ledger(directory.path());
-    let of = |uid, opened| {
-        let saved = SavedHolding { uid, opened: Some(opened), ..saved(own_pid(), Hold::Descriptor) };
-        holding(saved, None)
-    };
-    ledger.holdings.insert(1, of(1000, 5));
-    let taken = [(1000, 5), (1001, 5), (1000, 6)].map(|(uid, opened)| ledger.is_taken(uid, opened));
-    assert_eq!(taken, [true, false, false]);
-    let kept = [(1000, 5), (1001, 5), (1000, 6)].map(|(uid, opened)| ledger.kept_by(uid, opened));
-    assert_eq!(kept.map(|found| found.map(|(number, _)| number)), [Some(1), None, None]);
-    let (table, mut second) = (ledger.store().table("seats"), of(1000, 5));
-    second.held = table.take(&[1]).into_iter().collect();
-    (second.saved.started, second.saved.tables) = (Some(HOUR), vec![slots("seats", vec![1])]);
-    table.set_stamps(at(HOUR), None, None);
-    let (left, refused) = ledger.grant(2, second).expect_err("it is taken");
-    assert_eq!(refused, "the descriptor keeps slots already");
-    assert_eq!((ledger.holdings().len(), table.stamps().0), (1, None));
-    drop(left);
-    assert_eq!(table.used(), 0);
 }
 
 /// The last use of a table is saved on this host, unless other hosts keep the table, too.
@@ -543,8 +518,8 @@ fn slots_of_several_repositories_linger_for_their_own_times() {
     assert_eq!(ledger.lingering()[&9].next(), until + HOUR);
 }
 
-/// A holder that ended while a nested launch used its slot is left over when that launch ends. Holders of other
-/// slots of the table are not, nor launches that use the slot of another holder.
+/// A holder that ended while a nested launch used its slot is left over when that launch ends. Holders of
+/// other slots of the table are not, nor launches that use the slot of another holder.
 #[test]
 fn a_holder_without_anything_that_keeps_it_is_left_over() {
     let (directory, _state) = state();
@@ -652,50 +627,6 @@ fn the_first_time_that_is_over_is_the_next() {
         ledger.recovered.get_mut(&file).expect("it waits").due = now + HOUR * hours;
     }
     assert_eq!(ledger.next_recovered(), Some((now + HOUR, 8)));
-}
-
-/// The FIFOs of scripts that keep no slots are counted for their users.
-#[test]
-fn unused_fifos_count_for_their_users() {
-    let (directory, _state) = state();
-    let (mut ledger, _) = ledger(directory.path());
-    let end = io::stderr().as_fd().try_clone_to_owned().expect("a descriptor");
-    ledger.unused.insert(1000, VecDeque::from([(5, end)]));
-    assert_eq!((ledger.unused_of(1000), ledger.unused_of(1001)), (1, 0));
-    assert_eq!(ledger.users_of_unused().collect::<Vec<_>>(), [1000]);
-}
-
-/// The holder is the process that was found for the request: a script while it runs, and otherwise the
-/// process that asked.
-#[test]
-fn a_script_is_the_holder_while_it_runs() {
-    let (directory, _state) = state();
-    let (ledger, _) = ledger(directory.path());
-    let (mut script, request) = (Idle::begin(), needs(vec![Demand::One(claim("seats"))]));
-    let mut session = Session::new(Caller { pid: own_pid(), started: 3, ..Caller::default() });
-    let mut holder = |pid: i32| {
-        let open = || PidFd::open(pid).map_err(Failure::of("pidfd_open"));
-        match ledger.look(7, &mut session, &request, false, open) {
-            CheckOutcome::Granted(holding) => {
-                let table = holding.held[0].table();
-                let seen = table.holders(&table.occupancy()).swap_remove(0);
-                assert_eq!((seen.pid, seen.rule), (Some(holding.saved.pid), Some("--limit".to_owned())));
-                (holding.saved.pid, holding.saved.start)
-            }
-            _ => panic!("there is room"),
-        }
-    };
-    let start = Process::find(script.pid()).expect("it runs").started;
-    assert_eq!(holder(script.pid()), (script.pid(), start));
-    assert_eq!(holder(own_pid()), (own_pid(), 3), "it is no script");
-    let process = PidFd::open(script.pid()).expect("it runs");
-    process.signal(Signal::SIGKILL).expect("it is ours");
-    while !process.has_ended() {
-        thread::yield_now();
-    }
-    // It was not waited for, so it has its number still.
-    assert_eq!(holder(script.pid()), (own_pid(), 3));
-    script.0.wait().expect("it has ended");
 }
 
 /// A launch ends overdue holders: none of its own ancestors, none that it has tried, and none besides those

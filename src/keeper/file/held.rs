@@ -77,6 +77,7 @@ impl Held {
     /// must not be released here. Any stronger hold replaces them.
     fn take_with(&mut self, seats: &Seats, group: &Group) -> Result<bool, RepositoryError> {
         let (own, group) = (self.file.own_locks(), group.hash());
+        let mut replaced = Vec::new();
         self.is_of_group = true;
         for (rank, slot) in (0..).zip(seats.all()) {
             let slot_byte = slot_bytes(slot, slot);
@@ -95,13 +96,12 @@ impl Held {
                 if !self.lock_beside_readers(bytes.clone())? {
                     return Ok(false);
                 }
-                if is_own {
-                    self.file.unlock(&bytes)?;
-                }
+                replaced.extend(is_own.then_some(bytes));
             }
             self.joined.extend(is_joined.then_some(slot));
             self.slots.push(slot);
         }
+        replaced.iter().try_for_each(|bytes| self.file.unlock(bytes))?;
         Ok(true)
     }
 

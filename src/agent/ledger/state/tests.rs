@@ -94,8 +94,8 @@ fn a_launch_with_a_holding_was_answered() {
     assert_eq!(unproved(), [0; 0]);
 }
 
-/// A place is saved again if its number, its FIFO, or a queue with its classes, is another one. For how long the
-/// launch has waited changes nothing.
+/// A place is saved again if its number, its FIFO, or a queue with its classes, is another one. For how long
+/// the launch has waited changes nothing.
 #[test]
 fn a_place_is_where_its_number_and_its_queues_are() {
     let line = |table: &str, capacity, begun| SavedLine {
@@ -244,8 +244,8 @@ fn only_the_state_of_this_boot_is_kept() {
     }
 }
 
-/// An agent that finds another one in its directory removes nothing there, not even the state of another boot.
-/// When the other one has ended, it starts.
+/// An agent that finds another one in its directory removes nothing there, not even the state of another
+/// boot. When the other one has ended, it starts.
 #[test]
 fn two_agents_do_not_use_one_directory() {
     let directory = tempfile::tempdir().expect("a directory");

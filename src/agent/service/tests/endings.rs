@@ -204,8 +204,8 @@ fn the_holder_of_the_slot_is_ended() {
     assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), [8]);
 }
 
-/// With the last nested launch, all holders are free whose slots are used one below the other. Those that only
-/// have other slots of a table, or use them, are free when the agent sees their own end.
+/// With the last nested launch, all holders are free whose slots are used one below the other. Those that
+/// only have other slots of a table, or use them, are free when the agent sees their own end.
 #[test]
 fn the_end_of_a_nested_launch_frees_the_slots_above_it_alone() {
     let idles = [(); 5].map(|()| Idle::begin());
