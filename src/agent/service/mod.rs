@@ -752,7 +752,7 @@ impl Service {
 }
 
 impl Local {
-    /// A process gets each signal once, for any number of tables.
+    /// A holding gets each signal once, for any number of tables.
     fn evict(&mut self, number: u64, eviction: &Eviction, overdue: &Overdue) {
         let slot = overdue.holder.slots.0;
         let holds =
@@ -767,11 +767,10 @@ impl Local {
             holding.held.iter().any(|held| !held.is_shared() && holds(held) && is_it(holding, held))
         });
         let Some(session) = self.sessions.get_mut(&number) else { return };
-        if session.is_ending_for_it(overdue) {
-            return;
-        }
         session.tried.push(overdue.process());
-        if let Some((holding, _)) = found {
+        if let Some((holding, _)) = found
+            && session.evictions.iter().all(|running| running.holding != *holding)
+        {
             let launch = Some(session.peer.pid);
             session.evictions.push(RunningEviction::of(*holding, eviction, overdue.clone(), launch));
         }

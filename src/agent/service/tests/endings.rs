@@ -329,24 +329,42 @@ fn a_holder_is_ended_once_and_not_in_vain() {
         };
         let state_of = |service: &Service| {
             let session = service.local.sessions.get(&1).expect("it is connected");
-            let all = session.evictions.iter().map(|eviction| (eviction.holding, eviction.rests));
-            (all.collect::<Vec<_>>(), session.is_sending())
+            let of = |eviction: &RunningEviction| (eviction.holding, eviction.rests, eviction.next_signal());
+            session.evictions.iter().map(of).collect::<Vec<_>>()
         };
         service.decide(1, request(&["seats", "spare"]), true);
-        assert_eq!(state_of(&service), (vec![(7, false)], false));
+        assert_eq!(state_of(&service), [(7, false, Some(Signal::SIGINT))]);
         let other = service.local.ledger.store().table("other").take(&[1]).expect("it is free");
         service.decide(1, request(&["seats", "spare", "other"]), false);
         service.local.continue_evictions(1);
-        assert_eq!(state_of(&service), (if waits { vec![(7, true)] } else { Vec::new() }, false));
+        let rests = (7, true, Some(Signal::SIGINT));
+        assert_eq!(state_of(&service), waits.then_some(rests).into_iter().collect::<Vec<_>>());
         let is_refused = |answer: &Answer| matches!(answer, Answer::Refused(_));
         assert_eq!(service.local.answers().iter().any(is_refused), !waits);
         if waits {
             drop(other);
             service.decide(1, request(&["seats", "spare", "other"]), false);
             service.local.continue_evictions(1);
-            assert_eq!(state_of(&service), (vec![(7, false)], true), "the signal is sent");
+            assert_eq!(state_of(&service), [(7, false, Some(Signal::SIGTERM))], "SIGINT is sent");
         }
     }
+}
+
+/// A process with two holdings is ended in both: what keeps the slots of one may outlive it.
+#[test]
+fn each_holding_of_a_process_is_ended() {
+    let idle = Idle::begin();
+    let (mut service, _directories) = service_after(|state| {
+        for (number, table) in [(7, "seats"), (8, "spare")] {
+            state.write(number, &idle.holds(slots(table, vec![1]))).expect("there is room");
+        }
+    });
+    calls(&mut service, 1000);
+    let pace = Pace { pause: None, expiry: Some(Expiry::AT_REQUEST) };
+    let overdue = |table| Claim { amount: Amount::plain(Slots::Number(1), 1), pace, ..claim(table) };
+    service.decide(1, needs(["seats", "spare"].map(|table| Demand::One(overdue(table))).into()), true);
+    let session = service.local.sessions.get(&1).expect("it is connected");
+    assert_eq!(session.evictions.iter().map(|eviction| eviction.holding).collect::<Vec<_>>(), [7, 8]);
 }
 
 /// A user may end holders of the same user alone, and none that the request itself runs below. The others
