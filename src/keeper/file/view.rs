@@ -1,7 +1,7 @@
 //! What is known of a lock file while its mutex is held. With limit L and s wanted slots, a launch is
 //! admitted if `held + s <= L`. This is proved, not counted. If no slot above L is held, s free slots within
-//! 1…L are the proof. Each slot held above L requires one more free slot. So a launch far from the limit
-//! asks the kernel a handful of questions, however many slots are held. If these give no answer, it scans further.
+//! 1…L are the proof. Each slot held above L requires one more free slot. So a launch far from the limit asks
+//! the kernel a handful of questions, however many slots are held. If these give no answer, it scans further.
 //! The scan ends when enough held slots are seen to refuse the launch, or when everything was seen. It also
 //! ends at the maximum that is allowed under the mutex; then the answer is unknown. Only the kernel's answers
 //! count: hint and cursor only say where to look first.
