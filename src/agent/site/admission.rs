@@ -34,8 +34,15 @@ impl Site {
             }
             let table = local.ledger().store_of(Some(order.uid)).table(&table_of_site(name));
             if let Some(length) = order.pause_on(table.name()) {
-                // A longer pause than that of earlier launches also needs the last use.
+                // A longer pause than that of earlier launches also needs the last use. Other hosts keep it
+                // for the pause that its key names.
                 table.pauses_for(length);
+                let there = self.present(&Key::Stamps(name.to_owned())).and_then(|there| there.value);
+                if let Some(Value::Stamps(used)) = there
+                    && used.longest_pause < length
+                {
+                    self.own.untold_use(name, used.started_by.unwrap_or(order.uid));
+                }
             }
             let seed = process::since_boot().map_or(0, |now| u64::from(now.subsec_nanos()));
             table.search_from(seed % order.limit_of(table.name()).max(1) + 1);
@@ -192,8 +199,13 @@ impl Site {
         let Admission { session, question, order, mut holding, launch, writes, joined, .. } = admission;
         holding.launch = launch;
         for (key, value) in &writes {
-            if let (Key::Slot(..), Some(value)) = (key, value) {
-                self.own.want(key.clone(), value.clone());
+            match (key, value) {
+                (Key::Slot(..), Some(value)) => self.own.want(key.clone(), value.clone()),
+                // A withdrawn start may be the one before this start, which may be withdrawn too.
+                (Key::Stamps(table), value) if !self.own.has_withdrawn(table) => {
+                    self.forget_told_use(local.ledger().store(), table, value.as_ref());
+                }
+                _ => {}
             }
         }
         if writes.iter().any(|(key, _)| matches!(key, Key::Stamps(_))) {

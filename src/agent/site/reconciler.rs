@@ -196,11 +196,8 @@ impl Site {
             Ok(done) if done.holds => {
                 for Change { key, value, .. } in &changes {
                     match (key, value) {
-                        // What has come since then is written next.
-                        (Key::Stamps(table), written)
-                            if self.own.wanted(key, local.ledger().store()) == *written =>
-                        {
-                            self.own.forget_use(table);
+                        (Key::Stamps(table), written) => {
+                            self.forget_told_use(local.ledger().store(), table, written.as_ref());
                         }
                         (Key::Slot(table, slot), Some(_)) => {
                             let here = table_of_site(table);
@@ -233,6 +230,13 @@ impl Site {
                 }
                 self.presence.note(trouble);
             }
+        }
+    }
+
+    /// The last use of a table was written like this. What has come since then is written next.
+    pub(super) fn forget_told_use(&mut self, store: &Store, table: &str, written: Option<&Value>) {
+        if self.own.wanted(&Key::Stamps(table.to_owned()), store).as_ref() == written {
+            self.own.forget_use(table);
         }
     }
 
@@ -365,12 +369,13 @@ impl Site {
     }
 
     /// The revision of a table's last use, if no pause needs that any more. The clocks of hosts differ, so it
-    /// must have been the same here for as long as the longest pause.
+    /// must have been the same here for as long as the longest pause. If that is zero, it is unknown.
     fn old_use(&self, store: &Store, name: &str) -> Option<i64> {
         let at = self.mirror.table(name)?.stamps.as_ref().filter(|at| at.record.is_some())?;
         let table = store.known(&table_of_site(name))?;
         let lasts = process::since_boot()?.saturating_sub(self.shown.get(name)?.since(at.revision)?);
-        (lasts >= table.longest_pause() && table.is_idle(SystemTime::now())).then_some(at.revision)
+        let pause = table.longest_pause();
+        (!pause.is_zero() && lasts >= pause && table.is_idle(SystemTime::now())).then_some(at.revision)
     }
 }
 
@@ -421,7 +426,7 @@ impl Reset {
 
 /// What others do not know yet of the last use of a table.
 #[derive(Debug, Default)]
-struct UntoldUse {
+pub(super) struct UntoldUse {
     by: u32,
     /// When a program that used it ended, if one did.
     end: Option<SystemTime>,
@@ -555,7 +560,8 @@ impl OwnKeys {
         }
     }
 
-    fn untold_use(&mut self, table: &str, by: u32) -> &mut UntoldUse {
+    /// The last use of a table must be written; this user counts as the last one if no other is known.
+    pub(super) fn untold_use(&mut self, table: &str, by: u32) -> &mut UntoldUse {
         self.dirty.insert(Key::Stamps(table.to_owned()));
         let untold = self.used.entry(table.to_owned()).or_default();
         untold.by = by;
@@ -575,6 +581,11 @@ impl OwnKeys {
                 table.withdraw(*before);
             }
         }
+    }
+
+    /// Whether others do not know yet of a withdrawn start.
+    pub(super) fn has_withdrawn(&self, table: &str) -> bool {
+        self.used.get(table).is_some_and(|untold| !untold.withdrawn.is_empty())
     }
 
     /// Whether the last use of a table must be forgotten.

@@ -12,13 +12,17 @@ use crate::{
         AcquireRequest, Session,
         ledger::state::{SavedStamps, since_1970},
         site::{
-            AgentId, Change, Compare, Done, Key, Report, SlotRecord, Transaction, Value, proof::transaction,
+            AgentId, Change, Compare, Done, Key, Operation, Report, SlotRecord, Transaction, Value,
+            etcd::Pair, proof::transaction,
         },
     },
     judge::terms::{Demand, ElapsedFrom, Pause, TooSoon, table_of_site},
 };
 
 const HOUR: Duration = Duration::from_secs(3600);
+
+/// The shortest pause. It is over as soon as a test looks.
+const SHORTEST: Duration = Duration::from_nanos(1);
 
 fn key(table: &str) -> Key {
     Key::Stamps(table.to_owned())
@@ -50,15 +54,17 @@ fn forgets(stage: &Stage, table: &str, at: i64) -> Transaction {
 }
 
 /// The last use of a table is deleted when its longest pause is over, by its time and by how long it is known
-/// here: the clock of the host that has written it may be behind. One that no host can read is left alone.
+/// here: the clock of the host that has written it may be behind. One that no host can read is left alone,
+/// and one whose longest pause its host did not know.
 #[test]
 fn a_last_use_is_deleted_when_its_longest_pause_is_over() {
     let (now, long_ago) = (SystemTime::now(), SystemTime::UNIX_EPOCH + HOUR);
     for (last, pause, is_over) in [
-        (long_ago, Duration::ZERO, true),
+        (long_ago, SHORTEST, true),
         (long_ago, HOUR, false),
         (long_ago, Duration::MAX, false),
-        (now + HOUR, Duration::ZERO, false),
+        (long_ago, Duration::ZERO, false),
+        (now + HOUR, SHORTEST, false),
     ] {
         let mut stage = Stage::open(|_| ());
         sees(&mut stage, used(last, pause).bytes());
@@ -107,7 +113,7 @@ fn the_last_use_of_a_table_in_use_stays() {
             let held = stage.pair(&slot(1), 9, Value::Slot(record).bytes());
             stage.sees(vec![(held, true)]);
         }
-        sees(&mut stage, used(SystemTime::UNIX_EPOCH, Duration::ZERO).bytes());
+        sees(&mut stage, used(SystemTime::UNIX_EPOCH, SHORTEST).bytes());
         looks(&mut stage);
         assert_eq!(stage.asks().is_none(), is_held);
     }
@@ -128,10 +134,49 @@ fn paced(length: Duration) -> AcquireRequest {
 fn a_last_use_stays_for_a_pause_that_has_become_longer() {
     let mut stage = Stage::open(|_| ());
     let launch = stage.local.add_session(Session::default());
-    sees(&mut stage, used(SystemTime::UNIX_EPOCH + HOUR, Duration::ZERO).bytes());
+    sees(&mut stage, used(SystemTime::UNIX_EPOCH + HOUR, SHORTEST).bytes());
     stage.site.prepare(&mut stage.local, launch, &paced(HOUR));
     looks(&mut stage);
     assert_eq!(stage.asks(), None);
+    // The other hosts hear of that pause, once.
+    let value = used(SystemTime::UNIX_EPOCH + HOUR, HOUR);
+    stage.site.reconcile(&mut stage.local);
+    let (number, asked) = stage.asks().expect("it is written again");
+    assert_eq!(asked, stage.kept(8, &[Change { key: key("seats"), at: 9, value: Some(value) }]));
+    stage.hears(Report::Done(number, Ok(done(10))));
+    for length in [HOUR, SHORTEST] {
+        stage.site.prepare(&mut stage.local, launch, &paced(length));
+        stage.site.reconcile(&mut stage.local);
+        assert_eq!(stage.asks(), None, "all know it");
+    }
+}
+
+/// A launch that gets its slots writes its longer pause together with them. It is not written once more after
+/// that: neither at once, nor when another host makes all forget the last use.
+#[test]
+fn a_longer_pause_is_written_with_the_slots_of_its_launch() {
+    let mut stage = Stage::open(|_| ());
+    let launch = stage.local.add_session(Session::default());
+    sees(&mut stage, used(SystemTime::UNIX_EPOCH + HOUR, SHORTEST).bytes());
+    stage.site.prepare(&mut stage.local, launch, &paced(HOUR));
+    let mut saved = saved(&[1]);
+    saved.paced_at_site = vec![table_of_site("seats")];
+    let held = stage.table().take(&[1]).expect("it is free");
+    stage.site.prove(&mut stage.local, launch, paced(HOUR), holding(saved, held));
+    let (number, asked) = stage.asks().expect("it is proved");
+    let put = |of: Operation| match of {
+        Operation::Put(key, value) => Some((Pair { key, value, revision: 10, lease: 0 }, true)),
+        Operation::PutUnderLease(..) | Operation::Delete(_) => None,
+    };
+    let mut written: Vec<_> = asked.operations.into_iter().filter_map(put).collect();
+    let value = used(SystemTime::UNIX_EPOCH + HOUR, HOUR).bytes();
+    assert!(written.contains(&(stage.pair(&key("seats"), 10, value), true)));
+    stage.hears(Report::Done(number, Ok(done(10))));
+    assert_eq!(stage.asks(), None);
+    written.push((stage.pair(&key("seats"), 11, Vec::new()), false));
+    stage.sees(written);
+    assert_eq!(stage.asks(), None);
+    assert_eq!(stage.table().stamps(), (None, None));
 }
 
 /// Each start that is recorded looks at the next few tables, and after the last one at the first again. So
@@ -139,7 +184,7 @@ fn a_last_use_stays_for_a_pause_that_has_become_longer() {
 #[test]
 fn each_recorded_start_looks_at_the_next_few_tables() {
     let mut stage = Stage::open(|_| ());
-    let value = used(SystemTime::UNIX_EPOCH, Duration::ZERO).bytes();
+    let value = used(SystemTime::UNIX_EPOCH, SHORTEST).bytes();
     let old = |number: u64| format!("old{number}");
     let pairs = (0..6).map(|number| (stage.pair(&key(&old(number)), 9, value.clone()), true)).collect();
     stage.sees(pairs);
