@@ -192,8 +192,8 @@ pub(super) struct Waiting {
 #[derive(Default)]
 pub(super) struct Begins {
     /// The bounded queues, by the names of their tables at the site.
-    pub(super) lines: Vec<String>,
-    /// The revision of the check that found room in them, and of which etcd.
+    pub(super) lines: BTreeSet<String>,
+    /// The revision of the check that found room in the first of them, and of which etcd.
     pub(super) looked: (u64, i64),
     /// The answer for it.
     pub(super) answer: Option<WaitState>,

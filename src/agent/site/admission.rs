@@ -49,11 +49,14 @@ impl Site {
         }
         let is_joining = self.own.places.get(&session).is_some_and(|place| !place.is_in);
         let Some(session) = local.session_mut(session) else { return };
-        // Later checks do not look again whether there is room in the queues that it is joining.
+        let begins = &mut session.place.begins;
+        // Later checks do not look again whether there is room in the queues that it is joining. For a queue
+        // that only a later request needs, the earlier revision is stricter than its own.
         if !is_joining {
-            session.place.begins.lines = order.ends_of_lines().map(str::to_owned).collect();
-            session.place.begins.looked = (self.origin.generation(), self.mirror.revision());
+            begins.lines.clear();
+            begins.looked = (self.origin.generation(), self.mirror.revision());
         }
+        begins.lines.extend(order.ends_of_lines().map(str::to_owned));
         if session.place.line.number().is_none() && order.tables_of_site().next().is_some() {
             let number = self.numbers.next(self.mirror.revision());
             session.place.line.begin_as(Number(number));

@@ -82,6 +82,9 @@ impl Site {
         let is_same =
             |place: &super::reconciler::Place| place.keys.iter().any(|key| tickets.contains_key(key));
         let is_wanted = self.own.places.get(&launch).is_some_and(is_same);
+        let mut later = self.wanted_tickets(local, launch);
+        later.retain(|key, _| !tickets.contains_key(key));
+        let is_unproved = begins_in(local.session(launch), &later);
         match result {
             Ok(done) if done.holds => {
                 self.own.has_written(
@@ -90,7 +93,7 @@ impl Site {
                 );
                 // Unneeded tickets are deleted.
                 self.own.have_changed(tickets.into_keys());
-                if let Some(place) = self.own.places.get_mut(&launch).filter(|_| is_wanted) {
+                if let Some(place) = self.own.places.get_mut(&launch).filter(|_| is_wanted && !is_unproved) {
                     place.is_in = true;
                     tell_that_it_waits(local, launch);
                 }

@@ -1,6 +1,7 @@
 //! Launches of this host that get slots of the site, or wait for them.
 
 use std::{
+    collections::BTreeSet,
     sync::{Arc, mpsc::channel},
     time::{Duration, Instant},
 };
@@ -56,7 +57,7 @@ fn waits(stage: &mut Stage, launch: u64, is_bounded: bool, looked: (u64, i64)) {
     let line = place(stage, NUMBER);
     let session = stage.local.session_mut(launch).expect("a launch");
     session.place.line = line;
-    session.place.begins.lines = if is_bounded { vec!["seats".to_owned()] } else { Vec::new() };
+    session.place.begins.lines = is_bounded.then(|| "seats".to_owned()).into_iter().collect();
     session.place.begins.looked = looked;
     let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: false };
     session.on(Event::WaitsOn(request(), WaitState { refused, ahead: 0 }));
@@ -113,7 +114,7 @@ fn checks(stage: &mut Stage, launch: u64, asked: &AcquireRequest) -> (u64, Vec<S
     stage.site.prepare(&mut stage.local, launch, asked);
     let place = &session(stage, launch).place;
     let number = place.line.number().expect("a number").0;
-    (number, place.begins.lines.clone(), place.begins.looked)
+    (number, place.begins.lines.iter().cloned().collect(), place.begins.looked)
 }
 
 /// A launch that needs slots of the site has a number of the mirror's revision, and keeps it. What it finds
@@ -681,7 +682,7 @@ fn one_bounded_queue_of_several_needs_a_proof() {
     });
     let session = stage.local.session_mut(launch).expect("a launch");
     session.place.line = PlaceInLine::again(Number(NUMBER), None, &places);
-    session.place.begins.lines = vec!["seats".to_owned()];
+    session.place.begins.lines = BTreeSet::from(["seats".to_owned()]);
     session.place.begins.looked = (1, 8);
     stage.site.write_tickets(&mut stage.local, launch);
     let (_, asked) = stage.asks().expect("it joins");

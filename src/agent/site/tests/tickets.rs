@@ -1,16 +1,19 @@
 //! Tickets and their numbers: those of launches on other hosts, and of launches that waited when the agent
 //! before this one died.
 
+use std::{iter, time::Duration};
+
 use serde_json::json;
 
-use super::stage::{Stage, deleted, done, of_host};
+use super::stage::{Stage, deleted, done, of_host, request};
 use crate::{
+    acquire::{PlaceInLine, PlaceInTable},
     agent::{
-        Session,
+        AcquireRequest, Session,
         ledger::state::SavedPlace,
-        site::{AgentId, Key, Operation, Report, TicketRecord, record::bytes},
+        site::{AgentId, Compare, Done, Key, Operation, Report, TicketRecord, record::bytes},
     },
-    judge::terms::table_of_site,
+    judge::terms::{Demand, Location, table_of_site},
     keeper::{Class, Number},
     sys::{Process, own_pid},
 };
@@ -205,4 +208,65 @@ fn a_ticket_that_changes_is_shown_as_it_is() {
         .map(|key| (stage.pair(&key, 17, Vec::new()), false));
     stage.sees(gone.into());
     assert!(!stage.site.shows("seats"), "nothing is left of it");
+}
+
+/// A launch whose request changes while it joins a bounded queue also proves the bounded queue that it needs
+/// by then, instead of the first one or besides it: as of its first check, which came before the one that
+/// found room there.
+#[test]
+fn a_launch_that_needs_another_bounded_queue_proves_that_one_too() {
+    for needs in [&["other"][..], &["other", "seats"]] {
+        let mut stage = Stage::open(|_| ());
+        let launch = stage.local.add_session(Session::default());
+        let number = number(8, 5);
+        let joins = |stage: &mut Stage, tables: &[&str]| {
+            let bounded = |table: &&str| {
+                let mut demands = request().demands;
+                for claim in demands.iter_mut().flat_map(Demand::claims_mut) {
+                    claim.location = Location::Memory(table_of_site(table));
+                    claim.queue.most = Some(3);
+                }
+                demands
+            };
+            let order = AcquireRequest { demands: tables.iter().flat_map(bounded).collect(), ..request() };
+            stage.site.prepare(&mut stage.local, launch, &order);
+            let place = |table: &&str| PlaceInTable {
+                table: stage.local.ledger().store().table(&table_of_site(table)),
+                classes: vec![Class { generation: 0, capacity: 3 }],
+                longest: Duration::ZERO,
+                wants: None,
+            };
+            let places: Vec<_> = tables.iter().map(place).collect();
+            let line = PlaceInLine::again(Number(number), None, &places);
+            stage.local.session_mut(launch).expect("a launch").place.line = line;
+            stage.site.write_tickets(&mut stage.local, launch);
+        };
+        joins(&mut stage, &["seats"]);
+        let (first, _) = stage.asks().expect("it joins");
+        let own = stage.own_key(9);
+        stage.sees(vec![(own, true)]);
+        assert_eq!(stage.site.mirror.revision(), 9);
+        joins(&mut stage, needs);
+        let begins = &stage.local.session(launch).expect("a launch").place.begins;
+        let lines: Vec<_> = begins.lines.iter().map(String::as_str).collect();
+        assert_eq!((lines, begins.looked), (vec!["other", "seats"], (1, 8)));
+        assert_eq!(stage.asks(), None, "it has no answer yet");
+        stage.hears(Report::Done(first, Ok(done(10))));
+        let key = Key::Ticket("other".to_owned(), number);
+        assert!(!stage.site.own.is_in(launch, &key), "it is not proved yet");
+        let name = stage.site.keys.name(&key);
+        let puts = |of: &Operation| matches!(of, Operation::Put(key, _) if *key == name);
+        let asked = iter::from_fn(|| stage.asks()).filter(|(_, asked)| asked.operations.iter().any(puts));
+        let asked: Vec<_> = asked.collect();
+        let [(later, proof)] = asked.as_slice() else { panic!("its ticket is written once") };
+        let since = Compare::UnchangedSince(stage.site.keys.line("other"), 8);
+        assert!(proof.compares.contains(&since) && proof.compares.contains(&Compare::Absent(name)));
+        // Its ticket in the first queue is there already. If it still needs that one, it comes under another
+        // number.
+        let holds = needs.len() == 1;
+        stage.hears(Report::Done(*later, Ok(Done { holds, ..done(11) })));
+        assert_eq!(stage.site.own.is_in(launch, &key), holds);
+        let place = &stage.local.session(launch).expect("a launch").place;
+        assert_eq!(place.line.number(), holds.then_some(Number(number)));
+    }
 }
