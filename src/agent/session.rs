@@ -416,6 +416,7 @@ impl Session {
         if is_asked {
             self.answer(Answer::Ends(refused), None);
         }
+        self.place.resting = None;
         Stage::Ending(request)
     }
 

@@ -16,7 +16,7 @@ use crate::{
             AgentId, Command, Compare, Done, Key, Operation, PATIENCE, Presence, Report, SlotRecord,
             TicketRecord, Value, etcd::EtcdError, record::bytes,
         },
-        tests::take,
+        tests::{ending, overdue, take},
     },
     judge::terms::{Demand, ElapsedFrom, Group, Location, Pause, Seats, TooSoon, table_of_site},
     keeper::{
@@ -783,6 +783,29 @@ fn a_launch_that_waits_for_the_site_has_an_answer_in_time() {
         let is_refused = matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]);
         assert_eq!(is_refused, is_late && !has_waited);
         assert_eq!(session(&stage, launch).is_queued(), has_waited);
+    }
+}
+
+/// A launch does not wait for the site while holders are ended for it. So each wait for the site, until the
+/// keys of such a holder are deleted, has its full time.
+#[test]
+fn a_launch_does_not_wait_for_the_site_while_holders_are_ended_for_it() {
+    for is_ending in [false, true] {
+        let (mut stage, launch) = with_a_launch();
+        asks(&mut stage, launch);
+        let session = stage.local.session_mut(launch).expect("a launch");
+        session.place.resting = Instant::now().checked_sub(PATIENCE * 3 / 2);
+        if is_ending {
+            session.evictions.push(ending(1, overdue(2, Some(Duration::ZERO))));
+            let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: false };
+            let blocked = Blocked { refused, waits: false, ahead: 0, next: None, evictions: Vec::new() };
+            session.on(Event::Blocked(request(), blocked, false, true));
+            assert!(session.is_ending() && session.place.resting.is_none());
+        }
+        stage.site.rest_without(&mut stage.local, launch, request());
+        stage.hears(Report::Tick);
+        let is_refused = matches!(stage.local.answers().as_slice(), [Answer::Failed(_)]);
+        assert_eq!(is_refused, !is_ending);
     }
 }
 
