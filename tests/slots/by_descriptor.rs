@@ -151,7 +151,7 @@ fn a_signal_leaves_all_or_none() {
     let site = site(TWO);
     let mut shell = shell(&site);
     let per_user = format!("per-user.{}.lock", nix::unistd::getuid());
-    let held = || (site.held_numbers("seats.lock"), site.held_numbers(&per_user));
+    let held = || ["seats.lock", per_user.as_str()].map(|file| site.held_numbers(file).len());
     let mut acquire = |inject: &str| {
         let open = "{ read -r a; read -r b; } < <(rungate acquire --path both); exec 7<\"$a\" 8<\"$b\"";
         assert_eq!(have(&mut shell, open), "status 0\n");
@@ -160,11 +160,11 @@ fn a_signal_leaves_all_or_none() {
         let status = have(&mut shell, &format!("{strace} rungate acquire --fd 7 --fd 8 both"));
         let found = (status, held());
         assert_eq!(have(&mut shell, "exec 7<&- 8<&-"), "status 0\n");
-        assert_eq!(held(), (vec![], vec![]));
+        assert_eq!(held(), [0, 0]);
         (found, fs::read_to_string(trace).expect("the record of the calls"))
     };
-    let complete = ("status 0\n".to_owned(), (vec![1], vec![1]));
-    let nothing = ("status 143\n".to_owned(), (vec![], vec![]));
+    let complete = ("status 0\n".to_owned(), [1, 1]);
+    let nothing = ("status 143\n".to_owned(), [0, 0]);
     let (found, calls) = acquire("");
     assert_eq!(found, complete);
     let locks = calls.lines().enumerate().filter(|(_, call)| call.contains("F_OFD_SETLK"));
