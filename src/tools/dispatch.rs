@@ -75,8 +75,11 @@ fn act_in_child(
     program: Option<PathBuf>,
     arguments: &[OsString],
 ) -> Result<Option<u8>, Error> {
-    let knows_that =
-        matches!(action, Action::Run(_) | Action::Acquire(_) | Action::Exectimes(_) | Action::Explain(_));
+    let knows_that = match action {
+        Action::Run(_) | Action::Acquire(_) | Action::Exectimes(_) => true,
+        Action::Explain(arguments) => !arguments.command.is_empty(),
+        _ => false,
+    };
     let Some(program) = program.filter(|_| !knows_that && Inherited::scan().carry_locks_of_the_process())
     else {
         return Ok(None);

@@ -6,6 +6,7 @@ use nix::{
     sys::{signal::Signal, stat::Mode},
     unistd::mkfifo,
 };
+use serde_json::Value;
 
 use crate::support::{Ending, Running, Site, Test, eventually, is_alive, seats};
 
@@ -218,6 +219,19 @@ fn a_subcommand_that_is_the_limited_program_keeps_its_slot() {
     assert_ne!(plain.ending, Ending::Status(0));
     let limited = sweep.args(["list", "third"]).outcome();
     assert_eq!((limited.ending, limited.stderr), (plain.ending, plain.stderr));
+}
+
+/// "explain" without a command looks at lock files like any subcommand. It shows the slot of its own process, which
+/// only another process can see, and so keeps it.
+#[test]
+fn explain_without_a_command_sees_the_slot_of_its_own_process() {
+    let site = Site::with_policy(&seats(1, "", &["mine"]));
+    let mine = site.test().args(["run", "--as", "mine", "--"]).args([site.rungate()]);
+    let outcome = mine.args(["explain", "--json"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    let json: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    let [held] = json["held"].as_array().expect("a list").as_slice() else { panic!("{json}") };
+    assert_eq!((&held["repository"], &held["slot"]), (&"seats".into(), &1.into()));
 }
 
 /// A signal that ends its process ends the subcommand too. SIGKILL leaves none without a slot.
