@@ -229,7 +229,8 @@ fn copies_are_roots_also_of_a_users_drop_in() {
 fn a_users_drop_in_comes_back_only_with_its_delegation() {
     needs_root!();
     let site = site();
-    site.system_file("policy.toml", "version = 1\n\n[repository.matlab]\nlimit = 1\n");
+    let alone = "version = 1\n\n[repository.matlab]\nlimit = 1\n";
+    site.system_file("policy.toml", alone);
     site.system_file("policy.d/20-cad.toml", OF_CAD);
     is_cadadms(&site, "etc/rungate/policy.d/20-cad.toml");
     let file = drop_in(&site, "20-cad.toml");
@@ -248,6 +249,18 @@ fn a_users_drop_in_comes_back_only_with_its_delegation() {
     assert_eq!(fs::metadata(&file).expect("the drop-in").uid(), site.user("cadadm").uid);
     assert_eq!(fs::read_to_string(&file).expect("the drop-in"), later);
     assert_eq!(fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy"), main(2));
+
+    // Where it alone differs, nothing is done, and the policy is not the same as before.
+    site.system_file("policy.toml", alone);
+    let outcome = site.test().args(["policy", "undo", "--yes"]).outcome();
+    let nothing = "rungate: there is nothing else to undo\n";
+    assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with(&format!("{left}{nothing}")), "{}", outcome.stderr);
+    fs::write(&file, OF_CAD).expect("the text as before");
+    let outcome = site.test().args(["policy", "undo", "--yes"]).outcome();
+    let same = "rungate: there is nothing to undo: the policy is the same as before the change\n";
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with(&format!("{left}{same}")), "{}", outcome.stderr);
 }
 
 /// A drop-in that comes back to a policy without its delegation is root's again, whoever it was given to.

@@ -44,22 +44,25 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
         let text = format!("{} of the last changes are known, not {number}", all.len());
         return Err(Error::new(ExitStatus::Usage, text).advise("To see them: rungate policy log".to_owned()));
     };
-    let steps = steps(location, copy, situation)?;
+    let (steps, differs) = steps(location, copy, situation)?;
     if !steps.iter().any(Step::is_due) {
+        if differs {
+            return Err(Error::new(ExitStatus::Failure, "there is nothing else to undo".to_owned()));
+        }
         stream::complain("rungate: there is nothing to undo: the policy is the same as before the change");
         return Ok(ExitStatus::Success as u8);
     }
     install::perform(steps, arguments.consent, situation)
 }
 
-/// The steps from the present policy to a copy.
-fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<Vec<Step>, Error> {
+/// The steps from the present policy to a copy, and whether a file that is left alone differs from it.
+fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step>, bool), Error> {
     let present = Past::of(&main).map(|past| past.drop_ins()).unwrap_or_default();
     let drop_ins = copy.path.join("policy.d");
     let (text, _) = kept(&copy.path, "policy.toml".as_ref(), situation)?;
     // If there was none, nothing was limited.
     let text = text.unwrap_or_else(|| "version = 1\n".to_owned());
-    let mut steps = vec![Step::Put(Rc::new(Target::at(main)?), text)];
+    let (mut steps, mut differs) = (vec![Step::Put(Rc::new(Target::at(main)?), text)], false);
     let before = names(&drop_ins);
     for name in &before {
         let link = fs::read_link(drop_ins.join(name));
@@ -76,6 +79,7 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<Vec<Step>
                     target.path().shown(),
                     accounts::shown(owner)
                 ));
+                differs |= target.before != text;
                 continue;
             }
             if let Some(before) = &mut attributes.before {
@@ -90,7 +94,7 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<Vec<Step>
             steps.push(Step::TakeAway(Removal::of(&name, situation)?));
         }
     }
-    Ok(steps)
+    Ok((steps, differs))
 }
 
 /// A file of a copy, which no other user can have written.
