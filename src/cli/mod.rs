@@ -633,7 +633,7 @@ impl Topic {
 /// `rungate policy`.
 #[derive(Debug, Subcommand)]
 pub enum PolicyAction {
-    /// Report every fault, warning and failed test of a policy
+    /// Report the faults, warnings and failed tests of a policy
     Check(CheckArguments),
     /// Compare two policies by meaning: rules and limits, not lines
     Diff(DiffArguments),

@@ -12,8 +12,8 @@ use super::{
 };
 use crate::text::{Diagnostic, Severity, SourceText};
 
-/// How many faults of a file are kept. Each is compared with the others, and shown to each user whom it
-/// affects.
+/// How many faults of a file are kept, besides what is not TOML, which the reader limits: all of that may be
+/// shown as one. Each is compared with the others, and shown to each user whom it affects.
 const MOST: usize = 100;
 
 /// For how many unknown names a similar one is searched, and among how many: any file can have thousands of
@@ -44,7 +44,8 @@ impl Findings {
 
     /// Whether no more faults of a file are kept.
     pub(super) fn are_full(&self, file: usize) -> bool {
-        self.faults.borrow().iter().filter(|(at, _)| at.file == file).count() >= MOST
+        let counts = |(at, fault): &&(At, Fault)| at.file == file && !matches!(fault, Fault::Syntax { .. });
+        self.faults.borrow().iter().filter(counts).count() >= MOST
     }
 
     /// The most similar of the names that files define, for the first ones that are unknown.
@@ -295,6 +296,18 @@ mod tests {
         };
         let found: Vec<bool> = faults.iter().take(100).enumerate().map(suggests).collect();
         assert_eq!(found, [[true; 10].as_slice(), &[false; 90]].concat());
+    }
+
+    /// What is not TOML in many lines is shown as one fault, and hides no other one.
+    #[test]
+    fn a_hundred_lines_that_are_not_toml_hide_nothing() {
+        let names: String = (0..120).map(|n| format!("\"name{n}\"\n")).collect();
+        let text = format!(
+            "[[rule]]\nusers = [\n{names}]\naction = \"deny\"\n[repository.a]\nlimit = 1\nunknown = 2\n"
+        );
+        let faults = Policy::of_text("/p.toml", text).expect_err("two faults");
+        let found: Vec<_> = faults.iter().map(|fault| (fault.line_column(), fault.code)).collect();
+        assert_eq!(found, [(Some((4, 1)), "syntax"), (Some((126, 1)), "unknown-key")]);
     }
 
     /// What is wrong in an alias is one fault, however often the alias is used.
