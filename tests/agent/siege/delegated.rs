@@ -108,6 +108,11 @@ fn a_file_that_would_cost_too_much_stops_its_own_people_alone() {
     let tenfold = |n: usize| format!("a{n} = [{}]\n", format!("\"@a{}\", ", n + 1).repeat(10));
     let chained = |n: usize| format!("a{n} = [\"@a{}\"]\n", n + 1);
     let unknown = listed(5000, &|n| format!("\"@nam{n}\", "));
+    let used = |entries: String, key: &str, uses: usize| {
+        format!("[alias]\na = [{entries}]\n[[rule]]\n{key} = [{}]\nacquire = []\n", "\"@a\",".repeat(uses))
+    };
+    let long = "n".repeat(200_000);
+    let captures = listed(20_000, &|n| format!("\"{{a{n}}}x\","));
     let costly = [
         nested(40_000),
         nested(300),
@@ -115,6 +120,11 @@ fn a_file_that_would_cost_too_much_stops_its_own_people_alone() {
         uses(listed(10_000, &chained) + "a10000 = [\"x\"]\n"),
         uses(listed(5000, &|n| format!("name{n} = [\"x\"]\n")) + &format!("a0 = [{unknown}]\n")),
         "#".repeat(1 << 20),
+        used(format!("\"{{{long}}}x\""), "arguments", 10_000),
+        used(format!("\"@{long}\""), "users", 10_000),
+        used("\"x\",".repeat(25_000), "users", 25_000),
+        format!("[[rule]]\narguments = [{captures}]\nacquire = []\n"),
+        format!("[[rule]]\ndirectories = [\"{}\"]\nacquire = []\n", "/{a}".repeat(60_000)),
     ];
     for text in &costly {
         drop_in(&site, text);
