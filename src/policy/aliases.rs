@@ -94,12 +94,15 @@ impl<'w> Aliases<'w> {
         left.get().is_some()
     }
 
-    /// The same for what an entry counts beyond one: the longer it is, and the more it costs to match it.
-    pub(super) fn spend_on(&self, entry: &WrittenEntry<'_>, is_plain: bool) -> bool {
-        let length = u32::try_from(entry.value.len()).unwrap_or(u32::MAX);
-        let compiled =
-            if !is_plain && is_compiled(&entry.value) { COMPILED.saturating_add(length) } else { 0 };
-        self.spend(entry.at, compiled.saturating_add(length / 32))
+    /// The same for an entry that counts this much, and by its length, before it is read.
+    pub(super) fn spend_on(&self, entry: &WrittenEntry<'_>, at: At, count: u32) -> bool {
+        self.spend(at, count.saturating_add(length_of(entry) / 32))
+    }
+
+    /// The same for what an entry counts in addition if it is compiled, or would be without its fault.
+    pub(super) fn spend_on_pattern(&self, entry: &WrittenEntry<'_>, is_plain: bool) -> bool {
+        let is_compiled = !is_plain && is_compiled(&entry.value);
+        !is_compiled || self.spend(entry.at, COMPILED.saturating_add(length_of(entry)))
     }
 
     /// Does this with each entry of a list. One that is the name of an alias stands for all entries of that.
@@ -123,7 +126,8 @@ impl<'w> Aliases<'w> {
         within: &mut Vec<usize>,
         take: &mut dyn FnMut(&WrittenEntry<'_>),
     ) {
-        if !within.is_empty() && !self.spend(from, 1) {
+        // Nothing more of a file is read that has had too many.
+        if !self.spend_on(entry, from, u32::from(!within.is_empty())) {
             return;
         }
         let layer = self.names.layers[from.file];
@@ -176,6 +180,10 @@ impl<'w> Aliases<'w> {
             self.findings.warning(at, warning());
         }
     }
+}
+
+fn length_of(entry: &WrittenEntry<'_>) -> u32 {
+    u32::try_from(entry.value.len()).unwrap_or(u32::MAX)
 }
 
 // Lists of entries as written, in which aliases are still names.
@@ -418,6 +426,57 @@ mod tests {
             let codes: Vec<&str> = faults("", &[&(tens() + &list)]).iter().map(|fault| fault.2).collect();
             assert_eq!(codes, ["too-many-entries"], "{list}");
         }
+    }
+
+    /// Entries that are wrong, and names of aliases that do not exist, count before anything is kept of them.
+    #[test]
+    fn what_is_wrong_counts_too() {
+        let file = |entries: &str, key: &str, uses: usize| {
+            format!("[alias]\na = [{entries}]\n") + &deny(&format!("{key} = [{}]", "\"@a\", ".repeat(uses)))
+        };
+        let long = "n".repeat(200_000);
+        // The first use is too much.
+        for (key, entry) in [("arguments", format!("{{{long}}}x")), ("users", format!("[{long}"))] {
+            let found = faults("", &[&file(&format!("\"{entry}\""), key, 3000)]);
+            assert_eq!(found, [(1, Some((2, 6)), "too-many-entries")], "{key}");
+        }
+        // Each use counts 6251.
+        for (entry, code) in [(format!("@{long}"), "unknown-alias"), (format!("!{long}"), "negation")] {
+            let found = faults("", &[&file(&format!("\"{entry}\""), "users", 3000)]);
+            assert_eq!(found, [(1, Some((2, 6)), code), (1, Some((4, 100)), "too-many-entries")]);
+        }
+        // Each of the fifty counts 71: too much are 28 times all of them, and nine.
+        let fifty: String = (10..60).map(|n| format!("\"{{a{n}}}x\", ")).collect();
+        let found = faults("", &[&file(&fifty, "arguments", 40)]);
+        assert!(found.contains(&(1, Some((2, 86)), "too-many-entries")), "{found:?}");
+        // Consecutive arguments are no list of aliases.
+        let list = format!("arguments = [[{}]]", format!("\"{}\", ", "n".repeat(3200)).repeat(80));
+        assert_eq!(faults("", &[&deny(&list)]), []);
+        let list = format!("arguments = [[\"{{a}}x\", \"{{{}}}x\"]]", "n".repeat(100_000));
+        let codes: Vec<&str> = faults("", &[&deny(&list)]).iter().map(|fault| fault.2).collect();
+        assert_eq!(codes, ["partial-capture", "unused-capture", "too-many-entries"]);
+    }
+
+    /// Of a file that has had too many entries nothing more is read.
+    #[test]
+    fn nothing_is_read_after_too_many_entries() {
+        let entries = format!("[alias]\na = [{}]\n", "\"x\", ".repeat(20_000));
+        let uses = deny(&format!("users = [{}\"!x\"]", "\"@a\", ".repeat(20_000)));
+        assert_eq!(faults("", &[&(entries + &uses)]), [(1, Some((4, 40)), "too-many-entries")]);
+    }
+
+    /// Captures are not compared with each other, and the path that one is in is read once.
+    #[test]
+    fn thousands_of_captures_are_read_in_a_time_that_follows_their_number() {
+        let wrong: String = (0..20_000).map(|n| format!("\"{{a{n}}}x\",")).collect();
+        let wrong = deny(&format!("arguments = [{wrong}]"));
+        for (main, drop_in) in [(wrong.as_str(), ""), ("", wrong.as_str())] {
+            let codes: Vec<&str> = faults(main, &[drop_in]).iter().map(|fault| fault.2).collect();
+            assert_eq!(codes, ["partial-capture"; 100]);
+        }
+        let path = deny(&format!("directories = [\"{}\"]", "/{a}".repeat(60_000)));
+        assert_eq!(faults(&path, &[""]), [(0, Some((10, 16)), "bad-pattern")]);
+        assert_eq!(faults("", &[&path]), [(1, Some((2, 16)), "too-many-entries")]);
     }
 
     /// What must be compiled counts 64, and each byte of it one. Other entries count by their length.

@@ -134,8 +134,8 @@ pub(in crate::policy) fn entry_of<E: Entry>(written: &WrittenEntry<'_>, aliases:
     } else {
         E::parse(text)
     };
+    aliases.spend_on_pattern(written, parsed.as_ref().is_ok_and(E::is_plain)).then_some(())?;
     let entry = parsed.map_err(|fault| report(fault, written.at, aliases)).ok()?;
-    aliases.spend_on(written, entry.is_plain()).then_some(())?;
     warn_of_unknown(&entry, written.at, aliases);
     Some(entry)
 }

@@ -5,7 +5,7 @@ use std::{ffi::OsString, iter::once, os::unix::ffi::OsStrExt, ptr};
 
 use super::{
     alternatives::{Kind, note},
-    text_entry::{TextEntry, text_entry},
+    text_entry::{TextEntry, sole_entry, text_entry},
 };
 use crate::{
     judge::terms::LookupError,
@@ -72,7 +72,7 @@ impl Kind for Arguments {
                 (None, Some(exactly)) => {
                     let one = |written: WrittenEntry<'_>| match written.value.as_ref() {
                         ANY_NUMBER => Some(None),
-                        _ => text_entry(&written, aliases).map(Some),
+                        _ => sole_entry(&written, aliases).map(Some),
                     };
                     let written = exactly.elements("a list of strings")?.filter_map(entry);
                     Arguments::Exactly(written.filter_map(one).collect())
@@ -207,7 +207,7 @@ fn lists(value: Value<'_>, aliases: &Aliases<'_>) -> Option<Vec<Vec<TextEntry>>>
             // Each entry is one argument here, so an alias has no meaning.
             let list = WrittenList::read(value);
             lists.extend(list.map(|list| {
-                list.entries.iter().filter_map(|written| text_entry(written, aliases)).collect::<Vec<_>>()
+                list.entries.iter().filter_map(|written| sole_entry(written, aliases)).collect::<Vec<_>>()
             }));
         } else if let Some(written) = entry(value) {
             aliases.each([written], |entry| lists.extend(text_entry(entry, aliases).map(|one| vec![one])));

@@ -34,7 +34,7 @@ struct Capturing {
 impl Capturing {
     /// Extracts the captures of an entry, and returns the pattern.
     fn of(text: &str, captures: &[Capture<'_>]) -> Result<(Self, String), Fault> {
-        let (mut pattern, mut parts, mut end) = (String::new(), Vec::new(), 0);
+        let (mut pattern, mut parts, mut slashes, mut end) = (String::new(), Vec::new(), 0, 0);
         for capture in captures {
             let name = capture.name.to_owned();
             let (before, after) = (&text[end..capture.start], &text[capture.end..]);
@@ -45,7 +45,8 @@ impl Capturing {
                 return Err(Fault::CaptureAfterPattern { name });
             }
             pattern.extend([before, "*"]);
-            parts.push((parts_of(pattern.as_bytes()).count() - 1, name));
+            slashes += before.matches('/').count();
+            parts.push((slashes - 1, name));
             end = capture.end;
         }
         pattern.push_str(&text[end..]);

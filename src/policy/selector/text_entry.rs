@@ -97,8 +97,13 @@ impl TextEntry {
 
 /// An entry, which may begin with anything, and be empty.
 pub(super) fn text_entry(entry: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<TextEntry> {
-    let parsed = TextEntry::parse(&entry.value, entry.at).map_err(|fault| report(fault, entry.at, aliases));
-    parsed.ok().filter(|_| aliases.spend_on(entry, false))
+    aliases.spend_on_pattern(entry, false).then_some(())?;
+    TextEntry::parse(&entry.value, entry.at).map_err(|fault| report(fault, entry.at, aliases)).ok()
+}
+
+/// The same in a list that has no aliases.
+pub(super) fn sole_entry(entry: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<TextEntry> {
+    aliases.spend_on(entry, entry.at, 0).then(|| text_entry(entry, aliases))?
 }
 
 #[cfg(test)]

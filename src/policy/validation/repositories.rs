@@ -464,7 +464,7 @@ fn member(by: By, written: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<(
         By::Value => {
             let fault = |reason| aliases.findings.fault(written.at, Fault::BadPattern { reason });
             let pattern = Pattern::new(&written.value, Subject::Name).map_err(fault).ok()?;
-            aliases.spend_on(written, pattern.literal().is_some()).then_some(())?;
+            aliases.spend_on_pattern(written, pattern.literal().is_some()).then_some(())?;
             let (text, is_plain) = (pattern.text().to_owned(), pattern.literal().is_some());
             Some((Whom::Value(pattern), text, is_plain))
         }

@@ -3,7 +3,7 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{HashMap, HashSet, hash_map::Entry},
+    collections::{BTreeMap, HashMap, HashSet, hash_map::Entry},
     sync::Arc,
 };
 
@@ -358,21 +358,18 @@ pub(super) fn value<T>(written: Option<Written<T>>) -> Option<T> {
 
 // The captures of rules, checked against the repositories that use them.
 
-/// The captures of one rule.
-pub(super) struct Captures(Vec<Written<String>>);
+/// The captures of one rule, each with its first place.
+pub(super) struct Captures(BTreeMap<String, At>);
 
 impl Captures {
     /// The captures of the selectors that were read last.
     pub(super) fn of_selectors(book: &SymbolTable<'_>) -> Self {
-        let noted = book.aliases.captures.take();
-        let mut known: Vec<Written<String>> = Vec::with_capacity(noted.len());
-        for capture in noted {
-            match known.iter().find(|first| first.value == capture.value) {
-                Some(first) => {
-                    let fault = Fault::CapturedTwice { name: capture.value, first: first.at };
-                    book.findings.fault(capture.at, fault);
-                }
-                None => known.push(capture),
+        let mut known: BTreeMap<String, At> = BTreeMap::new();
+        for Written { value: name, at } in book.aliases.captures.take() {
+            if let Some(first) = known.get(&name) {
+                book.findings.fault(at, Fault::CapturedTwice { name, first: *first });
+            } else {
+                known.insert(name, at);
             }
         }
         Captures(known)
@@ -392,8 +389,8 @@ impl Captures {
             return;
         }
         let used: HashSet<&str> = claimed.flat_map(by_captures).collect();
-        for capture in self.0.iter().filter(|capture| !used.contains(capture.value.as_str())) {
-            book.findings.fault(capture.at, Fault::UnusedCapture { name: capture.value.clone() });
+        for (name, at) in self.0.iter().filter(|(name, _)| !used.contains(name.as_str())) {
+            book.findings.fault(*at, Fault::UnusedCapture { name: name.clone() });
         }
     }
 }
@@ -407,7 +404,7 @@ pub(super) struct Missing<'w> {
 
 impl<'w> Missing<'w> {
     pub(super) fn add(&mut self, captures: &Captures) {
-        self.captured.extend(captures.0.iter().map(|capture| capture.value.clone()));
+        self.captured.extend(captures.0.keys().cloned());
     }
 
     /// Compares a claim on the repository with this index with the captures of its rule.
@@ -419,7 +416,7 @@ impl<'w> Missing<'w> {
         captures: &Captures,
     ) {
         for name in by_captures(repository) {
-            if !captures.0.iter().any(|capture| capture.value == name) {
+            if !captures.0.contains_key(name) {
                 self.claims.push((claim.repository, index, name.to_owned()));
             }
         }
