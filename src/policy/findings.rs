@@ -307,7 +307,7 @@ mod tests {
         );
         let faults = Policy::of_text("/p.toml", text).expect_err("two faults");
         let found: Vec<_> = faults.iter().map(|fault| (fault.line_column(), fault.code)).collect();
-        assert_eq!(found, [(Some((4, 1)), "syntax"), (Some((126, 1)), "unknown-key")]);
+        assert_eq!(found, [(Some((4, 1)), "syntax"), (Some((127, 1)), "unknown-key")]);
     }
 
     /// What is wrong in an alias is one fault, however often the alias is used.

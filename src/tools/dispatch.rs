@@ -75,12 +75,9 @@ fn act_in_child(
     program: Option<PathBuf>,
     arguments: &[OsString],
 ) -> Result<Option<u8>, Error> {
-    let knows_that = match action {
-        Action::Run(_) | Action::Acquire(_) | Action::Exectimes(_) => true,
-        Action::Explain(arguments) => !arguments.command.is_empty(),
-        _ => false,
-    };
-    let Some(program) = program.filter(|_| !knows_that && Inherited::scan().carry_locks_of_the_process())
+    let is_launch = matches!(action, Action::Run(_) | Action::Acquire(_) | Action::Exectimes(_));
+    let is_of_launch = is_launch || matches!(action, Action::Explain(explain) if !explain.command.is_empty());
+    let Some(program) = program.filter(|_| !is_of_launch && Inherited::scan().carry_locks_of_the_process())
     else {
         return Ok(None);
     };

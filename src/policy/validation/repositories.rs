@@ -505,7 +505,7 @@ mod tests {
         let many: String =
             (0..150).map(|n| repository(&format!("x{n}"), &format!("x{{arg1}}n{n:03}"))).collect();
         let rest = |length: usize| {
-            repository("q1", "q{arg1}a") + &repository("q2", &format!("q/{}", "b".repeat(length)))
+            repository("q1", "q{arg1}a") + &repository("q2", &format!("q/c{}", "b".repeat(length)))
         };
         let length = MOST_COMPARED - cost(&many) - cost(&rest(0));
         let all = many + &rest(length);
