@@ -230,6 +230,7 @@ fn a_launch_that_needs_another_bounded_queue_proves_that_one_too() {
             };
             let order = AcquireRequest { demands: tables.iter().flat_map(bounded).collect(), ..request() };
             stage.site.prepare(&mut stage.local, launch, &order);
+            stage.local.session_mut(launch).expect("a launch").place.line.leave();
             let place = |table: &&str| PlaceInTable {
                 table: stage.local.ledger().store().table(&table_of_site(table)),
                 classes: vec![Class { generation: 0, capacity: 3 }],
@@ -259,6 +260,7 @@ fn a_launch_that_needs_another_bounded_queue_proves_that_one_too() {
         let asked = iter::from_fn(|| stage.asks()).filter(|(_, asked)| asked.operations.iter().any(puts));
         let asked: Vec<_> = asked.collect();
         let [(later, proof)] = asked.as_slice() else { panic!("its ticket is written once") };
+        assert_eq!(proof.operations.len(), needs.len());
         let since = Compare::UnchangedSince(stage.site.keys.line("other"), 8);
         assert!(proof.compares.contains(&since) && proof.compares.contains(&Compare::Absent(name)));
         // Its ticket in the first queue is there already. If it still needs that one, it comes under another
