@@ -473,10 +473,50 @@ fn member(by: By, written: &WrittenEntry<'_>, aliases: &Aliases<'_>) -> Option<(
 
 #[cfg(test)]
 mod tests {
+    use super::{MOST_COMPARED, Step, can_meet};
     use crate::{
         policy::{LayerKind, LayerText, Policy},
         text::SourceText,
     };
+
+    /// Paths that use up exactly what is compared are no fault, and do not hide that others meet.
+    #[test]
+    fn paths_meet_also_where_nothing_is_left_to_compare() {
+        let repository =
+            |name: &str, path: &str| format!("[repository.{name}]\nlimit = 1\npath = \"{path}\"\n");
+        let read = |text: &str| Policy::of_text("/p.toml", text.to_owned());
+        let cost = |text: &str| {
+            let policy = read(text).unwrap_or_else(|faults| panic!("{faults}"));
+            let paths: Vec<_> = policy.repositories.iter().map(|one| one.path.steps()).collect();
+            let literal = |index: usize| -> Vec<u8> {
+                let byte = |step: &Step<'_>| if let Step::Byte(byte) = step { Some(*byte) } else { None };
+                paths[index].iter().map_while(byte).collect()
+            };
+            let mut left = usize::MAX;
+            for first in 0..paths.len() {
+                let alike = literal(first);
+                for second in (first + 1..paths.len()).filter(|second| literal(*second).starts_with(&alike)) {
+                    left -= paths[second].len();
+                    assert!(!can_meet(&paths[first], &paths[second], alike.len(), &mut left));
+                }
+            }
+            usize::MAX - left
+        };
+        let many: String =
+            (0..150).map(|n| repository(&format!("x{n}"), &format!("x{{arg1}}n{n:03}"))).collect();
+        let rest = |length: usize| {
+            let long: String = (0..length).map(|n| if n % 100 == 50 { '/' } else { 'b' }).collect();
+            repository("q1", "q{arg1}a") + &repository("q2", &format!("q/c{long}"))
+        };
+        let length = MOST_COMPARED - cost(&many) - cost(&rest(0));
+        let all = many + &rest(length);
+        assert_eq!(cost(&all), MOST_COMPARED);
+        let meet = repository("z1", "z{arg1}") + &repository("z2", "zz");
+        let found = read(&(all + &meet)).map(|_| ()).expect_err("paths that meet");
+        let found: Vec<(&str, Option<&str>)> =
+            found.iter().map(|fault| (fault.code, fault.message.split('"').nth(1))).collect();
+        assert_eq!(found, [("paths-meet", Some("z1"))]);
+    }
 
     /// How many paths are compared is limited for each layer: a file that has more is at fault, and what is
     /// wrong in another file is found too.
