@@ -195,7 +195,8 @@ impl SignalsBlocked {
 
     /// Holds the signals back by which users end a process.
     pub(crate) fn ends() -> Self {
-        Self::begin([Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP, Signal::SIGQUIT])
+        use Signal::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+        Self::begin([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2])
     }
 
     fn begin<const COUNT: usize>(signals: [Signal; COUNT]) -> Self {

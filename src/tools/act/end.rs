@@ -92,6 +92,8 @@ impl End<'_> {
 
     /// Ends the holders that are overdue, in the repositories that are named, or in all.
     fn overdue(&mut self) -> Result<(), Error> {
+        // The file and the process of each holder stay open.
+        descriptor::raise_limit();
         let named: Vec<OsString> =
             self.arguments.repository.iter().chain(&self.arguments.holders).cloned().collect();
         let repositories = repositories::wanted(self.policy, self.situation, &named)?;
@@ -463,8 +465,6 @@ impl End<'_> {
             return;
         }
         let (of_files, of_agent): (Vec<_>, Vec<_>) = all.into_iter().partition(|of| of.open.is_some());
-        // The file and the process of each stay open.
-        descriptor::raise_limit();
         let expiry = |file: &ListedFile| self.expiry(&file.name).unwrap_or(Expiry::AT_REQUEST);
         let to_end = |of: &EvictionPlan<'_>| (of.holders.clone(), expiry(of.file));
         let to_end: Vec<(Vec<Overdue>, Expiry)> = of_files.iter().map(to_end).collect();
