@@ -253,7 +253,7 @@ fn a_users_drop_in_comes_back_only_with_its_delegation() {
     // Where it alone differs, nothing is done, and the policy is not the same as before.
     site.system_file("policy.toml", alone);
     let outcome = site.test().args(["policy", "undo", "--yes"]).outcome();
-    let nothing = "rungate: there is nothing else to undo\n";
+    let nothing = "rungate: there is nothing else to undo\nTo see older changes: rungate policy log\n";
     assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stderr);
     assert!(outcome.stderr.ends_with(&format!("{left}{nothing}")), "{}", outcome.stderr);
     fs::write(&file, OF_CAD).expect("the text as before");

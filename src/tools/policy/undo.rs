@@ -47,7 +47,9 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
     let (steps, differs) = steps(location, copy, situation)?;
     if !steps.iter().any(Step::is_due) {
         if differs {
-            return Err(Error::new(ExitStatus::Failure, "there is nothing else to undo".to_owned()));
+            let text = "there is nothing else to undo".to_owned();
+            let advice = "To see older changes: rungate policy log".to_owned();
+            return Err(Error::new(ExitStatus::Failure, text).advise(advice));
         }
         stream::complain("rungate: there is nothing to undo: the policy is the same as before the change");
         return Ok(ExitStatus::Success as u8);

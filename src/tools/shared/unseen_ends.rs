@@ -258,8 +258,8 @@ mod tests {
         json::line(&event).expect("an event") + "\n"
     }
 
-    /// Users may write the starts of any number of processes, and so many lines that no sweep sees the last
-    /// one. The newest starts are kept, and none is judged.
+    /// Users may write the starts of any number of processes, and lines faster than a sweep reads them. The
+    /// newest starts are kept, and none is judged.
     #[test]
     fn starts_of_any_number_are_not_all_kept() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -70,7 +70,8 @@ impl Source {
         let newest = Self::newest_of_policy(policy, host, filter)?;
         let Kind::File = newest.kind else { return Ok(vec![newest]) };
         // The newest first: rotation, which may happen now, gives a file the name of an older one. Once they
-        // are open, names do not matter any more. The oldest, if there are so many, are opened one by one.
+        // are open, names do not matter any more. Beyond half of the possible number of descriptors, the
+        // oldest are opened when they are read.
         let most = descriptor::raise_limit() / 2;
         let mut known = HashSet::new();
         let mut open = |source: Self| {
