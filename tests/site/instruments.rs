@@ -125,7 +125,7 @@ fn a_site_that_is_lost_says_so() {
     needs_etcd!();
     let etcd = Etcd::new();
     let [one] = hosts_with(&etcd, TTL, &seats(1, ""), ["lab1"]);
-    eventually("it is connected", || (metric(&one, "rungate_site_hosts") == Some(1.0)).then_some(()));
+    eventually("it is connected", || (metric(&one, "rungate_site_connected") == Some(1.0)).then_some(()));
     etcd.signal(Signal::SIGSTOP);
     eventually("it is lost", || {
         (status(&one)["site"]["left"] == 0.0 && status(&one)["site"]["trouble"].is_object()).then_some(())
