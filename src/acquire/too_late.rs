@@ -106,8 +106,9 @@ impl Known<'_> {
         let (Some(expiry), Reason::Full(full)) = (refused.claim.pace.expiry, &refused.reason) else {
             return Ok((None, None));
         };
-        // Its slots would stay taken after its end, or might not be enough.
-        if refused.claim.amount.linger.is_some() || full.no_sample.is_some() {
+        // Its slots would be for older launches that wait, would stay taken after its end, or might not be
+        // enough.
+        if full.is_behind || refused.claim.amount.linger.is_some() || full.no_sample.is_some() {
             return Ok((None, None));
         }
         let terms = full.missing(refused.claim)?;

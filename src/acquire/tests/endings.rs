@@ -118,6 +118,18 @@ fn chosen(
     makes_room.then_some([begun, further])
 }
 
+/// Where older launches wait, a slot that becomes free would be for one of them.
+#[test]
+fn no_holder_is_ended_where_older_launches_wait() {
+    let tables = tables().waiting("late", 1, 0, 1);
+    let _late = held(&tables, "late", 10, &[Some(40)]);
+    let _later = held(&tables, "later", 20, &[Some(20)]);
+    let [late, later] = ["late", "later"].map(|name| move || expires(claim(name, 1)));
+    let chosen = |demand| chosen(&tables, &[demand], &[], &[], 0);
+    assert_eq!(chosen(any_of([late(), later()])), Some([vec![20], vec![]]));
+    assert_eq!((chosen(one(late())), chosen(one(later()))), (None, Some([vec![20], vec![]])));
+}
+
 /// A process that holds slots of two tables is ended for both: it makes room in each.
 #[test]
 fn a_holder_that_is_being_ended_counts_in_each_table() {
