@@ -6,7 +6,7 @@ use std::{
     path::PathBuf,
 };
 
-use crate::support::{Ending, Outcome, Site, needs_root, set_mode};
+use crate::support::{Ending, Outcome, Site, needs_root, needs_strace, set_mode};
 
 /// A system's policy with this limit, which delegates a drop-in to cadadm.
 fn main(limit: u32) -> String {
@@ -88,6 +88,47 @@ fn a_link_to_a_department_is_kept_as_a_link() {
     change(&site, 4);
     undone(&site, 1);
     assert_eq!(fs::read_link(&link).expect("the link"), to);
+}
+
+/// A drop-in that has become a link to a department since the change is left alone, and the change is undone.
+#[test]
+fn a_drop_in_that_has_become_a_link_is_left_alone() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.d/20-cad.toml", OF_CAD);
+    change(&site, 2);
+    fs::create_dir(site.path("cad")).expect("a directory of cad");
+    site.write("cad/cad.toml", OF_CAD);
+    is_cadadms(&site, "cad");
+    is_cadadms(&site, "cad/cad.toml");
+    set_mode(&site.path("cad"), 0o755);
+    let (link, to) = (drop_in(&site, "20-cad.toml"), site.path("cad/cad.toml"));
+    fs::remove_file(&link).expect("the drop-in");
+    symlink(&to, &link).expect("a link");
+    let told = policy(&site, &["undo"]).stderr;
+    assert!(told.contains("belongs to cadadm") && told.contains("It is left alone."), "{told}");
+    assert_eq!(fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy"), main(1));
+    assert_eq!(fs::read_link(&link).expect("the link"), to);
+}
+
+/// A copy that is about to be removed is no copy any more, also if rungate is killed meanwhile.
+#[test]
+fn half_a_copy_is_none() {
+    needs_root!();
+    needs_strace!();
+    let site = site();
+    let copies = || site.test().args(["policy", "log"]).outcome().stdout.lines().count() - 1;
+    for limit in 2..=11 {
+        change(&site, limit);
+    }
+    assert_eq!(copies(), 10);
+    site.write("work/new.toml", &main(12));
+    let install = site.test().args(["policy", "install", "--yes", "--name", "policy.toml", "new.toml"]);
+    let inject = ["strace", "-qq", "-o", "/dev/null", "-e", "inject=unlinkat:signal=SIGKILL:when=1"];
+    assert_ne!(install.through(inject).outcome().ending, Ending::Status(0), "it is killed");
+    assert_eq!(copies(), 10);
+    change(&site, 12);
+    assert_eq!(fs::read_dir(site.path("etc/rungate/policy.past")).expect("the copies").count(), 10);
 }
 
 /// A file of a department in the system's directory comes back with its owner and mode; one that is too long

@@ -34,6 +34,9 @@ const KEPT: usize = 10;
 /// The file that says who changed what, and then each drop-in that was not root's, after its owner.
 const NOTE: &str = "note";
 
+/// How the name of a copy begins that is not complete.
+const UNFINISHED: &str = ".new.";
+
 /// One copy: what the policy was until then.
 pub(super) struct Copy {
     pub(super) path: PathBuf,
@@ -134,11 +137,11 @@ impl Past {
         // Changes come one after the other: what is there of another one was left by a process that was
         // killed.
         for left in fs::read_dir(&place)?.flatten() {
-            if left.file_name().as_encoded_bytes().starts_with(b".new.") {
+            if left.file_name().as_encoded_bytes().starts_with(UNFINISHED.as_bytes()) {
                 let _ = fs::remove_dir_all(left.path());
             }
         }
-        let new = place.join(format!(".new.{}", process::own_pid()));
+        let new = place.join(unfinished());
         create_directory(&new, 0o755)?;
         // It is the last one, even if the clock was set back since the one before.
         let last = self.copies().first().map(|copy| copy.until + Duration::from_millis(1));
@@ -151,7 +154,7 @@ impl Past {
             let _ = fs::remove_dir_all(&new);
         }
         for old in self.copies().iter().skip(KEPT) {
-            let _ = fs::remove_dir_all(&old.path);
+            forget(&old.path);
         }
         kept
     }
@@ -162,28 +165,46 @@ impl Past {
         let mut note = File::from(create_new(&new.join(NOTE), 0o644)?);
         writeln!(note, "{}\n{}", one_line(&user), one_line(what))?;
         if self.main.exists() {
-            fs::copy(&self.main, new.join("policy.toml"))?;
+            let copy = new.join("policy.toml");
+            fs::copy(&self.main, &copy)?;
+            File::open(copy)?.sync_all()?;
         }
-        let Some(drop_ins) = &self.drop_ins else { return Ok(()) };
-        let copies = new.join("policy.d");
-        create_directory(&copies, 0o755)?;
-        let names = names(drop_ins);
-        if names.is_empty() {
-            return Ok(());
+        if let Some(drop_ins) = &self.drop_ins {
+            fill_drop_ins(drop_ins, &new.join("policy.d"), &mut note)?;
         }
-        let [from, to] = [open(drop_ins)?, open(&copies)?];
-        for name in &names {
-            if let Some(owner) = keep(name, &from, &to)?.filter(|owner| *owner != 0) {
-                writeln!(note, "{owner} {}", visible(name))?;
-            }
-        }
-        Ok(())
+        note.sync_all()
     }
 
     /// The drop-ins that are there now.
     pub(super) fn drop_ins(&self) -> Vec<OsString> {
         self.drop_ins.as_deref().map(names).unwrap_or_default()
     }
+}
+
+fn fill_drop_ins(drop_ins: &Path, copies: &Path, note: &mut File) -> io::Result<()> {
+    create_directory(copies, 0o755)?;
+    let names = names(drop_ins);
+    if names.is_empty() {
+        return Ok(());
+    }
+    let [from, to] = [open(drop_ins)?, open(copies)?];
+    for name in &names {
+        if let Some(owner) = keep(name, &from, &to)?.filter(|owner| *owner != 0) {
+            writeln!(note, "{owner} {}", visible(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes a copy. It loses its name first: what is left of a copy after SIGKILL is none.
+pub(super) fn forget(copy: &Path) {
+    let nameless = copy.with_file_name(unfinished());
+    let _ = fs::rename(copy, &nameless).and_then(|()| fs::remove_dir_all(&nameless));
+}
+
+/// The name of a copy that is not complete yet, or not any more.
+fn unfinished() -> String {
+    format!("{UNFINISHED}{}", process::own_pid())
 }
 
 fn open(path: &Path) -> io::Result<TrustedDirectory> {

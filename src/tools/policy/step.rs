@@ -1,8 +1,8 @@
 //! One step of an installation: a file that gets a text, or a drop-in that is removed.
 
-use std::{fs, path::Path, rc::Rc};
+use std::{path::Path, rc::Rc};
 
-use super::{Location, Past, Removal, Target, target::Link};
+use super::{Location, Past, Removal, Target, past, target::Link};
 use crate::{
     policy::{Proposal, Sources},
     text::{Error, ExitStatus, Show, visible},
@@ -36,7 +36,7 @@ pub(super) fn make<'s>(
                 && !step.has_changed().unwrap_or(true)
             {
                 // No change followed it.
-                let _ = fs::remove_dir_all(copy);
+                past::forget(copy);
             }
             error.advise(so_far())
         })?;

@@ -72,7 +72,15 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
             steps.extend(Link::of(name, to, situation)?.map(Step::Link));
         } else if drop_ins.join(name).is_file() {
             let (text, mut attributes) = kept(&drop_ins, name, situation)?;
-            let target = Target::of_path(&path_of_system(name, "the copy")?, situation)?;
+            let target = match Target::of_path(&path_of_system(name, "the copy")?, situation) {
+                Ok(target) => target,
+                // By now it may be a link to a file of another user.
+                Err(error) => {
+                    stream::complain(&error.advise("It is left alone.".to_owned()).to_string());
+                    differs = true;
+                    continue;
+                }
+            };
             let owner = copy.owner(name)?;
             // Root's text would be what this user wrote.
             if !target.location.may_belong_to(owner, &[steps[0].proposal()])? {
