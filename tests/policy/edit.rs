@@ -180,6 +180,26 @@ fn the_second_editor_is_told_of_the_first() {
     edit(&site, "lower", ["--yes"]).stdout("...\n").status(0);
 }
 
+/// The same if the main file is a link: all files of the policy have one lock.
+#[test]
+fn the_second_editor_is_told_of_the_first_behind_a_link() {
+    needs_root!();
+    let site = site();
+    fs::rename(site.path("etc/rungate/policy.toml"), site.path("etc/kept.toml")).expect("rename");
+    symlink("../kept.toml", site.path("etc/rungate/policy.toml")).expect("a link");
+    let mut first = waiting_editor(&site);
+    let who = format!(
+        "rungate: [..] is being edited by another user (root (0), PID {}, for [..])\n[..]\n",
+        first.pid()
+    );
+    edit(&site, "append", ["/etc/rungate/policy.d/10-more.toml"]).stderr(&who).status(75);
+    edit(&site, "lower", ["--yes"]).stderr(&who).status(75);
+    first.write_line("first");
+    let Outcome { ending, stderr, .. } = first.end();
+    assert_eq!((ending, stderr.as_str()), (Ending::Status(0), ""));
+    assert!(text(&site, "etc/kept.toml").ends_with("# first\n"));
+}
+
 /// What somebody else changed meanwhile is not written over.
 #[test]
 fn a_change_by_another_hand_is_not_written_over() {

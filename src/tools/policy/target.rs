@@ -12,8 +12,8 @@ use crate::{
     launch::Situation,
     policy::{Proposal, SYSTEM_POLICY, Sources, is_drop_in},
     sys::{
-        Attributes, Before, EditLock, InsecurePath, JudgedDirectories, NoLock, Process, TrustedDirectory,
-        TrustedFile, accounts, errno_of, owner, regular_file,
+        Attributes, Before, EditLock, Errno, InsecurePath, JudgedDirectories, NoLock, Process,
+        TrustedDirectory, TrustedFile, accounts, errno_of, owner, regular_file,
     },
     text::{Error, ExitStatus, Show, stream, visible},
 };
@@ -297,19 +297,25 @@ impl Location {
         Ok(Self { path, sources, directory: Rc::new(directory), name: name.to_owned() })
     }
 
-    /// Prevents other users from editing the same policy. The owner of a delegated drop-in has no lock beside
-    /// the main file, and takes one beside the file itself.
+    /// Prevents other users from editing the same policy. All files of the system's have one lock, beside the
+    /// place of the main file, also if that is a link. The owner of a delegated drop-in cannot take it there,
+    /// and takes one beside the file itself.
     pub(super) fn lock(&self, situation: &Situation) -> Result<EditLock, Error> {
         let own = || EditLock::take(&self.directory, &self.name);
         let main = self.sources.system.as_path();
         let taken_lock = match (main.parent(), main.file_name()) {
-            (Some(above), Some(name)) if self.is_drop_in() => {
+            (Some(above), Some(name)) if self.is_drop_in() || self.path == main => {
                 let judged = JudgedDirectories::for_caller(situation.credentials.uid);
                 let opened =
                     TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(main, &distrust))?;
                 match opened.map(|opened| EditLock::take(&Rc::new(opened), name)) {
                     None => own(),
-                    Some(Err(NoLock::Failed(_))) if situation.credentials.uid != 0 => own(),
+                    // Where nobody can create a file, nobody has the lock.
+                    Some(Err(NoLock::Failed(failure)))
+                        if situation.credentials.uid != 0 || failure.errno == Errno::EROFS =>
+                    {
+                        own()
+                    }
                     Some(lock) => lock,
                 }
             }
