@@ -73,7 +73,7 @@ impl Session {
             let steps = [Step::Put(Rc::clone(&self.target), text)];
             let candidate = Candidate::after(&steps, &self.target.location.sources);
             line = candidate.first_line();
-            match self.ask(&candidate)? {
+            match self.ask(&candidate).map_err(|error| self.kept(error))? {
                 Next::EditAgain => {}
                 Next::PutInPlace => {
                     step::make(&steps, false).map_err(|error| self.kept(error))?;
