@@ -109,6 +109,29 @@ fn what_a_file_becomes_is_said() {
     assert!(dry.stdout.ends_with(&format!("\nWithout --dry-run: {add}\n")), "{dry:?}");
 }
 
+/// Where it cannot be seen whether slots are held that the new policy would not count, `--yes` alone is not
+/// enough either.
+#[test]
+fn who_may_be_forgotten_is_said_before() {
+    needs_root!();
+    let site = site();
+    let before = MAIN.replace("limit = 5", "limit = 5\nkeeper = \"agent\"");
+    site.system_file("policy.toml", &before);
+    site.write("work/policy.toml", MAIN);
+    let expected = "
+        ...
+        Slots of matlab may be held, and would not be counted: the agent cannot be reached at [..]: [..].
+        Until these programs end, more can run than the limit allows.
+        ";
+    install(&site, ["--yes", "policy.toml"])
+        .stdout(expected)
+        .stderr("[..]; slots are held that would not be counted; --yes --allow-uncounted accepts that\n...\n")
+        .status(1);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), before);
+    install(&site, ["--yes", "--allow-uncounted", "policy.toml"]).stdout(expected).status(0);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN);
+}
+
 /// Where slots are held that the new policy would not count, `--yes` alone is not enough.
 #[test]
 fn who_would_be_forgotten_is_said_before() {

@@ -257,7 +257,7 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 
 // Holders of slots that a new policy would not count: no repository of it has the place where they are held.
 
-/// A line for each place in which slots are held that would not be counted.
+/// A line for each place in which slots are held that would not be counted, or may be.
 fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
     let before = wanted(old, situation, &[]).unwrap_or_default();
     let after = wanted(new, situation, &[]).unwrap_or_default();
@@ -265,15 +265,20 @@ fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
         after.iter().flat_map(|repository| &repository.files).any(|known| place(known) == place(file))
     };
     let mut text = String::new();
-    for file in before.iter().flat_map(|repository| &repository.files) {
-        let used = file.survey().map_or(0, |survey| survey.used);
-        if used > 0 && !is_counted(file) {
-            let (slots, are) = if used == 1 { ("slot", "is") } else { ("slots", "are") };
-            let place = file.path().map_or_else(|| "the agent".to_owned(), |path| path.shown().to_string());
-            let title = visible(file.title());
-            let _ =
-                writeln!(text, "{used} {slots} of {title} {are} held in {place}, and would not be counted.");
-        }
+    for file in before.iter().flat_map(|repository| &repository.files).filter(|file| !is_counted(file)) {
+        let title = visible(file.title());
+        let _ = match file.survey().map(|survey| survey.used) {
+            Ok(0) => Ok(()),
+            Ok(used) => {
+                let (slots, are) = if used == 1 { ("slot", "is") } else { ("slots", "are") };
+                let place =
+                    file.path().map_or_else(|| "the agent".to_owned(), |path| path.shown().to_string());
+                writeln!(text, "{used} {slots} of {title} {are} held in {place}, and would not be counted.")
+            }
+            Err(error) => {
+                writeln!(text, "Slots of {title} may be held, and would not be counted: {error}.")
+            }
+        };
     }
     if !text.is_empty() {
         text.push_str("Until these programs end, more can run than the limit allows.\n");
