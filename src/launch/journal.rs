@@ -268,6 +268,7 @@ fn table_seen(claim: &Claim, held: Option<Runs>) -> TableSeen {
         repository: claim.repository.to_string(),
         member: (!members.is_empty()).then(|| members.join(" ")),
         limit: claim.amount.effective_limit(),
+        limit_of_all: Some(claim.amount.limit).filter(|all| *all > claim.amount.effective_limit()),
         used: held.as_ref().map(Runs::count),
         kept: held.as_ref().map_or(0, |held| within(&claim.reserved.kept, |slot| !held.has(slot))),
         held: held.map(|held| held.to_string()),

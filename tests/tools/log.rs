@@ -317,6 +317,37 @@ fn a_start_tells_which_slots_are_held_in_each_table() {
     assert_eq!(of_second, [json!(["seats", "1,2"]), json!(["tokens", "1"])]);
 }
 
+/// A launch under a ceiling tells its limit, and that of the repository.
+#[test]
+fn a_start_under_a_ceiling_tells_both_limits() {
+    let site = Site::with_policy(
+        r#"
+        [log]
+        to     = "$DIR/work/log.jsonl"
+        replay = true
+
+        [repository]
+        seats.limit = 9
+
+        [[rule]]
+        commands = ["matlab"]
+        acquire  = [{ repository = "seats", ceiling = 3 }]
+
+        [[rule]]
+        commands = ["novel"]
+        acquire  = ["seats"]
+        "#,
+    );
+    let limits = |command: &str| {
+        site.program(command);
+        let _running = run(&site, command).spawn();
+        let table = event(&site)["tables"][0].take();
+        (table["limit"].clone(), table["limit_of_all"].clone())
+    };
+    assert_eq!(limits("matlab"), (json!(3), json!(9)));
+    assert_eq!(limits("novel"), (json!(9), json!(null)));
+}
+
 /// A launch that starts without a slot, because the limit is not enforced, has borrowed none.
 #[test]
 fn a_start_without_a_slot_tells_of_none() {

@@ -268,6 +268,19 @@ fn a_members_limit_is_not_the_repositorys() {
     }
 }
 
+/// A launch under a ceiling has a lower limit than the repository.
+#[test]
+fn a_ceiling_is_not_the_repositorys_limit() {
+    let table = |limit_of_all: Value| {
+        let seen = json!({ "repository": "matlab", "used": 3, "limit": 3, "limit_of_all": limit_of_all });
+        json!({ "event": "started", "pid": 7, "repositories": ["matlab=3"], "tables": [seen] })
+    };
+    let whole = json!({ "repository": "matlab", "used": 1, "limit": 9 });
+    let before = json!({ "event": "started", "pid": 6, "repositories": ["matlab=1"], "tables": [whole] });
+    assert_eq!(most_and_limit(&[before.clone(), table(json!(9))]).1, json!(9));
+    assert_eq!(most_and_limit(&[before, table(json!(null))]).1, json!(3));
+}
+
 /// If there is nothing, that is said, and what to switch on.
 #[test]
 fn an_empty_log_has_a_report_too() {

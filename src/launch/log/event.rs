@@ -366,6 +366,9 @@ pub struct TableSeen {
     pub lent: u64,
     /// The limit for this launch.
     pub limit: u64,
+    /// The limit of the repository, if that is higher.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit_of_all: Option<u64>,
     /// For a launch that another table refused: how many slots it would have had here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub room: Option<u64>,
@@ -375,6 +378,11 @@ pub struct TableSeen {
 }
 
 impl TableSeen {
+    /// The limit of the repository, as far as it is known.
+    pub fn whole_limit(&self) -> u64 {
+        self.limit_of_all.unwrap_or(self.limit)
+    }
+
     /// The maximum number of held slots up to the limit, as far as it is known.
     pub fn most_held(&self) -> Option<u64> {
         self.used.or_else(|| self.limit.checked_sub(self.room?)).filter(|_| !self.shared)

@@ -121,7 +121,7 @@ impl Usage {
         of.lent += seen.map_or(0, |seen| seen.lent);
         if let Some(seen) = seen {
             self.see(seen, at, step);
-            if seen.used.is_some_and(|used| used >= seen.limit)
+            if seen.used.is_some_and(|used| used >= seen.whole_limit())
                 && let Some(table) = taken.table
             {
                 self.mark(table, at);
@@ -135,10 +135,11 @@ impl Usage {
         if seen.shared {
             return;
         }
-        self.limit = Some(seen.limit);
-        self.highest_limit = self.highest_limit.max(seen.limit);
+        let limit = seen.whole_limit();
+        self.limit = Some(limit);
+        self.highest_limit = self.highest_limit.max(limit);
         let of = self.timeline.at(at, step);
-        of.limit = of.limit.max(seen.limit);
+        of.limit = of.limit.max(limit);
         of.kept = of.kept.max(seen.kept);
     }
 
