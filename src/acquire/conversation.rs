@@ -227,7 +227,19 @@ impl Conversation {
                     let is_for_caller = asker.keepers.inherited.has_carriers();
                     let ends = is_for_caller.then(SignalsBlocked::ends).into_iter().collect();
                     let kept = Granted::over(&client, question.take.opened.is_some())?;
-                    Outcome::Granted(Grant { ends, ..of_agent::grant(question.demands, &granted, kept) })
+                    let grant = Grant { ends, ..of_agent::grant(question.demands, &granted, kept) };
+                    match of_agent::missed(question.demands, &granted) {
+                        None => Outcome::Granted(grant),
+                        Some(missed) => {
+                            // If that fails, the agent is gone.
+                            let _ = grant.withdraw();
+                            // The policy may have changed since this process judged, or the time.
+                            if watch(None).is_continue() {
+                                return Err(AgentError::Differs(format!("it acquires nothing in {missed}")));
+                            }
+                            Outcome::Interrupted
+                        }
+                    }
                 }
                 Answer::Refused(refused) => {
                     Outcome::Refused(of_agent::refusal(question.demands, &refused, asker)?)

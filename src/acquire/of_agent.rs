@@ -1,6 +1,6 @@
 //! The agent's answers in the types of this process: grants, refusals, and the launch's place in the queue.
 
-use std::{ops::ControlFlow, time::Duration};
+use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
 use super::{
     AcquireContext, Alternative, Full, Grant, Line, Reason, Refusal, Refused, Unmet, Unwaited, Waiting,
@@ -31,6 +31,22 @@ pub(super) fn grant<'c>(demands: &'c [Demand], granted: &message::Granted, kept:
         met.chain(without.iter().copied()).collect(),
         without,
     )
+}
+
+/// The repository of a demand for which the agent has acquired nothing: it judges for itself, and may know
+/// the host by another name than a container. For the same reason a table may be called otherwise there, so
+/// each table that no claim names may be one that is missed.
+pub(super) fn missed<'c>(demands: &'c [Demand], granted: &message::Granted) -> Option<&'c str> {
+    let tables: BTreeSet<&str> =
+        granted.slots.iter().map(|(table, _)| table).chain(&granted.without).map(String::as_str).collect();
+    let has = |claim: &Claim| table_of(claim).is_some_and(|table| tables.contains(table));
+    let is_met = |demand: &Demand| demand.alternatives().any(|claims| claims.iter().all(has));
+    let known: BTreeSet<&str> = demands.iter().flat_map(Demand::claims).filter_map(table_of).collect();
+    let mut unmet =
+        demands.iter().filter(|demand| !is_met(demand)).filter_map(|demand| demand.claims().next());
+    let missed: BTreeSet<&str> = unmet.clone().filter_map(table_of).collect();
+    let are_unnamed = missed.len() <= tables.difference(&known).count();
+    unmet.next().filter(|_| !are_unnamed).map(|claim| claim.repository.as_ref())
 }
 
 pub(super) fn table_of(claim: &Claim) -> Option<&str> {

@@ -62,6 +62,27 @@ fn a_launch_from_a_container_holds_for_its_number_on_the_host() {
     }
 }
 
+/// A container may have another name than its host. The agent judges by the host's: that a rule does not apply
+/// there is no reason to start without its slot.
+#[test]
+fn a_container_of_another_name_starts_nothing_without_a_slot() {
+    needs_root!();
+    let rule = "[[rule]]\ncommands = [\"matlab\"]\nhosts = [\"ship\"]\nacquire = [\"seats\"]\n";
+    let policy = format!("[repository.seats]\nlimit = 1\nkeeper = \"agent\"\n{rule}");
+    let (site, _agent) = Site::with_agent(&policy);
+    site.program("matlab");
+    let named = |name: &str| {
+        let words = ["unshare", "--uts", "sh", "-c", "echo $0 >/proc/sys/kernel/hostname; exec \"$@\"", name];
+        site.test().through(words).args(["run", "--", "matlab"])
+    };
+    let refused =
+        "rungate: matlab: not started: the agent uses another policy: it acquires nothing in seats\n[..]\n";
+    named("ship").stderr(refused).status(74);
+    let mut other = named("boat").spawn();
+    other.wait_for_echo();
+    assert_eq!(held(&site), []);
+}
+
 /// Whoever waits in the queue from within a container, too.
 #[test]
 fn a_launch_from_a_container_waits_and_is_passed_over_like_any_other() {

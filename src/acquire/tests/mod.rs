@@ -6,6 +6,7 @@ mod choices;
 mod endings;
 mod foresight;
 mod line;
+mod of_agent;
 mod ownership;
 mod refusals;
 mod rooms;
