@@ -4,6 +4,7 @@
 use std::{
     borrow::Cow,
     ffi::{OsStr, OsString},
+    io,
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -14,7 +15,7 @@ use crate::{
         InsecurePath, JudgedDirectories, Kind, LookupFailure, Stamp, TrustedDirectory, TrustedFile, accounts,
         regular_file,
     },
-    text::{Change, SourceText},
+    text::{Change, Show, SourceText},
 };
 
 /// Which delegated files are read.
@@ -328,9 +329,8 @@ impl<'p> Reading<'p> {
                 self.found.stamps.push((path.to_owned(), None));
                 if need == Need::Must {
                     self.found.faults.push((path.to_owned(), Fault::Missing));
-                } else if need == Need::May && path.is_symlink() {
-                    let reason = "is a link to a file that is not there".to_owned();
-                    self.found.faults.push((path.to_owned(), Fault::Unreadable { reason }));
+                } else if need == Need::May {
+                    self.found.faults.extend(dangling(path, "file").map(|fault| (path.to_owned(), fault)));
                 }
                 Vec::new()
             }
@@ -388,10 +388,22 @@ impl<'p> Reading<'p> {
     }
 
     fn open_drop_ins(&mut self, directory: &Path) -> Option<TrustedDirectory> {
-        let opened = TrustedDirectory::open_systems(directory, &self.judged).unwrap_or_else(|distrust| {
-            self.distrust(directory, &distrust);
-            None
-        });
+        let opened = match TrustedDirectory::open_systems(directory, &self.judged) {
+            Ok(Some(opened)) => Some(opened),
+            Ok(None) => {
+                let fault = dangling(directory, "directory").map(|fault| (directory.to_owned(), fault));
+                // A directory above the file and its drop-ins is reported once.
+                let is_known =
+                    |(_, fault): &(_, Fault)| self.found.faults.iter().any(|(_, known)| known == fault);
+                let fault = fault.filter(|fault| !is_known(fault));
+                self.found.faults.extend(fault);
+                None
+            }
+            Err(distrust) => {
+                self.distrust(directory, &distrust);
+                None
+            }
+        };
         self.found.stamps.push((directory.to_owned(), opened.as_ref().map(TrustedDirectory::stamp)));
         opened
     }
@@ -500,6 +512,22 @@ impl<'p> Reading<'p> {
     }
 }
 
+/// What is wrong if a file or directory is missing because a link leads nowhere, as to a share that is not
+/// mounted: it may be meant to be there.
+fn dangling(path: &Path, what: &str) -> Option<Fault> {
+    let (last, status) = path.ancestors().find_map(|last| Some((last, last.symlink_metadata().ok()?)))?;
+    let is_gone = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+    if !status.is_symlink() || !last.metadata().is_err_and(is_gone) {
+        return None;
+    }
+    let reason = if last == path {
+        format!("is a link to a {what} that is not there")
+    } else {
+        format!("{} is a link to a directory that is not there", last.shown())
+    };
+    Some(Fault::Unreadable { reason })
+}
+
 fn fault_of(path: &Path, distrust: &InsecurePath) -> Fault {
     // The reason names the file only if it is a different one: a directory above, or a link.
     let reason = if distrust.path == path { distrust.reason.to_string() } else { distrust.to_string() };
@@ -529,7 +557,10 @@ pub(crate) fn files_of(path: &Path, judged: &JudgedDirectories) -> Result<Vec<Pa
         return Ok(vec![path.to_owned()]);
     }
     let drop_ins = |directory: &Path| -> Result<Option<Vec<PathBuf>>, InsecurePath> {
-        let Some(opened) = TrustedDirectory::open(directory, judged)? else { return Ok(None) };
+        let Some(opened) = TrustedDirectory::open(directory, judged)? else {
+            // A link that leads nowhere is no reason to leave them out: it cannot be read as a file.
+            return Ok(directory.is_symlink().then(|| vec![directory.to_owned()]));
+        };
         let names = opened.names()?.iter().filter(|name| is_drop_in(name));
         Ok(Some(names.map(|name| directory.join(name)).collect()))
     };
@@ -590,8 +621,34 @@ fn read_all(mut reading: Reading, paths: &[PathBuf], has_main: bool, caller: u32
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, os::unix::fs::symlink};
+
     use super::*;
     use crate::policy::Policy;
+
+    /// A path may be missing because a link leads nowhere: the last part of it, or one before. A link to
+    /// something, in which it is missing, is no reason.
+    #[test]
+    fn a_link_that_leads_nowhere_is_found_in_a_path() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir(at("there")).expect("a directory");
+        for (name, to) in [("good", "there"), ("bad", "gone"), ("worse", "bad")] {
+            symlink(to, at(name)).expect("a link");
+        }
+        let reason = |name: &str| match dangling(&at(name), "file") {
+            Some(Fault::Unreadable { reason }) => Some(reason),
+            other => other.map(|_| String::new()),
+        };
+        for name in ["there", "good", "gone", "there/gone", "good/gone", "good/gone/gone"] {
+            assert_eq!(reason(name), None, "{name}");
+        }
+        for name in ["bad", "worse"] {
+            assert_eq!(reason(name).as_deref(), Some("is a link to a file that is not there"), "{name}");
+        }
+        let above = format!("{} is a link to a directory that is not there", at("bad").shown());
+        assert_eq!((reason("bad/policy.toml"), reason("bad/d/x")), (Some(above.clone()), Some(above)));
+    }
 
     /// The agent's loop never waits for a server: it asks about a policy itself only if every file of it is
     /// on a file system of this host.
