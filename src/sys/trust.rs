@@ -54,7 +54,7 @@ impl Trust {
 }
 
 /// Group 0 is root's, and some distributions let it write to system directories.
-fn judge_writers(status: &FileStat) -> Result<(), Reason> {
+pub(super) fn judge_writers(status: &FileStat) -> Result<(), Reason> {
     let mode = status.st_mode & 0o7777;
     if mode & 0o002 != 0 {
         return Err(Reason::WorldWritable(mode));

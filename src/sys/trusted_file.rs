@@ -22,7 +22,7 @@ use super::{
     failure::Failure,
     regular_file::{self, Access, ExtendedAttributes, Status, create_directory_at},
     stamp::Stamp,
-    trust::{InsecurePath, LONGEST, Reason, Trust, is_private_group},
+    trust::{InsecurePath, LONGEST, Reason, Trust, is_private_group, judge_writers},
 };
 use nix::{
     errno::Errno,
@@ -189,12 +189,12 @@ impl TrustedDirectory {
         judged: &JudgedDirectories,
     ) -> Result<Option<TrustedDirectory>, InsecurePath> {
         let Some(directory) = Self::open(path, judged)? else { return Ok(None) };
-        let (owner, mode) = (directory.status.st_uid, directory.status.st_mode & 0o7777);
+        let owner = directory.status.st_uid;
         let above = || fstatat(&directory.descriptor, "..", AtFlags::empty()).map(|above| above.st_uid);
         let reason = if owner != 0 && above() != Ok(owner) {
             Reason::NotRoots(owner)
-        } else if mode & 0o002 != 0 {
-            Reason::WorldWritable(mode)
+        } else if let Err(reason) = judge_writers(&directory.status) {
+            reason
         } else {
             return Ok(Some(TrustedDirectory { caller: owner, ..directory }));
         };

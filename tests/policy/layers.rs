@@ -2,7 +2,10 @@
 //! and the caller's own, are added to it and may only tighten (an `exempt` in them is a fault), unless the
 //! caller is root. If none exists, they stand alone.
 
-use std::os::unix::fs::chown;
+use std::{
+    fs,
+    os::unix::fs::{chown, symlink},
+};
 
 use crate::support::{Account, Site, Test, needs_root, set_mode};
 
@@ -353,7 +356,28 @@ fn a_drop_in_that_is_not_roots_starts_nothing() {
     }
     set_mode(&site.path("etc/rungate/policy.d"), 0o1777);
     refused(": cannot be trusted: all users can write to it (mode 1777); chmod o-w fixes that");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o1775);
+    chown(site.path("etc/rungate/policy.d"), None, Some(games.gid)).expect("give it to the group");
+    refused(": cannot be trusted: its group can write to it (mode 1775); chmod g-w fixes that");
     set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    matlab(&site).status(0);
+}
+
+/// Drop-ins on a share that is not mounted may hold the limits.
+#[test]
+fn a_directory_of_drop_ins_that_is_not_there_starts_nothing() {
+    needs_root!();
+    let site = site();
+    let drop_ins = site.path("etc/rungate/policy.d");
+    matlab(&site).status(0);
+    symlink("../share/policy.d", &drop_ins).expect("a link");
+    let refused = "rungate: matlab: not started: the policy has 1 fault\n/etc/rungate/policy.d: cannot be read: is a link to a directory that is not there [unreadable-file]\n...\n";
+    matlab(&site).stderr(refused).status(78);
+    let fault = "/etc/rungate/policy.d: cannot be read: is a link to a directory that is not there [unreadable-file]\n";
+    site.test().args(["policy", "check"]).stderr(&format!("{fault}rungate: 1 fault\n")).status(1);
+    fs::create_dir_all(site.path("etc/share/policy.d")).expect("it is mounted");
+    set_mode(&site.path("etc/share"), 0o755);
+    set_mode(&site.path("etc/share/policy.d"), 0o755);
     matlab(&site).status(0);
 }
 
