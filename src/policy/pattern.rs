@@ -56,6 +56,9 @@ impl Pattern {
                 if text.matches('{').count() > MOST_BRACES {
                     return Err(format!("it has more than {MOST_BRACES} opening braces"));
                 }
+                if has_wide_class(text, subject) {
+                    return Err("brackets match one byte, and a character in them has several".to_owned());
+                }
                 // Stars and question marks are always well-formed, so most patterns need not be parsed before
                 // there is something to match.
                 if text.bytes().any(|byte| SPECIAL[usize::from(byte)] & (OPENS | IN_PATHS) != 0) {
@@ -152,11 +155,32 @@ pub(super) fn is_compiled(text: &str) -> bool {
     special.is_some_and(|at| &text[at..] != "*")
 }
 
+/// Whether a character between brackets has several bytes: such a class would match none of them.
+fn has_wide_class(text: &str, subject: Subject) -> bool {
+    let (mut begun, mut is_escaped) = (None, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match begun {
+            None if std::mem::take(&mut is_escaped) => {}
+            None => {
+                is_escaped = byte == b'\\' && subject == Subject::Path;
+                // A bracket that closes is a member if it is the first one.
+                let negated = usize::from(matches!(text.as_bytes().get(at + 1), Some(b'!' | b'^')));
+                begun = (byte == b'[').then_some(at + 1 + negated);
+            }
+            Some(first) if byte == b']' && at > first => begun = None,
+            Some(first) if at >= first && !byte.is_ascii() => return true,
+            Some(_) => {}
+        }
+    }
+    false
+}
+
 fn glob(text: &str, subject: Subject) -> Result<Glob, globset::Error> {
     GlobBuilder::new(text)
         .literal_separator(subject == Subject::Path)
         .backslash_escape(subject == Subject::Path)
         .case_insensitive(subject == Subject::Host)
+        .empty_alternates(true)
         .build()
 }
 
@@ -204,6 +228,10 @@ mod tests {
         case(Subject::Host, "WS17", "ws17", true);
         case(Subject::Host, "WS*.example", "ws17.EXAMPLE", true);
         case(Subject::Name, "{ann,bob}", "bob", true);
+        for (value, matches) in [("matlab", true), ("matlab-batch", true), ("matlab-", false)] {
+            case(Subject::Path, "matlab{,-batch}", value, matches);
+            case(Subject::Host, "MATLAB{-batch,}", value, matches);
+        }
         case(Subject::Name, "[!x]*", "xa", false);
     }
 
@@ -257,7 +285,7 @@ mod tests {
             let text = nested(MOST_BRACES) + &part.repeat(rest / part.len());
             text.clone() + &"x".repeat(LONGEST - text.len())
         };
-        for part in ["[!\u{e4}-\u{10ffff}]", "[a-z]", "?", "*a", "\u{10ffff}", "/**/a"] {
+        for part in ["[!a-y]", "[a-z]", "?", "*a", "\u{10ffff}", "/**/a"] {
             for subject in [Subject::Name, Subject::Path, Subject::Host] {
                 let text = long(part);
                 assert_eq!(text.len(), LONGEST, "{part}");
@@ -274,5 +302,11 @@ mod tests {
         let error = Pattern::new("a[b", Subject::Name).expect_err("an open class");
         assert!(error.contains("character class"), "{error}");
         assert!(Pattern::new("{a", Subject::Path).is_err());
+        for text in ["m[u\u{fc}]ller", "[!\u{fc}]", "[]\u{fc}]", "a[b]c[\u{fc}]"] {
+            let error = Pattern::new(text, Subject::Path).expect_err("a class of bytes");
+            assert!(error.contains("one byte"), "{text}: {error}");
+        }
+        case(Subject::Name, "\u{fc}[ab]\u{fc}[]c]\u{fc}", "\u{fc}a\u{fc}]\u{fc}", true);
+        case(Subject::Path, "\\[\u{fc}*", "[\u{fc}x", true);
     }
 }
