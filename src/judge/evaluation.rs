@@ -35,7 +35,8 @@ pub fn decide_within<'p>(
     judged.costly.map_or_else(|| Ok(judged.verdict(facts)), Err)
 }
 
-/// A delegated rule with more patterns is first checked for whether it applies to the caller.
+/// After delegated rules with more patterns together, each one is first checked for whether it applies to the
+/// caller: others pay no more for the files of departments.
 const COSTLY: u64 = 100_000;
 
 /// Every rule, judged for itself and within its family.
@@ -46,6 +47,8 @@ pub(super) struct Judged<'p> {
     failure: Option<(&'p Rule, LookupError)>,
     /// The first rule that compares more than may be compared.
     costly: Option<&'p Rule>,
+    /// What the delegated rules so far may have compared.
+    delegated: u64,
 }
 
 /// A rule that acquires something.
@@ -80,6 +83,7 @@ impl<'p> Judged<'p> {
             outcomes: vec![Outcome::Unknown; policy.rules().len()],
             failure: None,
             costly: None,
+            delegated: 0,
         };
         let mut first: HashMap<usize, usize> = HashMap::new();
         let mut members: HashMap<usize, usize> = HashMap::new();
@@ -112,10 +116,13 @@ impl<'p> Judged<'p> {
     ) -> Outcome {
         let delegation = self.policy.layers()[rule.layer].delegation();
         let is_strange = |delegation: &Delegation| matches!(delegation.is_for_user(facts), Ok(false));
-        if delegation
-            .is_some_and(|delegation| rule.selectors.effort(facts) > COSTLY && is_strange(delegation))
-        {
-            return Outcome::NotDelegated;
+        if let Some(delegation) = delegation.filter(|delegation| delegation.is_for_command(facts)) {
+            let tables = std::iter::once(&rule.selectors).chain(&rule.except);
+            let effort = tables.fold(0, |sum: u64, table| sum.saturating_add(table.effort(facts)));
+            self.delegated = self.delegated.saturating_add(effort);
+            if self.delegated > COSTLY && is_strange(delegation) {
+                return Outcome::NotDelegated;
+            }
         }
         if let Some(before) = before {
             // The rule has no effect, and only a trace says why. The caller no longer matters, so no name is

@@ -58,6 +58,29 @@ fn a_costly_rule_counts_for_its_people() {
     cad(&deny).groups(["sim"]).arguments(arguments()).gives("1 of 8 matlab");
 }
 
+/// Many rules count together, and what an exception compares counts too: no caller is looked up before that,
+/// and every caller after it.
+#[test]
+fn rules_that_are_costly_together_are_passed_over_for_others() {
+    let patterns: Vec<String> = (0..60).map(|number| format!("\"p{number}\"")).collect();
+    let patterns = patterns.join(", ");
+    let rules =
+        |count: usize| format!("[[rule]]\naction = \"deny\"\narguments = [{patterns}]\n").repeat(count);
+    let excepted = |count: usize| {
+        format!("[[rule]]\naction = \"deny\"\nexcept = [{{ arguments = [{patterns}] }}]\n").repeat(count)
+    };
+    let judged = |rules: &str| {
+        let launch = cad(rules).groups(["sim"]).arguments((0..1000).map(|_| "x"));
+        launch.gives("1 of 8 matlab")
+    };
+    // Each of these compares 60,000, and the second one is too much.
+    let (seats, root, no) = ("counts", "no: users (root)", "no: arguments (p0, p1, p2, …)");
+    let theirs = "no: delegated for %cad";
+    judged(&rules(1)).traces([seats, root, no]);
+    judged(&rules(3)).traces([seats, root, no, theirs, theirs]);
+    judged(&excepted(2)).traces([seats, root, theirs, theirs]);
+}
+
 /// Where a judge may compare only so much, a rule that needs more is the answer, and never passed over.
 #[test]
 fn a_rule_that_compares_too_much_lets_nobody_off() {
