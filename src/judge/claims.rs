@@ -136,9 +136,10 @@ impl<'p, 'm> Demands<'p, 'm> {
     fn lower(&mut self) {
         for (rule, terms) in std::mem::take(&mut self.lowered) {
             let repository = &self.policy.repositories()[terms.repository];
+            let reached = when_reached(self.policy, rule, repository);
             let claimed = self.list.iter_mut().flatten().flatten();
             for draft in claimed.filter(|draft| draft.is_for(repository)) {
-                draft.lower(rule, terms);
+                draft.lower(rule, terms, reached);
             }
         }
     }
@@ -152,7 +153,7 @@ impl<'p, 'm> Demands<'p, 'm> {
             for index in 0..claimed {
                 if drafts[index].is_for(repository) {
                     let mut lowered = drafts[index].clone();
-                    lowered.lower(rule, terms);
+                    lowered.lower(rule, terms, when_reached(self.policy, rule, repository));
                     drafts.push(lowered);
                 }
             }
@@ -355,6 +356,12 @@ impl<'p, 'm> Demands<'p, 'm> {
     }
 }
 
+/// What happens when the ceiling of a delegated rule is reached.
+fn when_reached(policy: &Policy, rule: &Rule, repository: &Repository) -> Admit {
+    let is_enforced = [rule.layer, repository.layer].iter().all(|layer| policy.layers()[*layer].enforce);
+    if enforced(rule, repository, is_enforced) { Admit::WithinLimit } else { Admit::Unenforced }
+}
+
 /// Whether a claim refuses. If one origin is on trial, the claim is; otherwise the first origin with a value
 /// decides.
 fn enforced(rule: &Rule, repository: &Repository, default: bool) -> bool {
@@ -388,12 +395,16 @@ impl<'p> Draft<'p> {
         self.repositories.iter().any(|known| std::ptr::eq(*known, repository))
     }
 
-    /// Applies the ceiling of a delegated rule.
-    fn lower(&mut self, rule: &'p Rule, terms: &ClaimTerms) {
+    /// Applies the ceiling of a delegated rule, and what happens if it is reached.
+    fn lower(&mut self, rule: &'p Rule, terms: &ClaimTerms, reached: Admit) {
         let amount = &mut self.claim.amount;
         let before = amount.effective_limit();
         let limit = u32::try_from(amount.limit).unwrap_or(u32::MAX);
         let lowered = terms.ceiling.map(|ceiling| ceiling.ceiling(limit));
+        // A rule that admits beyond the limit does so for its own layer.
+        if amount.admit == Admit::Always && lowered.is_some_and(|ceiling| ceiling < limit) {
+            amount.admit = reached;
+        }
         amount.ceiling = amount.ceiling.into_iter().chain(lowered.map(u64::from)).min();
         // The rule that binds first is the one to be named first.
         let at = if amount.effective_limit() < before { 0 } else { self.claim.origins.len() };

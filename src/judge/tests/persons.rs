@@ -89,6 +89,25 @@ fn a_ceiling_of_a_delegated_rule_lowers_what_is_claimed_and_claims_nothing() {
     system("bob").groups(["cad"]).gives("free").allows("");
 }
 
+/// A rule of the system that counts does not undo the ceiling of a department.
+#[test]
+fn a_ceiling_of_a_delegated_rule_counts_under_a_rule_that_counts() {
+    let system = |defaults: &str, ceiling: u32| {
+        under(&format!(
+            "{defaults}[delegate.\"20-cad.toml\"]\nowner = \"tutor1\"\nusers = [\"%cad\"]\ncommands = [\"*\"]\n\
+             [repository.seats]\nlimit = 5\n[[rule]]\naction = \"count\"\nacquire = [\"seats\"]\n",
+        ))
+        .delegated(
+            "20-cad.toml",
+            &format!("[[rule]]\nacquire = [{{ repository = \"seats\", ceiling = {ceiling} }}]\n"),
+        )
+    };
+    system("", 3).gives("1 of 5 seats always");
+    system("", 3).groups(["cad"]).gives("1 of 3 seats");
+    system("", 9).groups(["cad"]).gives("1 of 5 seats always");
+    system("[defaults]\nenforce = false\n", 3).groups(["cad"]).gives("1 of 3 seats tried");
+}
+
 /// A department lowers only the repository that it names.
 #[test]
 fn a_ceiling_of_a_delegated_rule_leaves_other_repositories_alone() {
