@@ -387,12 +387,14 @@ pub struct PidFd {
 }
 
 impl PidFd {
-    /// Opens a process. `ESRCH` when it is gone.
+    /// Opens a process. `ESRCH` when it is gone, also if a thread has its number by now.
     pub fn open(pid: i32) -> Result<Self, Errno> {
         let number = Pid::from_raw(pid).filter(|_| pid > 0).ok_or(Errno::ESRCH)?;
-        match pidfd_open(number, PidfdFlags::empty()) {
+        match pidfd_open(number, PidfdFlags::empty()).map_err(|error| Errno::from_raw(error.raw_os_error())) {
             Ok(descriptor) => Ok(Self { pid, descriptor }),
-            Err(error) => Err(Errno::from_raw(error.raw_os_error())),
+            // A thread that is no process has the number. Linux before 6.16 says EINVAL.
+            Err(Errno::EINVAL | Errno::ENOENT) => Err(Errno::ESRCH),
+            Err(errno) => Err(errno),
         }
     }
 
@@ -689,7 +691,7 @@ mod tests {
 
     use nix::{
         sys::wait::{WaitPidFlag, waitpid},
-        unistd::getuid,
+        unistd::{gettid, getuid},
     };
 
     use super::*;
@@ -760,6 +762,13 @@ mod tests {
         assert!(command_line(i32::MAX).is_empty() && environment(i32::MAX).is_empty());
         assert_eq!(own_start(own_pid()), Process::this().map(|this| this.started));
         assert_eq!(own_start(i32::MAX), None, "the number of a child is another one");
+    }
+
+    /// A thread that does not lead its process may have the number of a process that is gone.
+    #[test]
+    fn the_number_of_a_thread_is_no_process() {
+        let open = || PidFd::open(gettid().as_raw()).err();
+        assert_eq!(std::thread::spawn(open).join().expect("a thread"), Some(Errno::ESRCH));
     }
 
     /// A child that has no process group of its own does not lead that of its parent.
