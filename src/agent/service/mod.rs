@@ -462,9 +462,9 @@ impl Service {
             CheckOutcome::Stale => self.local.on(number, Event::Stale),
             CheckOutcome::Blocked(mut blocked) => {
                 self.begin_evictions(number, &mem::take(&mut blocked.evictions));
-                if let Some(site) =
-                    self.site.as_mut().filter(|site| !blocked.waits && site.may_change_soon(&request))
-                {
+                let may_change =
+                    |site: &&mut Site| !blocked.waits && site.may_change_soon(&self.local, number, &request);
+                if let Some(site) = self.site.as_mut().filter(may_change) {
                     return site.rest_without(&mut self.local, number, request);
                 }
                 let load = self.local.sessions.get(&number).map(Session::load).unwrap_or_default();

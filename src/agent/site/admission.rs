@@ -318,6 +318,10 @@ impl Site {
 /// After this long it checks again even if nothing seems to have changed.
 const REST: Duration = Duration::from_millis(200);
 
+/// A launch that has waited for the site for longer is refused, even if this host itself changes something.
+/// A member of etcd that hangs delays a change by less, and `PATIENCE` is not over yet.
+const LONGEST_CHANGE: Duration = Duration::from_secs(2);
+
 /// A launch that waits for etcd.
 #[derive(Debug)]
 pub(super) struct Resting {
@@ -349,10 +353,18 @@ impl Site {
         self.resting.insert(number, Resting { since: *since, looked: now, question, order });
     }
 
-    /// Whether a launch must rest instead of being refused: a change by this host itself may block it.
-    pub(in crate::agent) fn may_change_soon(&self, order: &AcquireRequest) -> bool {
+    /// Whether a launch must rest instead of being refused: a change by this host itself may block it. Such
+    /// changes may follow each other without end, and it must not seem to it that the site is not reached.
+    pub(in crate::agent) fn may_change_soon(
+        &self,
+        local: &Local,
+        number: u64,
+        order: &AcquireRequest,
+    ) -> bool {
+        let rested = local.session(number).and_then(|session| session.place.resting);
         let moves = |table: String| self.pending.is_taking(&table) || self.own.is_giving_back(&table);
-        order.tables_of_site().map(table_of_site).any(moves)
+        rested.is_none_or(|since| since.elapsed() < LONGEST_CHANGE)
+            && order.tables_of_site().map(table_of_site).any(moves)
     }
 
     /// Checks resting launches again: all of them, if something has changed.

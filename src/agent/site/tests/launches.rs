@@ -631,12 +631,14 @@ fn the_slot_of_an_ancestor_needs_no_proof() {
 #[test]
 fn a_launch_is_not_refused_for_what_its_own_host_does() {
     let (mut stage, launch) = with_a_launch();
+    let next = stage.local.add_session(Session::default());
     let (mut of_both, mut of_other) = (request(), request());
     for claim in of_other.demands.iter_mut().flat_map(Demand::claims_mut) {
         claim.location = Location::Memory(table_of_site("other"));
     }
     of_both.demands.extend(of_other.demands.clone());
-    let may_change = |stage: &Stage| [&of_both, &of_other].map(|of| stage.site.may_change_soon(of));
+    let may_change =
+        |stage: &Stage| [&of_both, &of_other].map(|of| stage.site.may_change_soon(&stage.local, next, of));
     assert_eq!(may_change(&stage), [false, false]);
     let (number, ..) = proves(&mut stage, launch);
     assert_eq!(may_change(&stage), [true, false], "it takes one");
@@ -646,6 +648,26 @@ fn a_launch_is_not_refused_for_what_its_own_host_does() {
     let (number, _) = stage.asks().expect("the slot is deleted");
     stage.hears(Report::Done(number, Ok(done(10))));
     assert_eq!(may_change(&stage), [false, false]);
+}
+
+/// A launch that has rested for a while is refused, although its own host still takes slots or gives them
+/// back: if that never ended, it would count as a site that is not reached.
+#[test]
+fn a_launch_is_refused_although_its_own_host_always_changes_something() {
+    let now = Instant::now();
+    let (later, before) = (now.checked_add(PATIENCE * 1000), now.checked_sub(PATIENCE * 3 / 4));
+    for (since, is_refused) in [(None, false), (later, false), (before, true)] {
+        let (mut stage, other) = with_a_launch();
+        let launch = stage.local.add_session(Session::default());
+        let may_change = |stage: &Stage| stage.site.may_change_soon(&stage.local, launch, &request());
+        stage.local.session_mut(launch).expect("a launch").place.resting = since;
+        let (number, ..) = proves(&mut stage, other);
+        assert_eq!(may_change(&stage), !is_refused, "it takes one");
+        stage.local.on(other, Event::Gone);
+        stage.hears(Report::Done(number, Ok(done(9))));
+        assert_eq!(may_change(&stage), !is_refused, "it gives one back");
+        assert_eq!(session(&stage, launch).place.resting, since);
+    }
 }
 
 /// The slots of a program that has ended are deleted at once, not only when the agent looks at all keys. If a
