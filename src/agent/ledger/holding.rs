@@ -93,9 +93,11 @@ impl Holding {
         if self.saved.lingers_until.is_some() {
             return process::since_boot() < self.saved.lingers_until;
         }
-        if self.is_used_below() || self.saved.is_given_back {
-            return self.is_used_below();
-        }
+        self.is_used_below() || !self.saved.is_given_back && self.keeps_itself()
+    }
+
+    /// Whether its process or its FIFO keeps its slots, unless it has given them back.
+    pub(in crate::agent) fn keeps_itself(&self) -> bool {
         let has_fifo = || self.fifo.as_ref().is_some_and(Fifo::is_held);
         let lives = || self.process.as_ref().is_some_and(|process| !process.has_ended());
         match self.saved.hold {

@@ -60,6 +60,8 @@ pub(super) struct Ledger {
     /// not push out those of others. The launcher executed the program and cannot write the end into the log;
     /// the regular look does, and asks here for the moment.
     ends: BTreeMap<u32, VecDeque<End>>,
+    /// The holders that only a nested launch keeps, or nothing any more.
+    given_back: BTreeSet<u64>,
     /// The FIFOs of each user's scripts that keep no slots yet, or that a script waits with, oldest first.
     unused: BTreeMap<u32, VecDeque<Unused>>,
     /// The holders that have ended while no agent ran, until the site knows them.
@@ -81,6 +83,7 @@ impl Ledger {
             lingering: BTreeMap::new(),
             recovered: BTreeMap::new(),
             ends: BTreeMap::new(),
+            given_back: BTreeSet::new(),
             unused: BTreeMap::new(),
             ended_unseen: Vec::new(),
             unproved: Vec::new(),
@@ -133,14 +136,13 @@ impl Ledger {
                 continue;
             }
             ledger.watch(number, &holding).map_err(Fatal::Call)?;
+            ledger.given_back.extend(Some(number).filter(|_| holding.saved.is_given_back));
             ledger.holdings.insert(number, holding);
         }
         for holding in ledger.holdings.values_mut() {
             holding.share_again(&ledger.store);
         }
-        let is_over = |holding: &Holding| holding.saved.is_given_back && !holding.is_kept();
-        while let Some(number) = ledger.holdings.iter().find(|(_, of)| is_over(of)).map(|(number, _)| *number)
-        {
+        while let Some(number) = ledger.left_over() {
             drop(ledger.release(number, true));
         }
         for (number, saved) in found.places {
@@ -330,10 +332,9 @@ impl Ledger {
         let _ = holding.fifo.as_ref().map(|fifo| self.poller.remove(fifo.as_fd()));
     }
 
-    /// The process of a holder has ended, or its FIFO was closed. Returns whether nothing keeps the slots any
-    /// more.
+    /// The process of a holder has ended, or its FIFO was closed. Returns whether nothing keeps its slots.
     pub(super) fn on_end(&mut self, number: u64, is_fifo: bool) -> bool {
-        let Some(holding) = self.holdings.get(&number) else { return false };
+        let Some(holding) = self.holdings.get_mut(&number) else { return false };
         if !holding.is_kept() {
             return true;
         }
@@ -343,6 +344,9 @@ impl Ledger {
             (_, Some(process)) if !is_fifo => self.poller.remove(process.as_fd()),
             _ => Ok(()),
         };
+        // If only a nested launch keeps the slots from now on, no later event says when they are free.
+        holding.saved.is_given_back |= !holding.keeps_itself();
+        self.given_back.extend(Some(number).filter(|_| holding.saved.is_given_back));
         holding.describe(|_| true);
         false
     }
@@ -353,6 +357,8 @@ impl Ledger {
         holding.saved.is_started = true;
         // A failed write only delays the release of a slot.
         let _ = self.state.write_start(number);
+        holding.saved.is_given_back |= !holding.keeps_itself();
+        self.given_back.extend(Some(number).filter(|_| holding.saved.is_given_back));
         !holding.is_kept()
     }
 
@@ -408,23 +414,22 @@ impl Ledger {
         let holding = self.holdings.get_mut(&number).filter(|holding| holding.is_used_below());
         let Some(holding) = holding else { return false };
         holding.saved.is_given_back = true;
+        self.given_back.insert(number);
         // If that cannot be written, what has its FIFO keeps the slot after a restart too.
         let _ = self.state.write(number, &holding.saved);
         true
     }
 
-    /// The holders of these slots of tables, which a nested launch has kept until now, if nothing else does.
-    pub(super) fn left_over(&self, used: &[(String, u64)]) -> Vec<u64> {
-        let is_over =
-            |of: &Holding| used.iter().any(|(table, slot)| of.has_own(table, *slot)) && !of.is_kept();
-        let over = self.holdings.iter().filter(|(_, holding)| is_over(holding));
-        over.map(|(number, _)| *number).collect()
+    /// A holder whose slots only a nested launch kept, and nothing keeps any more.
+    pub(super) fn left_over(&self) -> Option<u64> {
+        let is_over = |number: &&u64| self.holdings.get(number).is_some_and(|holding| !holding.is_kept());
+        self.given_back.iter().find(is_over).copied()
     }
 
-    /// Forgets a holder; `has_run` if a program had the slots until now. They are free when the answer is
-    /// dropped.
+    /// Forgets a holder; `has_run` if a program had the slots. They are free when the answer is dropped.
     pub(super) fn release(&mut self, number: u64, has_run: bool) -> Option<Holding> {
         let mut holding = self.holdings.remove(&number)?;
+        self.given_back.remove(&number);
         self.unwatch(&holding);
         if has_run {
             self.remember_end(&holding.saved);

@@ -220,13 +220,16 @@ fn a_slot_that_is_used_below_stays_taken_over_a_restart() {
         for (number, holding) in [(1, above), (2, below)] {
             state.write(number, &holding).expect("there is room");
         }
-        let (ledger, _) = ledger(directory.path());
+        let (mut ledger, _) = ledger(directory.path());
         let used = |name| ledger.store().known(name).map_or(0, |table| table.used());
         let (count, each) = if lives { (2, 1) } else { (0, 0) };
         assert_eq!((ledger.holdings().len(), used("other"), used("seats")), (count, each, each));
         let shared = |of: &Holding| of.held.iter().filter(|held| held.is_shared()).count();
         let shared: Vec<_> = ledger.holdings().values().map(shared).collect();
         assert_eq!(shared, if lives { vec![0, 1] } else { Vec::new() });
+        assert_eq!(ledger.left_over(), None);
+        drop(ledger.release(2, true));
+        assert_eq!(ledger.left_over(), lives.then_some(1), "nothing uses its slots any more");
     }
 }
 
@@ -518,29 +521,53 @@ fn slots_of_several_repositories_linger_for_their_own_times() {
     assert_eq!(ledger.lingering()[&9].next(), until + HOUR);
 }
 
-/// A holder that ended while a nested launch used its slot is left over when that launch ends. Holders of
-/// other slots of the table are not, nor launches that use the slot of another holder.
+/// A holder that ended while a nested launch used its slot is left over as soon as that launch does not use
+/// it any more, whether it has ended or got nothing. A holder whose process runs is not.
 #[test]
-fn a_holder_without_anything_that_keeps_it_is_left_over() {
+fn a_holder_that_only_a_nested_launch_kept_is_left_over() {
     let (directory, _state) = state();
     let (mut ledger, _) = ledger(directory.path());
-    let [table, other, third] = ["seats", "other", "third"].map(|name| ledger.store().table(name));
-    let ended = |held: Vec<Option<memory::Held>>| {
+    let [table, other] = ["seats", "other"].map(|name| ledger.store().table(name));
+    let of = |hold, process, held: [Option<memory::Held>; 2]| {
         let held = held.into_iter().flatten().collect();
-        Holding { held, ..holding(saved(own_pid(), Hold::Process), None) }
+        Holding { held, ..holding(saved(own_pid(), hold), process) }
     };
-    ledger.holdings.insert(8, ended(vec![table.take(&[2]), other.take(&[2])]));
-    ledger.holdings.insert(9, ended(vec![table.take(&[1]), third.take(&[1])]));
-    ledger.holdings.insert(10, ended(vec![table.share_again(&[2])]));
-    let of = |table: &str, slot| (table.to_owned(), slot);
-    assert_eq!(ledger.left_over(&[of("other", 1), of("seats", 1)]), [9]);
-    assert_eq!(ledger.left_over(&[of("seats", 2)]), [0; 0], "a launch uses that slot");
-    assert_eq!((ledger.left_over(&[]), ledger.left_over(&[of("other", 1)])), (Vec::new(), Vec::new()));
-    ledger.holdings.remove(&10);
-    assert_eq!(ledger.left_over(&[of("seats", 2)]), [8]);
-    let launch = ledger.holdings.get_mut(&9).expect("it is there");
-    launch.process = PidFd::open(own_pid()).ok();
-    assert_eq!(ledger.left_over(&[of("seats", 1)]), [0; 0], "its process keeps the slot");
+    let own = PidFd::open(own_pid()).ok();
+    // Its FIFO was closed.
+    ledger.holdings.insert(7, of(Hold::Tree, own, [table.take(&[1]), None]));
+    ledger.holdings.insert(8, of(Hold::Process, None, [table.take(&[2]), other.take(&[2])]));
+    ledger.holdings.insert(9, of(Hold::Process, None, [table.take(&[3]), other.share_again(&[2])]));
+    let [below_the_first, below_the_last] =
+        [1, 3].map(|slot| table.share_again(&[slot]).expect("it is held"));
+    assert!(!ledger.on_end(7, true) && !ledger.on_end(8, false) && !ledger.on_end(9, false));
+    assert_eq!(ledger.left_over(), None, "their slots are used");
+    drop(below_the_first);
+    assert_eq!(ledger.left_over(), None, "its process runs");
+    drop(below_the_last);
+    for number in [9, 8] {
+        assert_eq!(ledger.left_over(), Some(number));
+        drop(ledger.release(number, true));
+    }
+    assert_eq!((ledger.left_over(), ledger.holdings().len(), table.used()), (None, 1, 1));
+}
+
+/// The same where a program starts without the descriptor that kept its slot.
+#[test]
+fn a_holder_that_started_without_its_descriptor_is_left_over() {
+    let (directory, _state) = state();
+    let (mut ledger, _) = ledger(directory.path());
+    let table = ledger.store().table("seats");
+    let mut launch = holding(saved(own_pid(), Hold::Descriptor), PidFd::open(own_pid()).ok());
+    launch.held = table.take(&[1]).into_iter().collect();
+    ledger.holdings.insert(9, launch);
+    let below = table.share_again(&[1]).expect("it is held");
+    assert!(!ledger.on_end(9, true), "its program has not started");
+    drop(below);
+    assert_eq!(ledger.left_over(), None, "it may ask for its slot again");
+    let below = table.share_again(&[1]).expect("it is held");
+    assert!(!ledger.on_start(9), "it is used below");
+    drop(below);
+    assert_eq!(ledger.left_over(), Some(9));
 }
 
 /// A supervisor that lost its connection is known by its process and its user.

@@ -202,6 +202,8 @@ impl Service {
         self.local.hear_evictor();
         if let Some(site) = &mut self.site {
             site.hear(&mut self.local);
+            // A nested launch that was not granted used the slots of a holder until now.
+            self.release_left_over();
         }
         self.run_effects();
     }
@@ -484,28 +486,20 @@ impl Service {
     /// Frees slots, and gives them to waiting launches; `has_run` if a program had them until now. Slots that
     /// a nested launch uses too are free when it has ended.
     fn release(&mut self, number: u64, has_run: bool) {
-        let mut over = self.release_one(number, has_run);
-        while let Some(above) = over.pop() {
-            over.extend(self.release_one(above, true));
-        }
+        self.release_one(number, has_run);
+        self.release_left_over();
     }
 
-    /// The same for one holding. Returns those whose slots it used, if nothing else keeps these.
-    fn release_one(&mut self, number: u64, has_run: bool) -> Vec<u64> {
+    /// The same for one holding.
+    fn release_one(&mut self, number: u64, has_run: bool) {
         if has_run && self.local.ledger.leaves_to_nested(number) {
-            return Vec::new();
+            return;
         }
-        let held = || self.local.ledger.holdings().get(&number).into_iter().flat_map(|holding| &holding.held);
-        let tables: Vec<memory::Table> = held().map(|held| held.table().clone()).collect();
-        let shared = held().filter(|held| held.is_shared());
-        let of = |held: &memory::Held, slot: &u64| (held.table().name().to_owned(), *slot);
-        let shared = shared.flat_map(|held| held.slots().iter().map(move |slot| of(held, slot)));
-        let shared: Vec<(String, u64)> = shared.collect();
-        let Some(uid) = self.local.ledger.holdings().get(&number).map(|holding| holding.saved.uid) else {
-            return Vec::new();
-        };
+        let Some(holding) = self.local.ledger.holdings().get(&number) else { return };
+        let tables: Vec<memory::Table> = holding.held.iter().map(|held| held.table().clone()).collect();
+        let uid = holding.saved.uid;
         let released = self.local.with_fifos_of(uid, |local| local.ledger.release(number, has_run));
-        let Some(holding) = released else { return Vec::new() };
+        let Some(holding) = released else { return };
         self.local.connections.count(holding.saved.uid, Share::of(&holding), Share::default());
         self.local.on_released(number);
         if let Some(site) = &mut self.site {
@@ -514,7 +508,13 @@ impl Service {
         self.local.serve(&tables);
         self.free(holding, has_run);
         self.local.look_again(self.local.sessions.evicting());
-        self.local.ledger.left_over(&shared)
+    }
+
+    /// Frees the slots of holders that only nested launches kept, and nothing keeps any more.
+    fn release_left_over(&mut self) {
+        while let Some(above) = self.local.ledger.left_over() {
+            self.release_one(above, true);
+        }
     }
 
     /// Releases the slots of a holding, here and in the site.

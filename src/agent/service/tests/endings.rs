@@ -13,6 +13,7 @@ use crate::{
     },
     judge::terms::{ExpireKill, Pace},
     keeper::Delivery,
+    policy::SiteSettings,
     sys::{Signal, own_uid},
 };
 
@@ -235,6 +236,47 @@ fn the_end_of_a_nested_launch_frees_the_slots_above_it_alone() {
     assert!(service.local.ledger.on_end(5, false));
     service.release(5, true);
     assert_eq!(left(&service), [0; 0]);
+}
+
+/// A nested launch uses the slot of a holder while the site proves its own. If it gets nothing, and the
+/// holder has ended or given back its slot meanwhile, that slot is free for others.
+#[test]
+fn a_slot_is_free_when_nothing_was_granted_below_its_ended_holder() {
+    let site = SiteSettings {
+        endpoints: vec!["http://127.0.0.1:1".to_owned()],
+        prefix: "/test/".to_owned(),
+        ca: None,
+        certificate: None,
+        key: None,
+        user: None,
+        password_file: None,
+        ttl: Duration::from_secs(60),
+        margin: Duration::from_secs(5),
+    };
+    let settings = AgentFile { site: Some(site), ..AgentFile::default() };
+    for gives_back in [false, true] {
+        let idle = Idle::begin();
+        let (mut service, _directories) = service_of(&settings, |state| {
+            state.write(7, &idle.holds(slots("seats", vec![1]))).expect("there is room");
+        });
+        let table = service.local.ledger.store().table("seats");
+        let below = table.share_again(&[1]).expect("the holder has it");
+        let _alive = if gives_back {
+            service.release(7, true);
+            Some(idle)
+        } else {
+            drop(idle);
+            assert!(!service.local.ledger.on_end(7, false), "it is used below");
+            None
+        };
+        service.on_bell();
+        assert_eq!((service.holding(), table.used()), (1, 1));
+        while service.local.work.next().is_some() {}
+        drop(below);
+        service.on_bell();
+        assert_eq!((service.holding(), table.used()), (0, 0));
+        assert!(matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats"));
+    }
 }
 
 /// A holder that runs as another user than the one who has the slots gets no signal. The request is checked

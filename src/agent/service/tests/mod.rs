@@ -39,11 +39,15 @@ fn service_after(prepare: impl FnOnce(&State)) -> (Service, [TempDir; 2]) {
 
 /// The same with these quotas.
 fn service_within(limits: AgentLimits, prepare: impl FnOnce(&State)) -> (Service, [TempDir; 2]) {
+    service_of(&AgentFile { limits, ..AgentFile::default() }, prepare)
+}
+
+/// The same with these settings.
+fn service_of(settings: &AgentFile, prepare: impl FnOnce(&State)) -> (Service, [TempDir; 2]) {
     let [state, run] = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
     prepare(&State::open(state.path()).expect("it is new"));
     let listener = Listener::at(&run.path().join("socket")).expect("a free path");
-    let settings = AgentFile { limits, ..AgentFile::default() };
-    let service = Service::new(listener, state.path(), &settings, &SystemNames);
+    let service = Service::new(listener, state.path(), settings, &SystemNames);
     (service.expect("an agent"), [state, run])
 }
 
