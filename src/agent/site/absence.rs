@@ -175,8 +175,8 @@ impl Site {
             self.origin.doubted = (is_silent || now == 0).then_some(now);
             // After one more restore, the time begins again: hosts may have been confirmed until then.
             self.origin.held_back = self.origin.held_back.and(process::since_boot());
-            self.numbers.reset();
             self.begin_anew();
+            self.begin_numbers();
         } else if before.is_none() {
             self.begin_numbers();
             // An agent that was started meanwhile also has to put back its slots.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     Admission, Done, Key, Operation, PATIENCE, Present, Site, SlotRecord, Taking, Transaction, Value, Work,
-    etcd::EtcdError, proof,
+    etcd::EtcdError, proof, tickets::can_be_of,
 };
 use crate::{
     agent::{
@@ -58,7 +58,14 @@ impl Site {
         }
         begins.lines.extend(order.ends_of_lines().map(str::to_owned));
         if session.place.line.number().is_none() && order.tables_of_site().next().is_some() {
-            let number = self.numbers.next(self.mirror.revision());
+            // After a restore, launches of any host may wait with numbers of later revisions.
+            let revision = self.mirror.revision();
+            for last in order.tables_of_site().filter_map(|name| self.mirror.last_ticket(name)) {
+                if !can_be_of(last, revision) {
+                    self.numbers.continue_after(last);
+                }
+            }
+            let number = self.numbers.next(revision);
             session.place.line.begin_as(Number(number));
         }
     }

@@ -137,6 +137,12 @@ impl Mirror {
         self.tables.get(name)
     }
 
+    /// The highest number with which a launch of any host waits for a table.
+    pub(super) fn last_ticket(&self, name: &str) -> Option<u64> {
+        let mut readable = self.table(name)?.tickets.iter().rev().filter(|(_, at)| at.record.is_some());
+        readable.next().map(|(number, _)| *number)
+    }
+
     /// Every table about which anything is known.
     pub(super) fn tables(&self) -> impl Iterator<Item = (&String, &TableOfSite)> {
         self.tables.iter()

@@ -206,12 +206,13 @@ impl Site {
         }
     }
 
-    /// Everything was read for the first time: numbers begin at this revision, and after those that wait
-    /// there. These may have run ahead of their revision.
+    /// Everything was read for the first time, or from another etcd: numbers begin at this revision, and
+    /// after those that waiting launches keep. These may be of later revisions.
     pub(super) fn begin_numbers(&mut self) {
         self.numbers.belong_to(self.mirror.revision());
-        let there = self.own.places.values().filter(|place| self.has_any(&place.keys));
-        if let Some(last) = there.map(|place| place.number).max() {
+        let places = self.own.places.values();
+        let kept = places.filter(|place| !place.is_unseen || self.has_any(&place.keys));
+        if let Some(last) = kept.map(|place| place.number).max() {
             self.numbers.continue_after(last);
         }
     }
@@ -297,15 +298,10 @@ impl Numbers {
         self.last = self.last.max(number >> HOST_BITS);
     }
 
-    /// The numbers of another etcd begin at its revision.
-    pub(super) fn reset(&mut self) {
-        self.last = 0;
-    }
-
-    /// The same if the last number cannot be of an etcd at this revision.
+    /// New numbers begin at this revision, if the last one cannot be of an etcd at it.
     pub(super) fn belong_to(&mut self, revision: i64) {
         if !u64::try_from(revision).is_ok_and(|revision| self.last >> SEQUENCE_BITS <= revision) {
-            self.reset();
+            self.last = 0;
         }
     }
 }
@@ -353,14 +349,11 @@ mod tests {
         let many: Vec<u64> = (0..3 << SEQUENCE_BITS).map(|_| numbers.next(8)).collect();
         assert!(many.is_sorted_by(|one, next| one < next));
         assert!(numbers.next(9) > many[many.len() - 1], "a later revision changes nothing");
-        for begin in [Numbers::reset, |numbers: &mut Numbers| numbers.belong_to(5)] {
-            numbers.next(8);
-            begin(&mut numbers);
-            let first = numbers.next(5);
-            assert!(can_be_of(first, 5) && !can_be_of(first, 4));
-            numbers.belong_to(5);
-            assert!(numbers.next(5) > first, "it is the same etcd");
-        }
+        numbers.belong_to(5);
+        let first = numbers.next(5);
+        assert!(can_be_of(first, 5) && !can_be_of(first, 4));
+        numbers.belong_to(5);
+        assert!(numbers.next(5) > first, "it is the same etcd");
     }
 
     #[test]

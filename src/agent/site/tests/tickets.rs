@@ -116,6 +116,54 @@ fn a_number_that_was_in_use_is_kept_in_a_restored_etcd() {
     assert!(!stage.local.ledger().recovered().is_empty());
 }
 
+/// In a restored etcd, launches that wait are not overtaken by newcomers of their host, although the revision
+/// is lower there. If none waits, numbers begin at that revision.
+#[test]
+fn numbers_of_a_restored_etcd_continue_after_those_that_wait() {
+    for waiting in [Some(number(8, 5)), None] {
+        let mut stage = Stage::new(|state| {
+            if let Some(number) = waiting {
+                state.write_place(1, &waits(number)).expect("there is room");
+            }
+        });
+        stage.reads(7, Vec::new());
+        stage.registers(8);
+        assert!(stage.site.numbers.next(8) > number(8, 0));
+        let id = stage.id(2, "two");
+        stage.reads_of(2, "two", 3, vec![id]);
+        assert_eq!(stage.site.own.places.get(&1).map(|place| place.number), waiting);
+        let next = stage.site.numbers.next(3);
+        match waiting {
+            Some(waiting) => assert!(next > waiting, "{next:x}"),
+            None => assert!(number(3, 0) < next && next < number(4, 0), "{next:x}"),
+        }
+    }
+}
+
+/// After a restore, a launch of another host may wait with a number of a later revision. Newcomers come after
+/// it in its table. Elsewhere numbers begin at the revision.
+#[test]
+fn newcomers_come_after_a_number_of_a_later_revision() {
+    let next_for = |table: &str, of_ticket: u64| {
+        let mut stage = Stage::new(|_| ());
+        let ticket = stage.pair(&Key::Ticket(table.to_owned(), of_ticket), 7, bytes(&ticket()));
+        stage.reads(7, vec![ticket]);
+        let launch = stage.local.add_session(Session::default());
+        let mut order = request();
+        for claim in order.demands.iter_mut().flat_map(Demand::claims_mut) {
+            claim.location = Location::Memory(table_of_site("seats"));
+        }
+        stage.site.prepare(&mut stage.local, launch, &order);
+        let number = stage.local.session(launch).and_then(|session| session.place.line.number());
+        number.expect("it has a number").0
+    };
+    assert!(next_for("seats", number(9000, 5)) > number(9000, 5));
+    for (table, of_ticket) in [("seats", number(7, 5)), ("boards", number(9000, 5))] {
+        let next = next_for(table, of_ticket);
+        assert!(number(7, 0) < next && next < number(8, 0), "{table} {next:x}");
+    }
+}
+
 /// A launch that calls a restarted agent has its tickets of before.
 #[test]
 fn a_launch_that_calls_again_is_in_its_queue() {
