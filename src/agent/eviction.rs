@@ -198,9 +198,6 @@ const SHORTEST_GRACE: Duration = Duration::from_millis(10);
 /// How often the agent hears of results while there are more signals to send.
 const UNTIL_HEARD: Duration = Duration::from_millis(10);
 
-/// How long it may take to signal one holder.
-const LONGEST_SIGNAL: Duration = Duration::from_secs(1);
-
 /// Gives it work.
 #[derive(Clone, Debug)]
 pub(super) struct Evictor {
@@ -263,10 +260,10 @@ impl Attempt {
         self.answer.try_recv().ok()
     }
 
-    /// The holder has ended. Returns the result of the signal, if it was sent. If sending has begun, waits
-    /// for its end, as long as one holder takes.
+    /// The holder has ended. Returns the result of the signal, if it was sent. One that is still being sent
+    /// counts as sent: the thread that owns the tables does not wait for its result.
     pub(super) fn cancel(&self) -> Option<Sent> {
-        if self.claim.is_first() { None } else { self.answer.recv_timeout(LONGEST_SIGNAL).ok() }
+        if self.claim.is_first() { None } else { self.answer().or(Some(Sent::To(Delivery::Full))) }
     }
 }
 
@@ -567,21 +564,24 @@ mod tests {
     }
 
     /// A holder whose slots are free was ended by a signal if that was sent, also if the answer comes only
-    /// now. A signal that was not sent yet is not sent any more.
+    /// now, or after the outcome. A signal that was not sent yet is not sent any more.
     #[test]
     fn a_signal_that_is_sent_before_the_end_counts() {
-        for is_sent in [true, false] {
+        let ended = |delivery| EvictionOutcome::Ended(Signal::SIGINT, delivery);
+        for (is_sent, delivery, expected) in [
+            (true, Some(Delivery::NoGroup), ended(Delivery::NoGroup)),
+            (true, None, ended(Delivery::Full)),
+            (false, None, EvictionOutcome::HadLeft),
+        ] {
             let (jobs, to_do) = channel();
             let (evictor, holding) = (Evictor { jobs }, holding(saved(1, Hold::Process), None));
             let mut eviction = ending(1, overdue(2, None));
             assert_eq!(eviction.advance(&holding, &evictor), None);
             let job = next(&to_do);
-            if is_sent {
-                assert!(job.claim.is_first());
-                job.answer.send(Sent::To(Delivery::Full)).expect("it is heard");
+            assert!(!is_sent || job.claim.is_first());
+            if let Some(delivery) = delivery {
+                job.answer.send(Sent::To(delivery)).expect("it is heard");
             }
-            let ended = EvictionOutcome::Ended(Signal::SIGINT, Delivery::Full);
-            let expected = if is_sent { ended } else { EvictionOutcome::HadLeft };
             assert_eq!(eviction.when_free(), expected);
             assert!(!job.claim.is_first());
         }
