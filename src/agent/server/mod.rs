@@ -648,7 +648,7 @@ impl Connection {
 }
 
 // A fair queue: the connection of each user that has waited longest, and all users in turn. So a thousand
-// requests of one user do not delay those of another. Reading, judging and evicting use it.
+// requests of one user do not delay those of another. Reading, judging, evicting and the site use it.
 
 /// Connections, or jobs, that wait for something.
 #[derive(Debug, Default)]

@@ -1,5 +1,5 @@
-//! Transactions without an answer yet, and their threads, one for each, so that a slow one delays no other.
-//! Without an answer the result is unknown: such a proof is kept until the mirror has all commits.
+//! Transactions without an answer yet, and the threads that carry out a few of them at a time, for each user
+//! in turn. Without an answer the result is unknown: such a proof is kept until the mirror has all commits.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use super::{
     etcd::{Client, ClusterStatus, EtcdError, Inventory, Pair, Snapshot},
 };
 use crate::{
-    agent::{AcquireRequest, ledger::holding::Holding},
+    agent::{AcquireRequest, FairQueue, ledger::holding::Holding},
     sys::Bell,
 };
 
@@ -34,6 +34,20 @@ pub(super) enum Work {
     Keep(Vec<Change>),
     /// Any other change: the mirror shows the result, and this key is not changed meanwhile.
     Aside(Key),
+}
+
+impl Work {
+    /// The user whose launch it is for; root, if it is for none.
+    fn uid(&self) -> u32 {
+        match self {
+            Self::Take(admission) => admission.holding.saved.uid,
+            Self::Join { tickets, .. } => match tickets.values().next() {
+                Some(Value::Ticket(ticket)) => ticket.uid,
+                _ => 0,
+            },
+            Self::Keep(_) | Self::Aside(_) => 0,
+        }
+    }
 }
 
 /// A launch that has slots in memory, but no answer yet.
@@ -68,6 +82,9 @@ impl Admission {
 /// All of them.
 pub(super) struct Pending {
     jobs: Sender<Job>,
+    /// Those that no thread has yet. Many of one user do not delay those of another.
+    waiting: BTreeMap<u64, Job>,
+    turns: FairQueue,
     next: u64,
     /// Transactions with lower numbers were sent to the previous etcd.
     first: u64,
@@ -85,16 +102,39 @@ impl Pending {
             let (client, reporter, to_do) = (client.clone(), reporter.clone(), Arc::clone(&to_do));
             thread::spawn(move || carry_out(&client, &reporter, &to_do));
         }
-        Self { jobs, next: 1, first: 1, works: BTreeMap::new(), unclear: Vec::new() }
+        Self::of(jobs)
+    }
+
+    fn of(jobs: Sender<Job>) -> Self {
+        Self {
+            jobs,
+            waiting: BTreeMap::new(),
+            turns: FairQueue::default(),
+            next: 1,
+            first: 1,
+            works: BTreeMap::new(),
+            unclear: Vec::new(),
+        }
     }
 
     /// Queues a transaction for an etcd.
     pub(super) fn send(&mut self, work: Work, generation: u64, transaction: Transaction) {
         let number = self.next;
         self.next += 1;
+        self.turns.wait(work.uid(), number);
         self.works.insert(number, work);
-        // They live as long as this does.
-        let _ = self.jobs.send(Job { number, generation, transaction });
+        self.waiting.insert(number, Job { number, generation, transaction });
+        self.hand_out();
+    }
+
+    /// Gives the threads what they can begin at once.
+    fn hand_out(&mut self) {
+        while self.works.len() - self.waiting.len() < MOVERS
+            && let Some(job) = self.turns.next().and_then(|number| self.waiting.remove(&number))
+        {
+            // They live as long as this does.
+            let _ = self.jobs.send(job);
+        }
     }
 
     /// Another etcd answers: what was sent to the previous one proves nothing now.
@@ -109,6 +149,7 @@ impl Pending {
         result: Result<Done, EtcdError>,
     ) -> Option<(Work, Result<Done, EtcdError>)> {
         let work = self.works.remove(&number)?;
+        self.hand_out();
         let is_of_now = number >= self.first;
         Some((work, result.and_then(|done| if is_of_now { Ok(done) } else { Err(EtcdError::replaced()) })))
     }
@@ -257,7 +298,16 @@ impl Reporter {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
+    use crate::{
+        agent::{
+            ledger::state::SavedHolding,
+            tests::{holding, saved},
+        },
+        judge::terms::Hold,
+    };
 
     impl Pending {
         /// Without threads: nothing carries out what is sent. The second part returns the next transaction
@@ -268,7 +318,54 @@ mod tests {
                 let Job { number, transaction, .. } = sent.try_recv().ok()?;
                 Some((number, transaction))
             };
-            (Self { jobs, next: 1, first: 1, works: BTreeMap::new(), unclear: Vec::new() }, next)
+            (Self::of(jobs), next)
+        }
+    }
+
+    /// A launch of user 7 joins a queue.
+    fn joins(launch: u64) -> Work {
+        let ticket =
+            r#"{"host":"lab1","agent":"","pid":1,"uid":7,"command":"","classes":[],"is_away":false}"#;
+        let ticket = Value::Ticket(serde_json::from_str(ticket).expect("a ticket"));
+        let tickets = BTreeMap::from([(Key::Ticket("seats".to_owned(), launch), ticket)]);
+        Work::Join { launch, under: 8, tickets }
+    }
+
+    /// A launch of user 8 acquires slots.
+    fn takes() -> Work {
+        Work::Take(Box::new(Admission {
+            session: 0,
+            question: 0,
+            order: None,
+            since: Instant::now(),
+            holding: holding(SavedHolding { uid: 8, ..saved(1, Hold::Process) }, None),
+            launch: 1,
+            generation: 1,
+            registration: 8,
+            writes: Vec::new(),
+            joined: Vec::new(),
+        }))
+    }
+
+    /// A few transactions are carried out at a time, and the others wait, for each user in turn: many of one
+    /// user delay neither those of another nor those of the host. Each answer lets one more begin.
+    #[test]
+    fn each_user_has_a_turn() {
+        let (mut pending, begun) = Pending::recorded();
+        let others = [takes(), Work::Aside(Key::Cluster), Work::Keep(Vec::new())];
+        for work in (1..=10).map(joins).chain(others) {
+            pending.send(work, 1, Transaction::default());
+        }
+        let first: Vec<u64> = iter::from_fn(&begun).map(|(number, _)| number).collect();
+        assert_eq!(first, [1, 2, 3, 4, 5, 6, 7, 8]);
+        let turns = [(2, Some(11)), (11, Some(12)), (1, Some(9)), (8, Some(13)), (12, Some(10)), (3, None)];
+        for (answered, next) in turns {
+            // The second one is no answer to any.
+            for next in [next, None] {
+                drop(pending.answered(answered, Ok(Done { holds: true, revision: 9, generation: 1 })));
+                let begun = [(); 2].map(|()| begun().map(|(number, _)| number));
+                assert_eq!(begun, [next, None], "after an answer to {answered}");
+            }
         }
     }
 }
