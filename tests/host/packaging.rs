@@ -81,6 +81,25 @@ fn the_services_are_confined() {
     }
 }
 
+/// A service that runs for long sees a new name of the host: with `ProtectHostname` it would keep the name that the
+/// host had when the service started. No service has the capability to change the name.
+#[test]
+fn a_service_that_runs_for_long_sees_a_new_name_of_the_host() {
+    let units = [
+        ("rungate-agent.service", true),
+        ("rungate-measure.service", true),
+        (METRICS, false),
+        (SERVICE, false),
+    ];
+    for (name, runs_for_long) in units {
+        let unit = packaged(name);
+        let has = |line: &str| unit.lines().any(|other| other == line);
+        assert_eq!(has("Type=oneshot"), !runs_for_long, "{name}");
+        assert_eq!(has("ProtectHostname=yes"), !runs_for_long, "{name}");
+        assert!(!kept_capabilities(name).contains("sys_admin"), "{name}");
+    }
+}
+
 /// The profile of the agent is one to `AppArmor`, and lets the agent write to its own directory alone.
 #[test]
 fn apparmor_understands_the_profile() {
