@@ -100,6 +100,17 @@ fn a_service_that_runs_for_long_sees_a_new_name_of_the_host() {
     }
 }
 
+/// All services read the same policy: a delegated file below /home is a dangling link for a service that cannot see
+/// /home, and a dangling link is a fault.
+#[test]
+fn each_service_can_read_a_delegated_file_below_home() {
+    for name in ["rungate-agent.service", METRICS, SERVICE, "rungate-measure.service"] {
+        let unit = packaged(name);
+        let homes: Vec<&str> = unit.lines().filter_map(|line| line.strip_prefix("ProtectHome=")).collect();
+        assert_eq!(homes, ["read-only"], "{name}");
+    }
+}
+
 /// The profile of the agent is one to `AppArmor`, and lets the agent write to its own directory alone.
 #[test]
 fn apparmor_understands_the_profile() {
