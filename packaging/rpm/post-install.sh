@@ -13,7 +13,7 @@ else
   install -d -m 1777 /run/rungate
   install -d -m 755 /var/log/rungate
   if [ ! -e /var/log/rungate/log.jsonl ]; then
-    install -m 642 /dev/null /var/log/rungate/log.jsonl
+    install -m 662 /dev/null /var/log/rungate/log.jsonl
   fi
 fi
 # $1 is how many versions are installed: one, the first time.

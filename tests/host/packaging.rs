@@ -459,6 +459,19 @@ fn by_hand_is_installed_what_the_package_has() {
     assert_eq!(policy, "# mine\n");
 }
 
+/// Members of adm append to the log too: the kernel takes the bits of the group for a member, and not those of others.
+#[test]
+fn each_place_that_makes_the_log_lets_its_group_write() {
+    for (file, line) in [
+        ("tmpfiles.conf", "f /var/log/rungate/log.jsonl 0662 root adm  -"),
+        ("logrotate.conf", "    create 0662 root adm"),
+        ("debian/postinst", "      install -m 662 -g adm /dev/null /var/log/rungate/log.jsonl"),
+        ("rpm/post-install.sh", "    install -m 662 /dev/null /var/log/rungate/log.jsonl"),
+    ] {
+        assert!(packaged(file).lines().any(|other| other == line), "{file}: {line}");
+    }
+}
+
 /// Shims of an installation by hand lead to a rungate that is about to go; from now on they lead to this
 /// one, and no others.
 #[test]

@@ -340,13 +340,21 @@ fn a_log_has_to_be_there_for_everybody() {
     site.system_file("policy.toml", &format!("{policy}[log]\nto = \"$DIR/log/rungate.jsonl\"\n"));
     mended(&site, "log", "log-lost");
     let log = site.path("log/rungate.jsonl");
-    assert_eq!(fs::metadata(&log).expect("the log").mode() & 0o777, 0o642);
+    assert_eq!(fs::metadata(&log).expect("the log").mode() & 0o777, 0o662);
     set_mode(&log, 0o640);
     mended(&site, "log", "log-lost");
     set_mode(&site.path("log"), 0o700);
     mended(&site, "log", "log-lost");
     fs::remove_file(&log).expect("the log");
     mended(&site, "log", "log-lost");
+    // A member of the group that may read it appends to it too: only the bits of the group count for a member.
+    let owner = fs::metadata(&log).expect("the log");
+    assert_eq!((owner.mode() & 0o777, owner.gid()), (0o662, Account::group_id("adm")));
+    for group in ["games", "adm"] {
+        let member = site.test().user("games").groups([group]).program("/bin/sh");
+        member.args(["-c", "echo line >>\"$0\"", "$DIR/log/rungate.jsonl"]).status(0);
+    }
+    assert_eq!(fs::read_to_string(&log).expect("the log"), "line\nline\n");
 }
 
 /// Do the programs behind `[command]` exist?

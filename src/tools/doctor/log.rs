@@ -161,7 +161,7 @@ fn missing(path: &Path) -> Finding {
     if !directory.exists() {
         finding = finding.fix(command("install -d -m 755", directory));
     }
-    finding.fix(command("install -m 642 -g adm /dev/null", path))
+    finding.fix(command("install -m 662 -g adm /dev/null", path))
 }
 
 /// A file that the caller appends to.
