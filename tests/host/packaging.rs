@@ -459,6 +459,32 @@ fn by_hand_is_installed_what_the_package_has() {
     assert_eq!(policy, "# mine\n");
 }
 
+/// Old files below /tmp are removed, but no lock file of a user, because its slots may be held.
+#[test]
+fn lock_files_below_tmp_are_not_removed_for_their_age() {
+    if !Path::new("/usr/bin/systemd-tmpfiles").exists() {
+        return skip("systemd-tmpfiles(8) is not installed");
+    }
+    let assets = listed("deb");
+    let (file, place) = assets.iter().find(|(_, place)| place.ends_with("rungate-tmp.conf")).expect("a file");
+    assert_eq!(place, "/usr/lib/tmpfiles.d/rungate-tmp.conf");
+    let site = Site::new();
+    for directory in ["usr/lib/tmpfiles.d", "tmp/rungate-1000/deep", "tmp/other-1000"] {
+        create_dir_all(site.path("root").join(directory)).expect("a new directory");
+    }
+    site.write(format!("root{place}"), &packaged(file.trim_start_matches("packaging/")));
+    // With this age, every file that is there is too old.
+    site.write("root/usr/lib/tmpfiles.d/tmp.conf", "d /tmp 1777 - - 0\n");
+    let paths = ["tmp/rungate-1000/seats.lock", "tmp/rungate-1000/deep/a.lock", "tmp/other-1000/a.lock"];
+    let paths = paths.map(|path| site.path("root").join(path));
+    for path in &paths {
+        fs::write(path, "").expect("a new file");
+    }
+    let clean =
+        site.test().program("/usr/bin/systemd-tmpfiles").args(["--clean", "--root=$DIR/root"]).outcome();
+    assert_eq!(paths.map(|path| path.exists()), [true, true, false], "{}", clean.stderr);
+}
+
 /// Members of adm append to the log too: the kernel takes the bits of the group for a member, and not those of others.
 #[test]
 fn each_place_that_makes_the_log_lets_its_group_write() {
