@@ -6,6 +6,9 @@ find /etc/rungate/shims -maxdepth 1 -type l -lname '/usr/local/*/rungate' -exec 
 if [ -e /usr/local/bin/rungate ]; then
   echo "rungate: /usr/local/bin/rungate, installed by hand, still comes first in PATH: packaging/install --remove" >&2
 fi
+if grep -qs '^[df] /run/rungate' /etc/tmpfiles.d/rungate.conf; then
+  echo "rungate: /etc/tmpfiles.d/rungate.conf, by an earlier rungate init, hides the package's file: mv /etc/tmpfiles.d/rungate.conf /etc/tmpfiles.d/rungate-setup.conf" >&2
+fi
 if [ -d /run/systemd/system ]; then
   systemd-tmpfiles --create rungate.conf || true
   systemctl --system daemon-reload || true

@@ -485,6 +485,28 @@ fn lock_files_below_tmp_are_not_removed_for_their_age() {
     assert_eq!(paths.map(|path| path.exists()), [true, true, false], "{}", clean.stderr);
 }
 
+/// A file in /etc/tmpfiles.d hides the package's file of the same name, with all of its lines. `init` writes none that
+/// does.
+#[test]
+fn init_hides_no_file_of_the_package() {
+    let assets = listed("deb");
+    let names: Vec<&str> =
+        assets.iter().filter_map(|(_, place)| place.strip_prefix("/usr/lib/tmpfiles.d/")).collect();
+    assert_eq!(names, ["rungate.conf", "rungate-tmp.conf"]);
+    for (file, name) in [("mod.rs", "rungate-setup.conf"), ("repositories.rs", "rungate-repositories.conf")] {
+        let source = root().join("src/tools/setup/init").join(file);
+        let source = fs::read_to_string(source).expect("a source");
+        let written: Vec<&str> = source
+            .lines()
+            .filter_map(|line| {
+                line.strip_prefix("const TMPFILES: &str = \"/etc/tmpfiles.d/")?.strip_suffix("\";")
+            })
+            .collect();
+        assert_eq!(written, [name]);
+        assert!(!names.contains(&name), "{name}");
+    }
+}
+
 /// Members of adm append to the log too: the kernel takes the bits of the group for a member, and not those of others.
 #[test]
 fn each_place_that_makes_the_log_lets_its_group_write() {

@@ -57,7 +57,7 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
             would make /run/rungate/matlab.lock (mode 0666)
             would make /run/rungate/clang-16.0.lock (mode 0666)
             would make /etc/tmpfiles.d/ (mode 0755)
-            would make /etc/tmpfiles.d/rungate.conf (mode 0644)
+            would make /etc/tmpfiles.d/rungate-setup.conf (mode 0644)
             would make /etc/rungate/ (mode 0755)
             would make /etc/rungate/policy.toml (mode 0644)
             ",
@@ -74,7 +74,7 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
             made /run/rungate/matlab.lock (mode 0666)
             made /run/rungate/clang-16.0.lock (mode 0666)
             made /etc/tmpfiles.d/ (mode 0755)
-            made /etc/tmpfiles.d/rungate.conf (mode 0644)
+            made /etc/tmpfiles.d/rungate-setup.conf (mode 0644)
             made /etc/rungate/ (mode 0755)
             made /etc/rungate/policy.toml (mode 0644)
             Three to try:
@@ -87,7 +87,7 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
     assert_eq!(mode(&site.path("system-run/rungate")), 0o1777);
     assert_eq!(mode(&site.path("system-run/rungate/matlab.lock")), 0o666);
     assert_eq!(mode(&site.path("etc/rungate/policy.toml")), 0o644);
-    let entry = fs::read_to_string(site.path("etc/tmpfiles.d/rungate.conf")).expect("the entry");
+    let entry = fs::read_to_string(site.path("etc/tmpfiles.d/rungate-setup.conf")).expect("the entry");
     assert!(entry.ends_with("d /run/rungate 1777 root root -\nf /run/rungate/matlab.lock 0666 root root -\nf /run/rungate/clang-16.0.lock 0666 root root -\n"), "{entry}");
     assert!(below(&site.path("etc/rungate")) == ["policy.toml"], "nothing is left behind");
 
@@ -112,7 +112,9 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
     site.test().program("/bin/sh").args(["-c", anew]).status(0);
     site.test()
         .args(["init"])
-        .stderr("rungate: /etc/tmpfiles.d/rungate.conf is there already\nNothing was created or changed.\n")
+        .stderr(
+            "rungate: /etc/tmpfiles.d/rungate-setup.conf is there already\nNothing was created or changed.\n",
+        )
         .status(71);
     assert!(!site.path("etc/rungate/policy.toml").exists());
 }

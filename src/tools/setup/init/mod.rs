@@ -20,8 +20,10 @@ use crate::{
 /// The default directory for repositories of a system policy.
 const REPOSITORIES: &str = "/run/rungate";
 
-/// The file that creates them at every boot, because `/run` is empty then.
-const TMPFILES: &str = "/etc/tmpfiles.d/rungate.conf";
+/// The file that creates them at every boot, because `/run` is empty then. It has not the name of the
+/// package's file, which would then not be read. It comes after that of `--repositories`: of two lines for
+/// one path, the first counts.
+const TMPFILES: &str = "/etc/tmpfiles.d/rungate-setup.conf";
 
 /// Writes the policy, and prints what was created and what to do next.
 pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8, Error> {
