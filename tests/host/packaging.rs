@@ -459,6 +459,67 @@ fn by_hand_is_installed_what_the_package_has() {
     assert_eq!(policy, "# mine\n");
 }
 
+/// An upgrade by hand replaces each file in one step, so that a shim always finds a launcher.
+#[test]
+fn an_upgrade_by_hand_never_takes_the_launcher_away() {
+    let site = Site::new();
+    let programs = site.path("bin");
+    let install = site.test().program(root().join("packaging/install")).args(["--destdir", "$DIR/root"]);
+    let install = install.args(["--programs".as_ref(), programs.as_os_str()]);
+    let build = |version: &str| {
+        for name in ["rungate", "rungate-tools", "rungate-agent"] {
+            site.script(name, &format!("#!/bin/sh\n# {version}\n"));
+        }
+    };
+    build("old");
+    install.status(0);
+    // From now on, what is replaced is looked at before and after it: mv -fT NEW PLACE.
+    site.script(
+        "mv",
+        "
+        #!/bin/sh
+        look() { case $1 in */bin/rungate) tail -n 1 \"$1\"; stat -c %a \"$1\" ;; esac >>$DIR/work/seen; }
+        look \"$3\"
+        /bin/mv \"$@\"
+        look \"$3\"
+        ",
+    );
+    build("new");
+    install.status(0);
+    let seen = fs::read_to_string(site.path("work/seen")).expect("what mv has seen");
+    assert_eq!(seen, "# old\n755\n# new\n755\n");
+    let is_left = |path: &String| Path::new(path).extension().is_some_and(|end| end == "new");
+    let left: Vec<String> = files_below(&site.path("root")).into_iter().filter(is_left).collect();
+    assert_eq!(left, Vec::<String>::new());
+}
+
+/// A package is installed before the installation by hand is removed, which then removes nothing that the package has
+/// too.
+#[test]
+fn after_a_package_is_installed_its_settings_stay() {
+    let site = Site::new();
+    for name in ["rungate", "rungate-tools", "rungate-agent"] {
+        site.script(name, "#!/bin/sh\n");
+    }
+    let programs = site.path("bin");
+    let install = site.test().program(root().join("packaging/install")).args(["--destdir", "$DIR/root"]);
+    let install = install.args(["--programs".as_ref(), programs.as_os_str()]);
+    install.status(0);
+    create_dir_all(site.path("root/usr/bin")).expect("a directory");
+    site.write("root/usr/bin/rungate", "");
+    install.args(["--remove"]).status(0);
+    let kept = files_below(&site.path("root"));
+    let expected = [
+        "/etc/X11/Xsession.d/60rungate",
+        "/etc/csh/cshrc.d/rungate",
+        "/etc/logrotate.d/rungate",
+        "/etc/profile.d/rungate.sh",
+        "/etc/rungate/policy.toml",
+        "/usr/bin/rungate",
+    ];
+    assert_eq!(kept, expected);
+}
+
 /// Old files below /tmp are removed, but no lock file of a user, because its slots may be held.
 #[test]
 fn lock_files_below_tmp_are_not_removed_for_their_age() {
