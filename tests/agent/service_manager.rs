@@ -91,3 +91,19 @@ fn the_unit_has_a_stopped_agent_killed_and_started_again() {
         assert!(unit.lines().any(|other| other == line), "{line}");
     }
 }
+
+/// A fault that lasts for some seconds, such as a full disk, must not leave the socket closed. systemd's own limit, five
+/// starts within ten seconds, would: it fails the unit and with it the socket. The limit is a key of `[Unit]`, and is
+/// ignored in any other section.
+#[test]
+fn the_unit_starts_a_failing_agent_again_without_a_limit() {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging/rungate-agent.service");
+    let unit = fs::read_to_string(path).expect("the unit");
+    let (of_unit, of_service) = unit.split_once("\n[Service]\n").expect("both sections");
+    let with = |section: &str, key: &str| -> Vec<String> {
+        section.lines().filter(|line| line.starts_with(key)).map(str::to_owned).collect()
+    };
+    assert_eq!(with(of_unit, "StartLimit"), ["StartLimitIntervalSec=0"]);
+    assert_eq!(with(of_service, "StartLimit"), Vec::<String>::new());
+    assert_eq!(with(of_service, "Restart"), ["Restart=on-failure", "RestartSec=1s"]);
+}
