@@ -111,6 +111,14 @@ fn each_service_can_read_a_delegated_file_below_home() {
     }
 }
 
+/// The lock files of members are removed even if a holder could not be ended.
+#[test]
+fn lock_files_are_pruned_whether_or_not_holders_could_be_ended() {
+    let unit = packaged(SERVICE);
+    let commands: Vec<&str> = unit.lines().filter(|line| line.starts_with("Exec")).collect();
+    assert_eq!(commands, ["ExecStart=/usr/bin/rungate end --overdue", "ExecStopPost=/usr/bin/rungate prune"]);
+}
+
 /// The profile of the agent is one to `AppArmor`, and lets the agent write to its own directory alone.
 #[test]
 fn apparmor_understands_the_profile() {
