@@ -622,6 +622,33 @@ fn the_package_takes_over_the_shims_of_an_installation_by_hand() {
     }
 }
 
+/// A removed package leaves no metrics, which `node_exporter` would serve for ever. An upgrade keeps them.
+#[test]
+fn the_metrics_go_with_the_package() {
+    needs_root!();
+    let remains = |script: &str, argument: &str| {
+        let site = Site::new();
+        site.directory_over_run();
+        // These directories are not the machine's.
+        let apart = "mount -t tmpfs tmpfs /var/lib && mkdir -p /var/lib/prometheus/node-exporter && \
+                     cd /var/lib/prometheus/node-exporter && touch ours.prom rungate.prom && \
+                     \"$0\" \"$@\" >/dev/null 2>&1 && ls";
+        let run = site.test().program("/bin/sh").args([root().join("packaging").join(script)]);
+        let outcome = run.args([argument]).through(["unshare", "--mount", "sh", "-c", apart]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{script}: {}", outcome.stderr);
+        outcome.stdout
+    };
+    for (script, removal, upgrade) in
+        [("debian/prerm", "remove", "upgrade"), ("rpm/pre-uninstall.sh", "0", "1")]
+    {
+        assert_eq!(remains(script, removal), "ours.prom\n", "{script}");
+        assert_eq!(remains(script, upgrade), "ours.prom\nrungate.prom\n", "{script}");
+    }
+    // It is the file that the service writes.
+    let output = "metrics --output /var/lib/prometheus/node-exporter/rungate.prom\n";
+    assert!(packaged(METRICS).contains(output));
+}
+
 /// The scripts of the package are those of a plain shell, and hold no surprises for one.
 #[test]
 fn the_scripts_of_the_package_are_well_formed() {
