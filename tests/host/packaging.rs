@@ -247,6 +247,34 @@ fn the_service_keeps_the_capabilities_that_it_needs() {
     }
 }
 
+/// The drop-in in the unit of the metrics changes each key that names the directory, and keeps the others. systemd adds
+/// the values of a drop-in to those of the unit, except that an empty one removes all before it, and that an empty
+/// condition removes all conditions.
+#[test]
+fn the_drop_in_for_another_directory_replaces_what_the_unit_has() {
+    let unit = packaged(METRICS);
+    let comments = || unit.lines().map_while(|line| line.strip_prefix('#'));
+    let drop_in: Vec<&str> = comments().filter_map(|line| line.strip_prefix("   ")).collect();
+    assert!(drop_in.contains(&"[Unit]") && drop_in.contains(&"[Service]"), "{drop_in:?}");
+    let family = |key: &str| if key.starts_with("Condition") { "Condition" } else { key }.to_owned();
+    let mut values: Vec<(String, String)> = Vec::new();
+    for line in unit.lines().filter(|line| !line.starts_with('#')).chain(drop_in) {
+        let Some((key, value)) = line.split_once('=') else { continue };
+        if value.is_empty() {
+            values.retain(|(other, _)| family(other) != family(key));
+        } else {
+            values.push((key.to_owned(), value.to_owned()));
+        }
+    }
+    let of = |key: &str| -> Vec<&str> {
+        values.iter().filter(|(other, _)| other.starts_with(key)).map(|(_, value)| value.as_str()).collect()
+    };
+    assert_eq!(of("Condition"), ["/etc/rungate/policy.toml", "/var/lib/node_exporter"]);
+    assert_eq!(of("ExecStart"), ["/usr/bin/rungate metrics --output /var/lib/node_exporter/rungate.prom"]);
+    assert_eq!(of("ReadWritePaths"), ["/var/lib/node_exporter"]);
+    assert!(!values.iter().any(|(_, value)| value.contains("node-exporter")), "{values:?}");
+}
+
 /// Those that the service of the metrics keeps are enough to look at lock files that only their users can
 /// read, and to write into a directory of somebody else.
 #[test]
