@@ -41,6 +41,7 @@ fn error(fatal: &Fatal) -> Error {
             Error::new(ExitStatus::Policy, format!("the settings have faults\n{faults}"))
         }
         Fatal::Policy(faults) => Error::new(ExitStatus::Policy, format!("the policy has faults\n{faults}")),
+        Fatal::Site(_) => Error::new(ExitStatus::Policy, format!("the settings have a fault: {fatal}")),
         Fatal::InsecurePath(_) => Error::new(ExitStatus::Policy, format!("the agent does not run: {fatal}")),
         _ => Error::new(ExitStatus::System, format!("the agent does not run: {fatal}")),
     }
@@ -61,6 +62,7 @@ mod tests {
         for (fatal, status) in [
             (Fatal::Settings(faults()), ExitStatus::Policy),
             (Fatal::Policy(faults()), ExitStatus::Policy),
+            (Fatal::Site("cannot read /etc/rungate/ca.pem".to_owned()), ExitStatus::Policy),
             (Fatal::NotRoot, ExitStatus::System),
         ] {
             assert_eq!(error(&fatal).status(), status);

@@ -137,7 +137,7 @@ impl fmt::Display for Fatal {
             ),
             Self::Settings(faults) | Self::Policy(faults) => faults.fmt(formatter),
             Self::InsecurePath(distrust) => distrust.fmt(formatter),
-            Self::Site(why) => write!(formatter, "[site] of its settings: {why}"),
+            Self::Site(why) => write!(formatter, "[site]: {why}"),
             Self::Call(failure) => failure.fmt(formatter),
         }
     }

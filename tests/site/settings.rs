@@ -57,8 +57,8 @@ fn a_file_that_is_missing_is_found_before_the_agent_is_started() {
     site.test()
         .rungate_agent()
         .args(["--check"])
-        .stderr("rungate: the agent does not run: [site] of its settings: cannot read /etc/rungate/no-ca.pem: No such file or directory (os error 2)\n")
-        .status(71);
+        .stderr("rungate: the settings have a fault: [site]: cannot read /etc/rungate/no-ca.pem: No such file or directory (os error 2)\n")
+        .status(78);
 }
 
 /// Repositories with a table for each directory.

@@ -295,13 +295,13 @@ impl State {
     }
 
     /// The number of this directory; a random one is created if it has none.
-    pub(in crate::agent) fn identity(&self) -> Result<u64, Failure> {
+    pub(in crate::agent) fn identity(&self) -> Result<u64, Fatal> {
         let path = self.directory.join(SITE).join(IDENTITY);
         if path.exists() {
-            return read(&path).map_err(|_| DAMAGED);
+            return read(&path).map_err(|_| Fatal::State(path, DAMAGED));
         }
         let drawn = RandomState::new().hash_one(process::own_pid());
-        put(&path, &drawn).map(|()| drawn)
+        put(&path, &drawn).map(|()| drawn).map_err(|failure| Fatal::State(path, failure))
     }
 
     /// Saves when the host's key was last confirmed at the site, since boot.

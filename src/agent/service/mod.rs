@@ -84,7 +84,7 @@ impl Service {
         let evictor = Evictor::start(&bell).map_err(Fatal::Call)?;
         let site = settings.site.as_ref();
         let site = site.map(|site| Site::start(site, ledger.state(), &bell, Arc::clone(judges.policies())));
-        let mut site = site.transpose().map_err(Fatal::Site)?;
+        let mut site = site.transpose()?;
         if site.is_none() {
             ledger.state().forget_confirmation();
         }

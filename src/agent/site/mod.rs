@@ -49,10 +49,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Level, PolicyReader, Topic, ledger::state::State};
+use super::{Fatal, Level, PolicyReader, Topic, ledger::state::State};
 use crate::{
     policy::SiteSettings,
-    sys::{Bell, accounts, process},
+    sys::{Bell, Failure, accounts, process},
     text::visible,
 };
 
@@ -102,18 +102,18 @@ pub(super) struct Site {
 }
 
 impl Site {
-    /// Connects to etcd, or returns what is wrong with the settings.
+    /// Connects to etcd.
     pub(super) fn start(
         settings: &SiteSettings,
         state: &State,
         bell: &Arc<Bell>,
         policies: Arc<PolicyReader>,
-    ) -> Result<Self, String> {
-        let host = accounts::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
+    ) -> Result<Self, Fatal> {
+        let host = accounts::name().map_err(|errno| Fatal::Call(Failure { call: "gethostname", errno }))?;
         let host = host.to_string_lossy().into_owned();
         let agent = AgentId::of(state, process::boot_id().unwrap_or_default())?;
         let SiteSettings { endpoints, prefix, ttl, margin, .. } = settings;
-        let client = Client::new(access(settings))?;
+        let client = Client::new(access(settings)).map_err(Fatal::Site)?;
         let keys = Keys::below(prefix);
         let (reports, heard) = channel();
         let reporter = Reporter { reports, bell: Arc::clone(bell) };

@@ -10,6 +10,7 @@ use std::{
 use super::Range;
 use crate::{
     agent::{
+        Fatal,
         judge::shortened,
         ledger::state::{SavedHolding, State, at_millis, in_millis},
     },
@@ -30,8 +31,8 @@ pub(super) struct AgentId(String);
 
 impl AgentId {
     /// The number of this state directory; a new one if there is none.
-    pub(super) fn of(state: &State, boot: &str) -> Result<Self, String> {
-        let number = state.identity().map_err(|failure| format!("the state directory: {failure}"))?;
+    pub(super) fn of(state: &State, boot: &str) -> Result<Self, Fatal> {
+        let number = state.identity()?;
         Ok(Self(format!("{boot}.{number:016x}")))
     }
 
