@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::support::{
-    Ending, Running, Site, Test, eventually, is_over_the_agent, listing, needs_root, sleeps_of,
+    Ending, Running, Site, Test, eventually, is_over_the_agent, listing, needs_root, set_mode, sleeps_of,
 };
 
 const POLICY: &str = r#"
@@ -466,6 +466,25 @@ pub(crate) fn no_overdue_holder_is_ended_for_what_is_used_outside() {
     let begun = Instant::now();
     eventually("it has looked some more times", || (begun.elapsed() > Duration::from_secs(4)).then_some(()));
     holders.iter_mut().for_each(Running::wait_for_echo);
+}
+
+/// "A command has no input, only `PATH=/usr/bin:/bin` and `LC_ALL=C` in its environment."
+#[test]
+fn a_measuring_command_has_a_fixed_environment() {
+    needs_root!();
+    let command = "[\"/bin/cat\", \"$DIR/work/used\"]";
+    let site = site(&policy("").replace(command, "[\"$DIR/bin/environment\"]"));
+    let script =
+        "#!/bin/sh\ntr '\\0' '\\n' </proc/$$/environ >$DIR/work/environment\ncat >>$DIR/work/environment\n";
+    site.script("environment", script);
+    // The command runs as nobody.
+    site.write("work/environment", "");
+    set_mode(&site.path("work/environment"), 0o666);
+    measure(&site).env("SECRET", "1").stdin("input").status(0);
+    let text = fs::read_to_string(site.path("work/environment")).expect("what the command has written");
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["LC_ALL=C", "PATH=/usr/bin:/bin"]);
 }
 
 const CHOICE: &str = r#"
