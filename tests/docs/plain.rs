@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::support::Test;
 
 /// The words, in small letters, and what to write instead.
-const AVOIDED: [(&str, &str); 23] = [
+const AVOIDED: [(&str, &str); 26] = [
     ("whoever", "the user, the launch, the process that ..."),
     ("whosoever", "the user who ..."),
     ("anew", "again"),
@@ -32,6 +32,9 @@ const AVOIDED: [(&str, &str); 23] = [
     ("be mended", "be fixed"),
     ("is no plain", "is not a plain"),
     ("whom it is for", "the users that it applies to"),
+    ("somebody who cannot", "a process that cannot"),
+    ("had not heard of", "had no contact with"),
+    ("taken off the", "subtracted from"),
 ];
 
 /// Where one of them is right: the end of a path, and the text around the word.
