@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value, json};
 
@@ -278,4 +279,45 @@ fn a_sample_that_differs_is_logged() {
         let said = site.test().args(["history", "$DIR/work/log.jsonl"]).outcome().stdout;
         assert!(said.contains("measured") && said.contains("2 in use outside rungate"), "{said}");
     }
+}
+
+/// "A line without a host is about this one", by the name that the host has now: launches look for that name.
+#[test]
+fn a_sample_has_the_name_that_the_host_has_now() {
+    needs_root!();
+    let site = Site::of_system(
+        r#"
+        [repository.seats]
+        limit = 1
+        per   = "host"
+
+        [repository.seats.outside]
+        command = ["/bin/cat", "$DIR/work/used"]
+        of      = "host"
+        every   = "1s"
+
+        [[rule]]
+        commands = ["tool"]
+        acquire  = ["seats"]
+        "#,
+    );
+    site.program("tool");
+    site.write("work/used", "{\"user\":\"bob\"}\n");
+    let service = site.test().host("lab1").args(["measure", "--every"]).background();
+    let host = || {
+        let sample = fs::read_to_string(site.path("system-run/rungate-outside/seats.jsonl")).ok()?;
+        let line: Value = serde_json::from_str(sample.lines().nth(1)?).expect("JSON");
+        Some(line["host"].as_str().expect("a name").to_owned())
+    };
+    let is_of = |name: &str| eventually(name, || (host()? == name).then_some(()));
+    let tool = site.test().host("lab9").args(["run", "--", "tool"]);
+    is_of("lab1");
+    // Use on lab1 is none on lab9.
+    tool.status(0);
+    let pid = service.pid().to_string();
+    let renamed = Command::new("nsenter").args(["-t", &pid, "--uts", "hostname", "lab9"]).status();
+    assert!(renamed.expect("nsenter(1) comes with util-linux").success());
+    is_of("lab9");
+    let full = "...\n[..]seats [lab9]  0 of 1 used, 1 in use outside rungate\n...\n";
+    tool.stderr(full).status(75);
 }

@@ -118,16 +118,19 @@ fn measure(
 ) -> bool {
     let start = Instant::now();
     let layer = &policy.layers()[repository.layer];
-    let uid = situation.credentials.uid;
-    let (path, _) = sample_of(repository, layer, &situation.runtime, uid);
-    let put = || -> Result<Vec<Line>, String> {
+    let mut situation = situation.clone();
+    let (path, _) = sample_of(repository, layer, &situation.runtime, situation.credentials.uid);
+    let mut put = || -> Result<Vec<Line>, String> {
         let (Some(boot), Some(began)) = (process::boot_id(), process::since_boot_of_host()) else {
             return Err("the time since boot is unknown".to_owned());
         };
         let printed = output_of(&of.command, LONGEST_RUN.min(of.stale_after))?;
         let printed = String::from_utf8(printed).map_err(|_| "it printed what is not UTF-8".to_owned())?;
+        // The host may have been renamed since the last sample.
+        situation.host = accounts::name().map_err(|errno| format!("gethostname: {}", errno.desc()))?;
         let numbered = printed.lines().enumerate().map(|(index, line)| (index + 1, line));
-        let lines = parse_lines(numbered)?.into_iter().map(|line| completed(line, repository, of, situation));
+        let lines =
+            parse_lines(numbered)?.into_iter().map(|line| completed(line, repository, of, &situation));
         let lines = lines.collect::<Result<Vec<Line>, String>>()?;
         let began = u64::try_from(began.as_millis()).unwrap_or(u64::MAX);
         let total = lines.iter().map(|line| u64::from(line.amount)).sum();
@@ -145,7 +148,7 @@ fn measure(
     if let Ok(lines) = &done {
         let is_known = |(before, at): &Logged| before == lines && at.elapsed() < LOGGED_AGAIN;
         if !logged.as_ref().is_some_and(is_known) {
-            log(repository, lines, start.elapsed(), policy, situation);
+            log(repository, lines, start.elapsed(), policy, &situation);
             *logged = Some((lines.clone(), start));
         }
     }
