@@ -145,6 +145,11 @@ impl Policy {
         Self::of_found(sources.read(&|_| true), sources.caller == 0, Purpose::Launches(None))
     }
 
+    /// The same without any delegated file: none is even opened.
+    pub fn load_undelegated(sources: &Sources) -> Result<Policy, Faults> {
+        Self::of_found(sources.read(&|_| false), sources.caller == 0, Purpose::Launches(None))
+    }
+
     /// The same without delegated files that have faults: those affect no other user.
     pub fn load_sound(sources: &Sources) -> Result<Policy, Faults> {
         Self::propose_sound(sources, &[], Purpose::Launches(None))

@@ -5,9 +5,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Outcome, Site, eventually, needs_root, set_mode};
+use crate::support::{Ending, Outcome, Site, eventually, needs_root, set_mode, sleeps_of, unindent};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -320,4 +321,51 @@ fn a_sample_has_the_name_that_the_host_has_now() {
     is_of("lab9");
     let full = "...\n[..]seats [lab9]  0 of 1 used, 1 in use outside rungate\n...\n";
     tool.stderr(full).status(75);
+}
+
+/// Waits until there is another sample of a repository than now.
+#[track_caller]
+fn is_renewed(site: &Site, repository: &str) {
+    let path = site.path("system-run/rungate-outside").join(format!("{repository}.jsonl"));
+    let sample = || fs::read_to_string(&path).unwrap_or_default();
+    let before = sample();
+    eventually("there is another sample", || (sample() != before).then_some(()));
+}
+
+const SEATS: &str = r#"
+    [repository.seats]
+    limit   = 1
+    outside = { command = ["/bin/true"], every = "1s" }
+
+    [[rule]]
+    acquire = ["seats"]
+"#;
+
+/// "The same faults are reported once." Those of a delegated file are not: it has nothing to measure, and is not
+/// opened.
+#[test]
+fn a_fault_of_the_policy_is_reported_once() {
+    needs_root!();
+    let delegation = "[delegate.\"20-cad.toml\"]\nowner = \"root\"\nusers = [\"*\"]\ncommands = [\"*\"]\n";
+    let policy = format!("{delegation}{}", unindent(SEATS));
+    let site = Site::of_system(&policy);
+    site.system_file("policy.d/20-cad.toml", "unknown = 1\n");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    // The file would be reported if it were read.
+    let listed = site.test().args(["list"]).outcome().stderr;
+    assert!(listed.contains("20-cad.toml"), "{listed}");
+    site.test().args(["measure"]).status(0);
+    let mut service = site.test().args(["measure", "--every"]).background();
+    for _ in 0..3 {
+        is_renewed(&site, "seats");
+    }
+    site.system_policy(&format!("{policy}unknown = 1\n"));
+    let before = sleeps_of(service.pid());
+    eventually("it has read it repeatedly", || (sleeps_of(service.pid()) > before + 4).then_some(()));
+    site.system_policy(&policy);
+    is_renewed(&site, "seats");
+    service.signal(Signal::SIGTERM);
+    let reported = service.end().stderr;
+    assert_eq!(reported.matches("the policy has 1 fault\n").count(), 1, "{reported}");
+    assert!(reported.contains("unknown-key") && !reported.contains("20-cad.toml"), "{reported}");
 }

@@ -52,17 +52,30 @@ pub(crate) fn run(arguments: &MeasureArguments, situation: &Situation) -> Result
         let text = lines.iter().map(json).collect::<Result<String, String>>();
         return print(&text.map_err(|why| Error::new(ExitStatus::Repository, why))?);
     }
+    // Delegated files name nothing to measure, and one may be on a server that does not answer.
+    let load = || {
+        let policy = Policy::load_undelegated(&situation.sources());
+        policy.map_err(|faults| situation.faulty(&faults))
+    };
     if !arguments.every {
-        let policy = situation.load_policy()?;
+        let policy = load()?;
         let failed = measured(&policy)
             .filter(|(repository, of)| !measure(repository, of, &policy, situation, &mut None));
         let is_well = failed.count() == 0;
         return Ok(if is_well { ExitStatus::Success } else { ExitStatus::Repository } as u8);
     }
     let mut last: Vec<(String, Instant, Option<Logged>)> = Vec::new();
+    let mut complaint = None;
     loop {
-        // A policy that is being edited is read again soon.
-        if let Ok(policy) = situation.load_policy() {
+        let policy = load().map_err(|error| error.to_string());
+        // It is read again soon, and the same faults are reported once.
+        if let Err(faults) = &policy
+            && complaint.as_ref() != Some(faults)
+        {
+            stream::complain(faults);
+        }
+        complaint = policy.as_ref().err().cloned();
+        if let Ok(policy) = policy {
             for (repository, of) in measured(&policy) {
                 let known = last.iter().position(|(name, ..)| name == repository.name());
                 if known.is_some_and(|index| last[index].1.elapsed() < of.every) {

@@ -169,6 +169,9 @@ fn every_delegated_drop_in_with_faults_is_left_out() {
     let withheld = policy.withheld().iter().map(|(delegation, faults)| (delegation.file(), faults.count()));
     assert_eq!(withheld.collect::<Vec<_>>(), [("20-cad.toml", 1), ("40-fem.toml", 1)]);
     assert_eq!(policy.files().count(), 2);
+    // Without delegated files no fault is found, because none of them is opened.
+    let policy = Policy::load_undelegated(&site.sources()).expect("a sound main file");
+    assert_eq!((policy.withheld().len(), policy.files().count()), (0, 1));
 }
 
 #[test]
