@@ -196,7 +196,7 @@ pub fn mode_for_new_files() -> u32 {
     0o666 & !mask.bits()
 }
 
-/// The umask belongs to the whole process; of this program, one thread alone makes files.
+/// The umask belongs to the whole process; of this program, one thread alone makes files in this way.
 fn with_exact_mode<T>(make: impl FnOnce() -> T) -> T {
     #[cfg(test)]
     have_own_umask();

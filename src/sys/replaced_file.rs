@@ -2,14 +2,15 @@
 //! readers see the old text or the new one.
 
 use std::{
-    fs::{self, File},
+    fs::{self, OpenOptions, Permissions},
     io::{self, Write},
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
 use nix::errno::Errno;
 
-use super::{failure::Failure, regular_file, unguessable};
+use super::{failure::Failure, unguessable};
 
 /// Puts a text at the path, with exactly these permission bits.
 pub(crate) fn replace(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure> {
@@ -24,10 +25,14 @@ pub(crate) fn create(path: &Path, text: &[u8], mode: u32) -> Result<(), Failure>
     put(&beside, linked, "link")
 }
 
+/// The umask stays as it is, because other threads may start programs. Before the file has its name, its mode
+/// may be set in a second step; a file system without modes refuses that.
 fn write_beside(path: &Path, text: &[u8], mode: u32) -> Result<PathBuf, Failure> {
     let beside = name_beside(path)?;
-    let descriptor = regular_file::create_new(&beside, mode).map_err(Failure::of("open"))?;
-    put(&beside, File::from(descriptor).write_all(text), "write")?;
+    let file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside);
+    let mut file = file.map_err(Failure::of_io("open"))?;
+    let _ = file.set_permissions(Permissions::from_mode(mode));
+    put(&beside, file.write_all(text), "write")?;
     Ok(beside)
 }
 

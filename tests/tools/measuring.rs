@@ -2,13 +2,16 @@
 //! around rungate is named. The listings are made up by the manual of `FlexNet`, for three of its versions.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Outcome, Site, eventually, needs_root, set_mode, sleeps_of, unindent};
+use crate::support::{
+    Ending, Outcome, Site, Trace, eventually, needs_root, needs_strace, set_mode, sleeps_of, unindent,
+};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -368,4 +371,26 @@ fn a_fault_of_the_policy_is_reported_once() {
     let reported = service.end().stderr;
     assert_eq!(reported.matches("the policy has 1 fault\n").count(), 1, "{reported}");
     assert!(reported.contains("unknown-key") && !reported.contains("20-cad.toml"), "{reported}");
+}
+
+/// Samples and their directory have exact modes, and the umask is not changed for that: measuring commands, which
+/// would inherit it, may start at any time.
+#[test]
+fn modes_are_exact_without_a_change_of_the_umask() {
+    needs_root!();
+    needs_strace!();
+    let site = Site::of_system(SEATS);
+    let directory = site.path("system-run/rungate-outside");
+    let mode = |path: &Path| fs::metadata(path).expect("it was made").permissions().mode() & 0o7777;
+    let modes = || (mode(&directory), mode(&directory.join("seats.jsonl")));
+    let tight = ["sh", "-c", "umask 0777; exec \"$@\"", "sh"];
+    site.test().through(tight).args(["measure"]).status(0);
+    assert_eq!(modes(), (0o755, 0o644));
+    fs::remove_dir_all(&directory).expect("its samples");
+    let test = site.test().args(["measure"]);
+    let (mut running, trace) = Trace::begin(&test, "umask,rename,renameat,renameat2", &["-f"]);
+    assert_eq!(running.end().ending, Ending::Status(0));
+    let calls = trace.after(1, "rungate-outside");
+    assert!(!calls.iter().any(|call| call.text.contains("umask")), "{calls:?}");
+    assert_eq!(modes(), (0o755, 0o644));
 }

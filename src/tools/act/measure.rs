@@ -2,8 +2,12 @@
 //! root the commands run as `nobody`. One that fails leaves the last sample, which grows stale.
 
 use std::{
+    fs::{self, DirBuilder, Permissions},
     io::Read,
-    os::unix::process::CommandExt,
+    os::unix::{
+        fs::{DirBuilderExt, PermissionsExt},
+        process::CommandExt,
+    },
     path::Path,
     process::{Command, Stdio},
     sync::mpsc,
@@ -25,9 +29,9 @@ use crate::{
     },
     policy::{LayerKind, Log, Measuring, Policy, Repository},
     sys::{
-        accounts,
+        Failure, accounts,
         process::{self, PidFd},
-        regular_file, replaced_file,
+        replaced_file,
     },
     text::{
         error::{Error, ExitStatus},
@@ -199,15 +203,21 @@ fn json(value: &impl Serialize) -> Result<String, String> {
     serde_json::to_string(value).map(|text| text + "\n").map_err(|error| error.to_string())
 }
 
-/// Makes the directory of the samples, and that of the caller where it is below it.
-fn make(directory: &Path, runtime: &Path) -> Result<(), String> {
-    if directory.starts_with(runtime) && !runtime.exists() {
-        regular_file::create_directory(runtime, 0o700).map_err(|error| error.to_string())?;
+/// Makes the directory of the samples, and that of the caller where it is below it. The umask stays as it is,
+/// because commands are started meanwhile.
+fn make(directory: &Path, runtime: &Path) -> Result<(), Failure> {
+    let of_caller = directory.starts_with(runtime).then_some((runtime, 0o700));
+    for (path, mode) in of_caller.into_iter().chain([(directory, 0o755)]) {
+        match DirBuilder::new().mode(mode).create(path) {
+            Ok(()) => {
+                let changed = fs::set_permissions(path, Permissions::from_mode(mode));
+                changed.map_err(Failure::of_io("chmod"))?;
+            }
+            Err(error) if !path.is_dir() => return Err(Failure::of_io("mkdir")(error)),
+            Err(_) => {}
+        }
     }
-    match regular_file::create_directory(directory, 0o755) {
-        Err(error) if !directory.is_dir() => Err(error.to_string()),
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// What a command prints, in a process group of its own, of which nothing remains.
