@@ -1,16 +1,21 @@
 //! The measuring commands: what licence servers and GPUs print becomes lines of a sample, and whoever goes
 //! around rungate is named. The listings are made up by the manual of `FlexNet`, for three of its versions.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use nix::libc::O_NONBLOCK;
 use nix::sys::signal::Signal;
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Ending, Outcome, Site, Trace, eventually, needs_root, needs_strace, set_mode, sleeps_of, unindent,
+    Ending, Outcome, Site, Trace, eventually, is_alive, needs_root, needs_strace, set_mode, sleeps_of,
+    unindent,
 };
 
 fn root() -> &'static Path {
@@ -326,13 +331,17 @@ fn a_sample_has_the_name_that_the_host_has_now() {
     tool.stderr(full).status(75);
 }
 
+/// The sample of a repository; empty if there is none.
+fn sample(site: &Site, repository: &str) -> String {
+    let path = site.path("system-run/rungate-outside").join(format!("{repository}.jsonl"));
+    fs::read_to_string(path).unwrap_or_default()
+}
+
 /// Waits until there is another sample of a repository than now.
 #[track_caller]
 fn is_renewed(site: &Site, repository: &str) {
-    let path = site.path("system-run/rungate-outside").join(format!("{repository}.jsonl"));
-    let sample = || fs::read_to_string(&path).unwrap_or_default();
-    let before = sample();
-    eventually("there is another sample", || (sample() != before).then_some(()));
+    let before = sample(site, repository);
+    eventually("there is another sample", || (sample(site, repository) != before).then_some(()));
 }
 
 const SEATS: &str = r#"
@@ -393,4 +402,81 @@ fn modes_are_exact_without_a_change_of_the_umask() {
     let calls = trace.after(1, "rungate-outside");
     assert!(!calls.iter().any(|call| call.text.contains("umask")), "{calls:?}");
     assert_eq!(modes(), (0o755, 0o644));
+}
+
+/// A site with a repository whose first measurement waits for an answer, and fails afterwards, before one that is
+/// measured at once.
+fn slow_site() -> Site {
+    let slow = "[repository.slow]\nlimit = 9\noutside = { command = [\"$DIR/bin/slow\"], every = \"1s\" }\n";
+    let site = Site::of_system(&format!("{slow}{}", unindent(SEATS)));
+    site.script(
+        "slow",
+        r#"
+        #!/bin/sh
+        echo begun >>$DIR/work/begun
+        [ "$(wc -l <$DIR/work/begun)" = 1 ] || exit 1
+        exec cat $DIR/work/answer
+        "#,
+    );
+    site.write("work/begun", "");
+    mkfifo(&site.path("work/answer"), Mode::S_IRUSR | Mode::S_IWUSR).expect("a FIFO");
+    for (file, mode) in [("work/begun", 0o666), ("work/answer", 0o644)] {
+        set_mode(&site.path(file), mode);
+    }
+    site
+}
+
+/// The answer for the slow command, which runs, has no sample yet, and waits for it.
+#[track_caller]
+fn answer(site: &Site) -> File {
+    eventually("the slow command reads", || {
+        OpenOptions::new().write(true).custom_flags(O_NONBLOCK).open(site.path("work/answer")).ok()
+    })
+}
+
+const SEVEN: &[u8] = b"{\"user\":\"bob\",\"amount\":7}\n";
+
+/// "A slow one delays only its own sample.", and is not started again while it runs.
+#[test]
+fn a_slow_command_delays_only_its_own_sample() {
+    needs_root!();
+    let site = slow_site();
+    let _service = site.test().args(["measure", "--every"]).background();
+    let mut answer = answer(&site);
+    // Each of them would have been the time for the slow one, too.
+    for _ in 0..3 {
+        is_renewed(&site, "seats");
+    }
+    let begun = fs::read_to_string(site.path("work/begun")).expect("the file");
+    assert_eq!((begun.as_str(), sample(&site, "slow").as_str()), ("begun\n", ""));
+    answer.write_all(SEVEN).expect("it reads");
+    drop(answer);
+    eventually("the slow one has its sample", || sample(&site, "slow").contains("\"total\":7").then_some(()));
+    // It is measured again, and what fails leaves the sample. At the third time the second has failed.
+    eventually("it has begun again", || {
+        let begun = fs::read_to_string(site.path("work/begun")).expect("the file");
+        (begun.lines().count() > 2).then_some(())
+    });
+    assert!(sample(&site, "slow").contains("\"total\":7"));
+}
+
+/// Without `--every` it waits for all repositories. The status is 74 if one of them fails.
+#[test]
+fn all_repositories_are_waited_for() {
+    needs_root!();
+    let site = slow_site();
+    let test = site.test().args(["measure"]);
+    let mut running = test.background();
+    let mut answer = answer(&site);
+    eventually("the other is measured", || (!sample(&site, "seats").is_empty()).then_some(()));
+    assert!(is_alive(running.pid()) && sample(&site, "slow").is_empty());
+    answer.write_all(SEVEN).expect("it reads");
+    drop(answer);
+    let outcome = running.end();
+    assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""));
+    assert!(sample(&site, "slow").contains("\"total\":7"), "{}", sample(&site, "slow"));
+    let before = sample(&site, "seats");
+    let failed = "rungate: slow: not measured: $DIR/bin/slow: it ended with exit status: 1\n";
+    test.stderr(failed).status(74);
+    assert!(sample(&site, "seats") != before && sample(&site, "slow").contains("\"total\":7"));
 }

@@ -10,8 +10,8 @@ use std::{
     },
     path::Path,
     process::{Command, Stdio},
-    sync::mpsc,
-    thread,
+    sync::{Arc, mpsc},
+    thread::{self, JoinHandle},
     time::{Duration, Instant, SystemTime},
 };
 
@@ -62,13 +62,14 @@ pub(crate) fn run(arguments: &MeasureArguments, situation: &Situation) -> Result
         policy.map_err(|faults| situation.faulty(&faults))
     };
     if !arguments.every {
-        let policy = load()?;
-        let failed = measured(&policy)
-            .filter(|(repository, of)| !measure(repository, of, &policy, situation, &mut None));
-        let is_well = failed.count() == 0;
+        let policy = Arc::new(load()?);
+        let all = 0..measured(&policy).count();
+        let threads: Vec<Thread> = all.map(|index| begin(index, &policy, situation, None)).collect();
+        let ended = threads.into_iter().map(|thread| thread.join().is_ok_and(|(is_well, _)| is_well));
+        let is_well = ended.filter(|is_well| !is_well).count() == 0;
         return Ok(if is_well { ExitStatus::Success } else { ExitStatus::Repository } as u8);
     }
-    let mut last: Vec<(String, Instant, Option<Logged>)> = Vec::new();
+    let mut last: Vec<(String, Instant, Thread)> = Vec::new();
     let mut complaint = None;
     loop {
         let policy = load().map_err(|error| error.to_string());
@@ -79,16 +80,19 @@ pub(crate) fn run(arguments: &MeasureArguments, situation: &Situation) -> Result
             stream::complain(faults);
         }
         complaint = policy.as_ref().err().cloned();
-        if let Ok(policy) = policy {
-            for (repository, of) in measured(&policy) {
+        if let Ok(policy) = policy.map(Arc::new) {
+            for (index, (repository, of)) in measured(&policy).enumerate() {
                 let known = last.iter().position(|(name, ..)| name == repository.name());
-                if known.is_some_and(|index| last[index].1.elapsed() < of.every) {
+                let is_due = |(_, began, thread): &(_, Instant, Thread)| {
+                    began.elapsed() >= of.every && thread.is_finished()
+                };
+                if known.is_some_and(|known| !is_due(&last[known])) {
                     continue;
                 }
-                let mut logged = known.and_then(|index| last.swap_remove(index).2);
+                let logged = known.and_then(|known| last.swap_remove(known).2.join().ok()?.1);
                 let began = Instant::now();
-                measure(repository, of, &policy, situation, &mut logged);
-                last.push((repository.name().to_owned(), began, logged));
+                let thread = begin(index, &policy, situation, logged);
+                last.push((repository.name().to_owned(), began, thread));
             }
         }
         thread::sleep(TURN);
@@ -108,6 +112,20 @@ fn measured(policy: &Policy) -> impl Iterator<Item = (&Repository, &Measuring)> 
 
 /// The use that was logged last, and when.
 type Logged = (Vec<Line>, Instant);
+
+/// Returns whether a repository was measured, and its use that was logged last.
+type Thread = JoinHandle<(bool, Option<Logged>)>;
+
+/// Begins to measure the repository at this index of those that are measured. A command that hangs delays no
+/// other repository.
+fn begin(index: usize, policy: &Arc<Policy>, situation: &Situation, mut logged: Option<Logged>) -> Thread {
+    let (policy, situation) = (Arc::clone(policy), situation.clone());
+    thread::spawn(move || {
+        let repository = measured(&policy).nth(index);
+        let measure = |(repository, of)| measure(repository, of, &policy, &situation, &mut logged);
+        (repository.is_some_and(measure), logged)
+    })
+}
 
 /// Logs the use for simulations, if it is another than before.
 fn log(repository: &Repository, lines: &[Line], took: Duration, policy: &Policy, situation: &Situation) {
