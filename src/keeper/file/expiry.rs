@@ -531,6 +531,10 @@ impl Ending {
 
     /// Its outcome, if it has released its slot: a process releases its locks a moment before it has ended.
     pub fn has_released(&self, file: &LockFile) -> Result<Option<EvictionOutcome>, RepositoryError> {
+        // Another member of its group may have the same guardian, and a query names only one of them.
+        if self.is_proved(file) {
+            return Ok(None);
+        }
         let pid = Some(self.job.process().pid());
         let is_its_own = |lock: &Conflict| {
             lock.pid == pid && Guardian::of(&lock.bytes).is_some_and(|guardian| guardian.slot == self.slot)
@@ -794,10 +798,33 @@ mod tests {
         assert_eq!(released(), None);
         let of_other_slot = Guardian::begin(7, Hold::Process).expect("/proc is mounted").byte();
         assert!(file.try_read_lock(&of_other_slot).expect("a lock file"), "the byte is free");
-        file.unlock(&guardian).expect("a lock file");
+        for bytes in [&slot_bytes(1, 1), &guardian] {
+            file.unlock(bytes).expect("a lock file");
+        }
         assert!(other.try_join_shared(&later).expect("a lock file"), "the byte is free");
         assert!(file.try_lock(&guardians_of(9)).expect("a lock file"), "the bytes are free");
         assert_eq!(released(), Some(EvictionOutcome::HadLeft), "a lock of several bytes is no guardian");
+    }
+
+    /// Members of a group that started in the same moment have the same guardian, and the kernel names only
+    /// one of them. The other one has not released its slot.
+    #[test]
+    fn a_member_whose_guardian_is_hidden_has_not_released_its_slot() {
+        let (file, other, _path) = file_and_other();
+        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
+        for bytes in [&slot_bytes(1, 1), &guardian] {
+            // The kernel names this one first.
+            assert!(other.try_join_shared(bytes).expect("a lock file"), "it is free");
+            assert!(file.try_read_lock(bytes).expect("a lock file"), "readers may share it");
+        }
+        let named = file.conflict(&guardian).expect("a lock file").expect("it is locked");
+        assert_eq!(named.pid, None, "that of this process is hidden");
+        let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), EXPIRY);
+        let ending = ending.expect("this process has the guardian of the slot");
+        let released = || ending.has_released(&file).expect("a lock file");
+        assert_eq!(released(), None);
+        file.unlock(&(0..=LAST_BYTE)).expect("a lock file");
+        assert_eq!(released(), Some(EvictionOutcome::HadLeft));
     }
 
     /// A holder that is not proved any more gets no signal, and the outcome says why.
