@@ -251,13 +251,13 @@ impl Full {
 
     /// The slots that a claim wants of it, besides those that its group has there now.
     pub(super) fn missing(&self, claim: &Claim) -> Result<Terms, KeeperError> {
-        let terms = terms_of(claim);
-        Ok(terms.beyond(&self.shared(&terms)?))
+        Ok(terms_of(claim).beyond(&self.shared(claim)?))
     }
 
-    /// The slots that the group has there now.
-    fn shared(&self, terms: &Terms) -> Result<Vec<u64>, KeeperError> {
-        if terms.group.is_none() { Ok(Vec::new()) } else { self.table.view()?.shared(terms) }
+    /// The slots that the group of a claim has there now, as many as the claim wants.
+    pub(super) fn shared(&self, claim: &Claim) -> Result<Vec<u64>, KeeperError> {
+        let terms = terms_of(claim);
+        if terms.group.is_none() { Ok(Vec::new()) } else { self.table.view()?.shared(&terms) }
     }
 
     /// How many slots a claim wants besides those of its group; all that it wants if that is unknown.
@@ -268,7 +268,7 @@ impl Full {
     /// The known holders of a user whose end makes room for a claim: the launch already counts on the slots
     /// of its group.
     pub fn holders_of(&self, uid: u32, claim: &Claim) -> Vec<&Holder> {
-        let shared = self.shared(&terms_of(claim)).unwrap_or_default();
+        let shared = self.shared(claim).unwrap_or_default();
         let of_user = self.known_holders().holders.iter().filter(|holder| holder.uid == Some(uid));
         let is_other = |holder: &&Holder| {
             let (first, last) = holder.slots;

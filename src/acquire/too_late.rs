@@ -121,10 +121,14 @@ impl Known<'_> {
         let overdue = table.overdue(full.holders(), &expiry, now)?.into_iter();
         let (mut can, mut cannot): (Vec<_>, Vec<_>) = overdue.partition(Overdue::can_be_ended);
         let missing = missing.saturating_sub((self.leaving)(table, full.occupancy()?, &can));
-        can.retain(|one| terms.allows(one.holder.slots.0) && self.progress_of(one) != Progress::Spared);
+        // The launch already counts on the slots of its group.
+        let own = full.shared(refused.claim)?;
+        let is_own = |one: &Overdue| one.all().any(|member| own.contains(&member.holder.slots.0));
+        let makes_room = |one: &Overdue| terms.allows(one.holder.slots.0) && !is_own(one);
+        can.retain(|one| makes_room(one) && self.progress_of(one) != Progress::Spared);
         // Those that are being ended are enough, if they make room.
         can.sort_by_key(|one| self.progress_of(one));
-        cannot.retain(|one| terms.allows(one.holder.slots.0) && self.progress_of(one) == Progress::Untried);
+        cannot.retain(|one| makes_room(one) && self.progress_of(one) == Progress::Untried);
         let eviction = |overdue, running| {
             Some(Eviction { claim: refused.claim, expiry, table: table.clone(), overdue, running })
         };

@@ -8,7 +8,7 @@ use crate::{
         Known, Outcome, PlaceInLine, Progress, Waiting,
         waiting::{acquire, acquire_in_turn},
     },
-    judge::terms::{Claim, Demand, Expiry, Group, Pace},
+    judge::terms::{Claim, Demand, Expiry, Group, Pace, Seats},
     keeper::{Holder, Overdue, memory},
     sys::process,
 };
@@ -191,6 +191,32 @@ fn the_slots_of_a_group_count_for_its_launches() {
     let _other = table.take(&[2]).expect("it is free");
     table.describe(&[2], Holder { pid: Some(2), taken: Some(Duration::ZERO), ..Holder::unknown(2..=2) });
     assert_eq!(ended(&tables, &seats(2)), [2]);
+}
+
+/// A launch ends no member of its own group: that would make no room beyond the slots on which it counts
+/// already. A launch of another group ends all members.
+#[test]
+fn no_launch_ends_its_own_group() {
+    let seats = |group, slots| {
+        let mut claim = expires(claim("seats", 3).slots(slots));
+        claim.amount.group = Some(Group::of(group));
+        [one(claim)]
+    };
+    let tables = tables();
+    let table = tables.store.table("seats");
+    let late = |pid| Holder { pid: Some(pid), taken: Some(Duration::ZERO), ..Holder::unknown(1..=1) };
+    let join = |shared: &[u64], free: &[u64], pid| {
+        let slots = Seats { shared: shared.to_vec(), free: free.to_vec() };
+        let member = table.take_with(&slots, Some(&Group::of("ann"))).expect("the slots are free");
+        member.describe(late(pid));
+        member
+    };
+    let _members = [join(&[], &[1], 1), join(&[1], &[], 2)];
+    let _others = table.take(&[2, 3]).expect("they are free");
+    assert_eq!(ended(&tables, &seats("ann", 2)), NOBODY);
+    assert_eq!(ended(&tables, &seats("bob", 1)), [1, 2]);
+    table.describe(&[3], late(3));
+    assert_eq!(ended(&tables, &seats("ann", 2)), [3]);
 }
 
 /// A holder stays if its slot would not be for the launch: it is kept for others, or older launches wait.
