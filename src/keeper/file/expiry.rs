@@ -475,14 +475,7 @@ impl Ending {
             match Job::prove(self.job.process().pid(), file.id(), self.slot, self.is_overdue) {
                 Ok(job) => self.job = job,
                 Err(UnverifiedTarget::Gone) => return self.left_behind(file).map(Some),
-                // It has given up its memory, and is about to end.
-                Err(UnverifiedTarget::OutOfSight) if !self.was_out_of_sight => {
-                    self.was_out_of_sight = true;
-                    self.wait_for_grace();
-                    return Ok(None);
-                }
-                Err(_) if self.next == SIGNALS.len() => return Ok(Some(EvictionOutcome::Survived)),
-                Err(doubt) => return Ok(Some(EvictionOutcome::NotProved(doubt))),
+                Err(doubt) => return Ok(self.on_doubt(doubt)),
             }
             if !self.left().is_zero() {
                 return Ok(None);
@@ -511,6 +504,21 @@ impl Ending {
                 return Ok(None);
             }
             // No wait is necessary after SIGCONT: it only lets the process receive the next signal.
+        }
+    }
+
+    /// The result if its process lives, and is not proved to be the job any more.
+    fn on_doubt(&mut self, doubt: UnverifiedTarget) -> Option<EvictionOutcome> {
+        match doubt {
+            // It has given up its memory, and is about to end.
+            UnverifiedTarget::OutOfSight if !self.was_out_of_sight => {
+                self.was_out_of_sight = true;
+                self.wait_for_grace();
+                None
+            }
+            UnverifiedTarget::OutOfSight if !self.left().is_zero() => None,
+            _ if self.next == SIGNALS.len() => Some(EvictionOutcome::Survived),
+            doubt => Some(EvictionOutcome::NotProved(doubt)),
         }
     }
 
@@ -825,6 +833,28 @@ mod tests {
         assert_eq!(released(), None);
         file.unlock(&(0..=LAST_BYTE)).expect("a lock file");
         assert_eq!(released(), Some(EvictionOutcome::HadLeft));
+    }
+
+    /// A process that is out of sight is about to end. It has the grace for that, however often it is looked
+    /// at meanwhile. Any other doubt counts at once.
+    #[test]
+    fn who_is_out_of_sight_has_a_grace_to_end() {
+        let (file, _other, _path) = file_and_other();
+        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
+        for bytes in [&slot_bytes(1, 1), &guardian] {
+            assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
+        }
+        let expiry = Expiry { grace: Duration::from_secs(3600), ..EXPIRY };
+        let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), expiry);
+        let mut ending = ending.expect("this process holds the slot");
+        let (unseen, left_behind) = (UnverifiedTarget::OutOfSight, UnverifiedTarget::NoGuardian);
+        assert_eq!([unseen; 3].map(|doubt| ending.on_doubt(doubt)), [None; 3]);
+        assert!(ending.left() > Duration::from_secs(1800), "that is the grace");
+        assert_eq!(ending.on_doubt(left_behind), Some(EvictionOutcome::NotProved(left_behind)));
+        ending.due = Instant::now();
+        assert_eq!(ending.on_doubt(unseen), Some(EvictionOutcome::NotProved(unseen)));
+        ending.next = SIGNALS.len();
+        assert_eq!(ending.on_doubt(unseen), Some(EvictionOutcome::Survived));
     }
 
     /// A holder that is not proved any more gets no signal, and the outcome says why.
