@@ -674,20 +674,34 @@ fn to_end(holders: &[Holder], by: impl Fn(Duration) -> Option<Option<Duration>>)
         let holder = holder.clone();
         Some(Overdue { holder, pid, elsewhere, by, slots, job, may_be_signalled: true, with: Vec::new() })
     };
-    each_once(holders.iter().filter_map(|holder| {
-        // All members of a group are ended, or none: a remaining one keeps the slot.
+    // All members of a group are ended, or none: a remaining one keeps its slots.
+    let groups = holders.iter().filter(|holder| !holder.others.is_empty());
+    let spared = groups.filter(|holder| holder.all().any(|member| one(member).is_none()));
+    let spared: BTreeSet<_> = spared.flat_map(Holder::all).map(process_of).collect();
+    let is_meant = |holder: &&Holder| !holder.all().any(|member| spared.contains(&process_of(member)));
+    each_once(holders.iter().filter(is_meant).filter_map(|holder| {
         let with: Option<Vec<Overdue>> = holder.others.iter().map(one).collect();
         let (found, with) = one(holder).zip(with)?;
         Some(Overdue { with, ..found })
     }))
 }
 
-/// Each process once, with all its slots.
+/// The process of a holder, with its host if that is another one.
+fn process_of(holder: &Holder) -> (Option<i32>, Option<&str>) {
+    (holder.pid, holder.host.as_deref().filter(|_| holder.taken.is_none()))
+}
+
+/// Each process once, with all its slots, and with all that share one of them.
 fn each_once(found: impl Iterator<Item = Overdue>) -> Vec<Overdue> {
     let mut all: Vec<Overdue> = Vec::new();
     for found in found {
-        match all.iter_mut().find(|other| other.all().any(|other| other.is_same(&found))) {
-            Some(same) => same.slots = same.slots.saturating_add(found.slots),
+        let is_known = |other: &Overdue, one: &Overdue| other.all().any(|known| known.is_same(one));
+        match all.iter_mut().find(|other| found.all().any(|one| is_known(other, one))) {
+            Some(same) => {
+                same.slots = same.slots.saturating_add(found.slots);
+                let others: Vec<Overdue> = found.each().filter(|one| !is_known(same, one)).collect();
+                same.with.extend(others);
+            }
             None => all.push(found),
         }
     }

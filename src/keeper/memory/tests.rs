@@ -228,6 +228,31 @@ fn a_group_is_overdue_as_a_whole() {
     assert!(found(old, &[old, young]).is_empty() && found(young, &[old]).is_empty());
 }
 
+/// A member with more slots than the others is ended with them, or not at all, whichever of its slots it has
+/// alone.
+#[test]
+fn the_greatest_member_of_a_group_is_ended_with_it() {
+    let (old, young) = (Duration::ZERO, Duration::MAX);
+    let found = |shared: u64, alone: u64, taken: Duration| {
+        let others = vec![holder(shared, 8, taken)];
+        let mut holders = [Holder { others, ..holder(shared, 7, old) }, holder(alone, 7, old)];
+        holders.sort_by_key(|holder| holder.slots);
+        let found = overdue(&holders, &EXPIRY);
+        let processes = |one: &Overdue| one.all().map(Overdue::process).collect::<Vec<_>>();
+        found.iter().map(|one| (processes(one), one.slots)).collect::<Vec<_>>()
+    };
+    for (shared, alone) in [(1, 2), (2, 1)] {
+        assert_eq!(found(shared, alone, old), [(vec![7, 8], 2)], "{shared}");
+        assert!(found(shared, alone, young).is_empty(), "{shared}");
+    }
+    // The process of the same number on another host is not a member.
+    let others = vec![holder(1, 8, young)];
+    let (host, since) = (Some("lab2".to_owned()), Some(SystemTime::UNIX_EPOCH));
+    let there = Holder { host, since, taken: None, ..holder(3, 7, old) };
+    let holders = [Holder { others, ..holder(1, 7, old) }, there];
+    assert_eq!(overdue(&holders, &EXPIRY).iter().map(|one| one.holder.slots).collect::<Vec<_>>(), [(3, 3)]);
+}
+
 /// Slots with the same first holder are listed together only if they have the same members.
 #[test]
 fn slots_with_other_members_are_listed_apart() {

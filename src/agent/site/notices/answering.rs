@@ -200,8 +200,11 @@ impl Site {
             }
             (None, Some(expiry)) => {
                 let overdue = |of: &Holding| memory::overdue(&[holder(of)], &expiry).pop();
-                // All members of a group are ended, or none: a remaining one keeps the slot.
-                let mut members = local.ledger().holdings().values().filter(|of| of.has_own(&here, slot));
+                // All members of a group are ended, or none: a remaining one keeps its slots.
+                let own = holding.held.iter().filter(|held| held.table().is_called(&here));
+                let own: Vec<u64> = own.flat_map(|held| held.slots().to_vec()).collect();
+                let is_member = |of: &&Holding| own.iter().any(|slot| of.has_own(&here, *slot));
+                let mut members = local.ledger().holdings().values().filter(is_member);
                 let are_all = members.all(|of| overdue(of).is_some());
                 overdue(holding).filter(|_| are_all).map(|overdue| (expiry, overdue))
             }

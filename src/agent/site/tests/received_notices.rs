@@ -162,12 +162,18 @@ fn reply_on(stage: &Stage, table: &str) -> Option<Reply> {
 #[test]
 fn a_group_is_ended_if_all_of_its_members_are_overdue() {
     for (taken, said) in [(0, ENDING), (LATER, Reply::NotOverdue)] {
-        let member = |taken: u64| {
-            let mut member = has_since(1, taken);
-            member.tables[0].group = Some("root".to_owned());
-            member
+        let member = |mut holding: SavedHolding| {
+            holding.tables[0].group = Some("root".to_owned());
+            holding
         };
-        let (mut stage, record) = with(&[member(0), member(taken), has_since(2, LATER)]);
+        let [first, second] = [0, taken].map(|taken| member(has_since(1, taken)));
+        let (mut stage, record) = with(&[first, second, has_since(2, LATER)]);
+        sees_notice(&mut stage, 8, &notice("lab9", None, record));
+        stage.site.judged_expiry(&mut stage.local, 1, "seats", Some(EXPIRY));
+        assert_eq!(reply(&stage), Some(said), "{taken}");
+        // The other member has only the second slot of the first one.
+        let greater = SavedHolding { uid: 1000, taken: Some(0), ..saved(&[1, 3]) };
+        let (mut stage, record) = with(&[member(greater), member(has_since(3, taken))]);
         sees_notice(&mut stage, 8, &notice("lab9", None, record));
         stage.site.judged_expiry(&mut stage.local, 1, "seats", Some(EXPIRY));
         assert_eq!(reply(&stage), Some(said), "{taken}");
