@@ -620,6 +620,27 @@ fn who_can_open_the_file_can_share_and_keep_a_seat() {
     let _backup = launch(&site, "backup", "matlab").spawn();
 }
 
+/// "It ends no member, because the others are not known": the slot of the group would stay taken. When the locks can be
+/// listed again, the group is ended.
+#[test]
+fn a_group_whose_locks_cannot_be_listed_is_not_ended() {
+    needs_root!();
+    let site = site(1, "expire_after = \"1ms\"\nexpire_grace = \"10s\"");
+    let byte = format!("{}:1", group_byte(&site));
+    let mut games = launch(&site, "games", "matlab").spawn();
+    let other = site.holder("seats.lock", ["ofd", "read", "8:1", &byte]);
+    // The byte by which rungate finds the lines of the file.
+    let probe = site.holder("seats.lock", ["posix", "write", &format!("{}:1", 1_i64 << 42)]);
+    let spared = "rungate: seats: PID [pid] (matlab), overdue by [age], was not ended: nothing proves [..]\n\
+                  \x20 To see [..]\nrungate: matlab: not started: [..]\n...\n";
+    site.test().args(["run", "--", "matlab"]).stderr(spared).status(75);
+    games.wait_for_echo();
+    drop((other, probe));
+    let ended = "rungate: seats: ended PID [pid] (matlab), overdue by [age], with SIG[..]\n";
+    site.test().args(["run", "--as", "matlab", "--", "true"]).stderr(ended).status(0);
+    games.end();
+}
+
 // A storm: members join, die, and are ended because they are overdue, with amounts and four holds, while an
 // observer counts from outside.
 

@@ -150,14 +150,15 @@ fn to_end(
     let mut overdue: Vec<Overdue> = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();
     let locks = holder::locks(file)?;
-    let memberships = holder::memberships(&locks);
+    let listed = locks.as_deref().unwrap_or_default();
+    let memberships = holder::memberships(listed);
     let mut groups: Vec<u64> = Vec::new();
     for holder in holders {
         let is_its_own = |member: &&Membership| (holder.slots.0..=holder.slots.1).contains(&member.slot);
         if let Some(Membership { group, .. }) = memberships.iter().find(is_its_own) {
             if !groups.contains(group) {
                 groups.push(*group);
-                let of = Grouped { file, locks: &locks, lineage: &lineage };
+                let of = Grouped { file, locks: listed, lineage: &lineage };
                 let members = memberships.iter().filter(|member| member.group == *group);
                 overdue.extend(of.to_end(holder, &members.collect::<Vec<_>>(), overdue_by));
             }
@@ -176,7 +177,15 @@ fn to_end(
         if let Some(same) = overdue.iter_mut().find(is_same) {
             same.slots = same.slots.saturating_add(slots);
         } else if job.is_none() {
-            match proved(file, holder, &candidates, overdue_by.is_some()) {
+            // A read lock may be that of a group, and it is not known whether all of its members are overdue.
+            let first = slot_bytes(holder.slots.0, holder.slots.0);
+            let is_unclear = locks.is_none() && overdue_by.is_some() && file.is_read_locked(&first)?;
+            let proof = if is_unclear {
+                Err(UnverifiedTarget::NoGuardian)
+            } else {
+                proved(file, holder, &candidates, overdue_by.is_some())
+            };
+            match proof {
                 Ok(job) => {
                     let by = match overdue_by {
                         Some((expiry, _)) => time_overdue(&job, expiry).map(Some),

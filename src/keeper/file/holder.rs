@@ -374,7 +374,7 @@ const MOST_SLOTS: u64 = 256;
 /// The same holders with those who have their slots together with them. A member that cannot be seen from
 /// here is unknown.
 fn with_others(file: &LockFile, holders: Vec<Holder>) -> Result<Vec<Holder>, RepositoryError> {
-    let memberships = memberships(&locks(file)?);
+    let memberships = memberships(&locks(file)?.unwrap_or_default());
     if memberships.is_empty() {
         return Ok(holders);
     }
@@ -443,12 +443,12 @@ pub(super) struct Membership {
     pub(super) pid: Option<i32>,
 }
 
-/// Every lock of the file, if groups have slots and the kernel lists the locks; otherwise none.
-pub(super) fn locks(file: &LockFile) -> Result<Vec<Conflict>, RepositoryError> {
+/// Every lock of the file, if groups have slots. None if they have, and the locks cannot be listed.
+pub(super) fn locks(file: &LockFile) -> Result<Option<Vec<Conflict>>, RepositoryError> {
     if file.conflict(&groups())?.is_none() {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
     }
-    Ok(listed(file)?.unwrap_or_default())
+    listed(file)
 }
 
 /// The memberships among these locks.
