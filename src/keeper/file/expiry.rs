@@ -15,7 +15,7 @@ use std::{
 use super::{
     error::RepositoryError,
     file::LockFile,
-    holder::{self, Holder, Membership},
+    holder::{self, Guardians, Holder, Membership},
     job::{Guardian, Job, MOMENT, UnverifiedTarget},
     layout::{LAST_SLOT, guardians, slot_bytes},
     scan::locks_within,
@@ -146,7 +146,7 @@ fn to_end(
 ) -> Result<Vec<Overdue>, RepositoryError> {
     // Who names a holder learns why it is not ended.
     let lineage: Vec<i32> = overdue_by.map_or_else(Vec::new, |_| process::own_lineage().collect());
-    let guardians = holder::all_guardians(file)?;
+    let Guardians { seen: guardians, hidden } = holder::all_guardians(file)?;
     let mut overdue: Vec<Overdue> = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();
     let locks = holder::locks(file)?;
@@ -158,7 +158,7 @@ fn to_end(
         if let Some(Membership { group, .. }) = memberships.iter().find(is_its_own) {
             if !groups.contains(group) {
                 groups.push(*group);
-                let of = Grouped { file, locks: listed, lineage: &lineage };
+                let of = Grouped { file, locks: listed, hidden: &hidden, lineage: &lineage };
                 let members = memberships.iter().filter(|member| member.group == *group);
                 overdue.extend(of.to_end(holder, &members.collect::<Vec<_>>(), overdue_by));
             }
@@ -208,6 +208,8 @@ fn to_end(
 struct Grouped<'f> {
     file: &'f LockFile,
     locks: &'f [Conflict],
+    /// The slots of guardians that are out of sight.
+    hidden: &'f [u64],
     lineage: &'f [i32],
 }
 
@@ -254,7 +256,7 @@ impl Grouped<'_> {
     }
 
     /// The jobs of all members, each with one of its slots; none if another process has also locked one of
-    /// their bytes.
+    /// their bytes, or a member is out of sight.
     fn jobs(&self, slots: &[u64], members: &[&Membership], since_when: bool) -> Option<Vec<(u64, Job)>> {
         let is_here = |lock: &Conflict| Guardian::of(&lock.bytes).is_some_and(|of| slots.contains(&of.slot));
         let guardian = |lock: &Conflict| lock.pid.filter(|_| is_here(lock));
@@ -262,7 +264,8 @@ impl Grouped<'_> {
         candidates.extend(members.iter().filter_map(|member| member.pid));
         candidates.sort_unstable();
         candidates.dedup();
-        if candidates.len() > MOST_MEMBERS {
+        let is_out_of_sight = slots.iter().any(|slot| self.hidden.contains(slot));
+        if is_out_of_sight || candidates.len() > MOST_MEMBERS {
             return None;
         }
         let prove = |pid: &i32| {
@@ -285,7 +288,7 @@ impl Grouped<'_> {
 /// Those of the holders whom the kernel vouches for. A process that has locked a slot itself is its holder,
 /// and its guardian says since when: every user sees that. Any other holder is proved like a job.
 pub fn vouched(file: &LockFile, held: &Occupancy) -> Result<Vec<Vouched>, RepositoryError> {
-    let guardians = holder::all_guardians(file)?;
+    let guardians = holder::all_guardians(file)?.seen;
     let mut known: BTreeMap<i32, Option<(u32, Duration)>> = BTreeMap::new();
     let mut vouched = Vec::new();
     for Span { slots, pid } in held.spans().iter().filter(|span| *span.slots.end() <= LAST_SLOT) {
@@ -626,6 +629,16 @@ mod tests {
 
     const EXPIRY: Expiry = Expiry { after: Duration::ZERO, grace: Duration::ZERO, kill: ExpireKill::Process };
 
+    /// This process takes slot 1 with this guardian, and is to be ended.
+    fn begun(file: &LockFile, expiry: Expiry) -> (Ending, Bytes) {
+        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
+        for bytes in [&slot_bytes(1, 1), &guardian] {
+            assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
+        }
+        let ending = Ending::begin(file, &holder_to_end(process::own_pid()), expiry);
+        (ending.expect("this process holds the slot"), guardian)
+    }
+
     /// A process that lives here is known by its number. On another host, or after its end, another process
     /// may have the same number.
     #[test]
@@ -724,16 +737,27 @@ mod tests {
         assert!((0..9).any(|_| named() == [(2, doubt), (1, doubt)]), "{:?}", named());
     }
 
+    /// If a guardian has no process, a member is in another PID namespace. The list of all locks may omit it.
+    #[test]
+    fn a_group_with_a_member_out_of_sight_has_no_proof() {
+        let (file, other, _path) = file_and_other();
+        let guardian = |hold| Guardian::begin(2, hold).expect("/proc is mounted").byte();
+        let member = group_byte(1, 0, 2);
+        for bytes in [slot_bytes(2, 2), member..=member, guardian(Hold::Process)] {
+            assert!(file.try_read_lock(&bytes).expect("a lock file"), "it is free");
+        }
+        let holder = [Holder { pid: Some(process::own_pid()), ..Holder::unknown(2..=2) }];
+        let job = || chosen(&file, &holder).expect("a lock file").first().map(|one| one.job);
+        assert_eq!(job(), Some(Ok(process::own_pid())));
+        assert!(other.try_join_shared(&guardian(Hold::Tree)).expect("a lock file"), "it is free");
+        assert!((0..9).any(|_| job() == Some(Err(UnverifiedTarget::NoGuardian))));
+    }
+
     /// A lock of the process passes to no other process: who has the slot afterwards took it later.
     #[test]
     fn a_job_with_a_lock_of_the_process_leaves_nothing() {
         let (file, other, _path) = file_and_other();
-        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
-        for bytes in [&slot_bytes(1, 1), &guardian] {
-            assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
-        }
-        let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), EXPIRY);
-        let mut ending = ending.expect("this process holds the slot");
+        let (mut ending, _) = begun(&file, EXPIRY);
         ending.sent = Some((Signal::SIGINT, Delivery::Full));
         file.unlock(&(0..=LAST_BYTE)).expect("a lock file");
         assert!(other.try_join_shared(&slot_bytes(1, 1)).expect("a lock file"), "it is free");
@@ -802,13 +826,8 @@ mod tests {
     #[test]
     fn a_later_holder_of_the_same_slot_is_not_the_one_that_was_to_end() {
         let (file, other, _path) = file_and_other();
-        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
+        let (ending, guardian) = begun(&file, EXPIRY);
         let later = Guardian::begin(1, Hold::Descriptor).expect("/proc is mounted").byte();
-        for bytes in [&slot_bytes(1, 1), &guardian] {
-            assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
-        }
-        let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), EXPIRY);
-        let ending = ending.expect("this process holds the slot");
         let released = || ending.has_released(&file).expect("a lock file");
         let of_others = Guardian::begin(5, Hold::Process).expect("/proc is mounted").byte();
         assert!(other.try_join_shared(&of_others).expect("a lock file"), "the byte is free");
@@ -849,13 +868,7 @@ mod tests {
     #[test]
     fn who_is_out_of_sight_has_a_grace_to_end() {
         let (file, _other, _path) = file_and_other();
-        let guardian = Guardian::begin(1, Hold::Process).expect("/proc is mounted").byte();
-        for bytes in [&slot_bytes(1, 1), &guardian] {
-            assert!(file.try_lock(bytes).expect("a lock file"), "it is free");
-        }
-        let expiry = Expiry { grace: Duration::from_secs(3600), ..EXPIRY };
-        let ending = Ending::begin(&file, &holder_to_end(process::own_pid()), expiry);
-        let mut ending = ending.expect("this process holds the slot");
+        let (mut ending, _) = begun(&file, Expiry { grace: Duration::from_secs(3600), ..EXPIRY });
         let (unseen, left_behind) = (UnverifiedTarget::OutOfSight, UnverifiedTarget::NoGuardian);
         assert_eq!([unseen; 3].map(|doubt| ending.on_doubt(doubt)), [None; 3]);
         assert!(ending.left() > Duration::from_secs(1800), "that is the grace");

@@ -322,16 +322,32 @@ impl<'file> Supervisors<'file> {
 
     fn all(&self) -> Result<&[(Guardian, i32)], RepositoryError> {
         if self.guardians.get().is_none() {
-            let _ = self.guardians.set(all_guardians(self.file)?);
+            let _ = self.guardians.set(all_guardians(self.file)?.seen);
         }
         Ok(self.guardians.get().map_or(&[], Vec::as_slice))
     }
 }
 
-/// Every guardian, with its process.
-pub(super) fn all_guardians(file: &LockFile) -> Result<Vec<(Guardian, i32)>, RepositoryError> {
-    let locks = locks_within(file, &guardians())?;
-    Ok(locks.into_iter().filter_map(|lock| Some((Guardian::of(&lock.bytes)?, lock.pid?))).collect())
+/// The guardians of a file.
+pub(super) struct Guardians {
+    /// Each with its process.
+    pub(super) seen: Vec<(Guardian, i32)>,
+    /// The slots of those whose process is in another PID namespace: a query names none then. The list of all
+    /// locks omits them.
+    pub(super) hidden: Vec<u64>,
+}
+
+/// All guardians.
+pub(super) fn all_guardians(file: &LockFile) -> Result<Guardians, RepositoryError> {
+    let mut all = Guardians { seen: Vec::new(), hidden: Vec::new() };
+    for lock in locks_within(file, &guardians())? {
+        match (Guardian::of(&lock.bytes), lock.pid) {
+            (Some(guardian), Some(pid)) => all.seen.push((guardian, pid)),
+            (Some(guardian), None) => all.hidden.push(guardian.slot),
+            (None, _) => {}
+        }
+    }
+    Ok(all)
 }
 
 /// Reads records through a window, because thousands of them are next to each other.
@@ -498,7 +514,7 @@ pub fn processes(place: &LockPath<'_>) -> Result<BTreeSet<i32>, RepositoryError>
         let found = record_lock::locks_of_descriptions(file.id()).into_iter().filter(of_slots);
         processes.extend(found.map(|(pid, _)| pid));
     }
-    processes.extend(all_guardians(&file)?.into_iter().map(|(_, pid)| pid));
+    processes.extend(all_guardians(&file)?.seen.into_iter().map(|(_, pid)| pid));
     processes.extend(line::waiters(&file)?.into_iter().filter_map(|waiter| waiter.process.pid));
     Ok(processes)
 }
