@@ -205,7 +205,7 @@ impl Questions {
     }
 }
 
-/// One judge.
+/// What each thread that judges launches has.
 #[derive(Clone, Debug)]
 struct Judge {
     policies: Arc<PolicyReader>,

@@ -195,7 +195,7 @@ pub(super) struct Begins {
     pub(super) lines: BTreeSet<String>,
     /// The revision of the check that found room in the first of them, and of which etcd.
     pub(super) looked: (u64, i64),
-    /// The answer for it.
+    /// What the launch hears, if it waits.
     pub(super) answer: Option<WaitState>,
 }
 

@@ -43,7 +43,7 @@ impl Class {
     }
 }
 
-/// A waiter.
+/// A launch in the queue of a table, as one of its classes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Waiter {
     /// Its place in time.

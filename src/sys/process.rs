@@ -447,7 +447,7 @@ impl PidFd {
         kill(nix::unistd::Pid::from_raw(self.pid), None) != Err(Errno::EPERM)
     }
 
-    /// Whether it has ended.
+    /// Also true for a zombie.
     pub fn has_ended(&self) -> bool {
         wait_for_any([self], Duration::ZERO) == Ok(true)
     }

@@ -220,7 +220,7 @@ impl Drop for SignalsBlocked {
 pub(crate) struct HangUps(SigSet);
 
 impl HangUps {
-    /// Blocks it.
+    /// Keeps SIGHUP pending in this thread.
     pub(crate) fn block() -> Result<Self, Errno> {
         let taken = SigSet::from(Signal::SIGHUP);
         taken.thread_block()?;

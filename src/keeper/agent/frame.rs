@@ -174,7 +174,6 @@ mod tests {
         }
     }
 
-    /// A message begins with its length and the version.
     #[test]
     fn a_message_begins_with_its_length_and_the_version() {
         assert_eq!(Request::Beat.frame(), Some(vec![2, 0, 0, 0, 1, 4]));

@@ -337,7 +337,6 @@ pub(super) struct Guardians {
     pub(super) hidden: Vec<u64>,
 }
 
-/// All guardians.
 pub(super) fn all_guardians(file: &LockFile) -> Result<Guardians, RepositoryError> {
     let mut all = Guardians { seen: Vec::new(), hidden: Vec::new() };
     for lock in locks_within(file, &guardians())? {

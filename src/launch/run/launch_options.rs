@@ -124,7 +124,7 @@ impl LaunchOptions {
     }
 }
 
-/// `--wait`.
+/// The longest wait that the command line names, or what is wrong with it.
 #[cfg(feature = "tools")]
 fn typed_wait(text: Option<&str>) -> Result<Option<Wait>, Error> {
     let Some(text) = text else { return Ok(None) };

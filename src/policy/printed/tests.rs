@@ -189,7 +189,6 @@ fn a_delegated_file_is_printed_as_it_is() {
     assert_eq!(printed[1], (LayerKind::Delegated, own.to_owned()));
 }
 
-/// A file for each member is printed as a path.
 #[test]
 fn a_file_for_each_member_is_printed_as_a_path() {
     let keys = "per = [\"user\", \"host\", \"{project}\"]\nlimit = 2\n";

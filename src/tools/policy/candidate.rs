@@ -200,7 +200,6 @@ fn read(sources: &Sources, proposals: &[Proposal]) -> (Option<Policy>, Option<Fa
     }
 }
 
-/// The result of one test.
 pub(super) struct TestResult {
     json: Value,
     /// The expected and the actual result, and that of every rule.

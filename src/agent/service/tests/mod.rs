@@ -381,7 +381,6 @@ fn only_unused_slots_are_released_with_a_request() {
     }
 }
 
-/// The place of a launch is saved while it waits.
 #[test]
 fn the_place_of_a_launch_is_saved_while_it_waits() {
     let (mut service, _directories) = service();

@@ -751,7 +751,6 @@ mod tests {
         Client::new(Access { endpoints, patience, ..Access::default() }).expect("a client")
     }
 
-    /// If a member cannot be reached, the next one is asked.
     #[test]
     fn the_next_member_is_asked_if_one_cannot_be_reached() {
         let (other, _member) = member(&[committed(8)]);

@@ -267,7 +267,6 @@ fn a_holder_is_overdue_in_each_table_by_itself() {
     assert_eq!((reply(&stage), reply_on(&stage, "other")), (Some(Reply::NotOverdue), Some(ENDING)));
 }
 
-/// A request of another user ends no holder.
 #[test]
 fn a_request_of_another_user_ends_no_holder() {
     let (mut stage, record) = with(&[has_since(1, 0)]);

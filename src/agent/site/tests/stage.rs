@@ -115,7 +115,6 @@ impl Stage {
         transaction(&self.site.keys, vec![Compare::ChangedAt(own, registration)], changes)
     }
 
-    /// It hears this.
     pub(super) fn hears(&mut self, report: Report) {
         self.hears_together(vec![report]);
     }

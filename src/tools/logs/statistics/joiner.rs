@@ -781,7 +781,6 @@ impl InOrder {
 
 // How a launch ended.
 
-/// The outcome of a launch.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 #[repr(u8)]
 pub enum LaunchOutcome {
