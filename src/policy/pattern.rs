@@ -56,7 +56,7 @@ impl Pattern {
                 if text.matches('{').count() > MOST_BRACES {
                     return Err(format!("it has more than {MOST_BRACES} opening braces"));
                 }
-                if has_wide_class(text, subject) {
+                if !text.is_ascii() && has_wide_class(text, subject) {
                     return Err("brackets match one byte, and a character in them has several".to_owned());
                 }
                 // Stars and question marks are always well-formed, so most patterns need not be parsed before

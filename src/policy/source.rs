@@ -330,7 +330,7 @@ impl<'p> Reading<'p> {
                 if need == Need::Must {
                     self.found.faults.push((path.to_owned(), Fault::Missing));
                 } else if need == Need::May {
-                    self.found.faults.extend(dangling(path, "file").map(|fault| (path.to_owned(), fault)));
+                    self.found.faults.extend(dangling(path).map(|fault| (path.to_owned(), fault)));
                 }
                 Vec::new()
             }
@@ -391,12 +391,11 @@ impl<'p> Reading<'p> {
         let opened = match TrustedDirectory::open_systems(directory, &self.judged) {
             Ok(Some(opened)) => Some(opened),
             Ok(None) => {
-                let fault = dangling(directory, "directory").map(|fault| (directory.to_owned(), fault));
-                // A directory above the file and its drop-ins is reported once.
-                let is_known =
-                    |(_, fault): &(_, Fault)| self.found.faults.iter().any(|(_, known)| known == fault);
-                let fault = fault.filter(|fault| !is_known(fault));
-                self.found.faults.extend(fault);
+                // If it is missing with the directory above it, that of the file says so.
+                if directory.is_symlink() {
+                    let reason = "is a link to a directory that is not there".to_owned();
+                    self.found.faults.push((directory.to_owned(), Fault::Unreadable { reason }));
+                }
                 None
             }
             Err(distrust) => {
@@ -512,16 +511,17 @@ impl<'p> Reading<'p> {
     }
 }
 
-/// What is wrong if a file or directory is missing because a link leads nowhere, as to a share that is not
-/// mounted: it may be meant to be there.
-fn dangling(path: &Path, what: &str) -> Option<Fault> {
-    let (last, status) = path.ancestors().find_map(|last| Some((last, last.symlink_metadata().ok()?)))?;
+/// What is wrong if a file is missing because it, or its directory, is a link that leads nowhere, as to a
+/// share that is not mounted: it may be meant to be there.
+fn dangling(path: &Path) -> Option<Fault> {
+    let there = |at| Some((at, Path::symlink_metadata(at).ok()?));
+    let (last, status) = path.ancestors().take(2).find_map(there)?;
     let is_gone = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
     if !status.is_symlink() || !last.metadata().is_err_and(is_gone) {
         return None;
     }
     let reason = if last == path {
-        format!("is a link to a {what} that is not there")
+        "is a link to a file that is not there".to_owned()
     } else {
         format!("{} is a link to a directory that is not there", last.shown())
     };
@@ -626,8 +626,8 @@ mod tests {
     use super::*;
     use crate::policy::Policy;
 
-    /// A path may be missing because a link leads nowhere: the last part of it, or one before. A link to
-    /// something, in which it is missing, is no reason.
+    /// A file may be missing because a link leads nowhere: itself, or its directory. A link to something, in
+    /// which it is missing, is no reason.
     #[test]
     fn a_link_that_leads_nowhere_is_found_in_a_path() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -636,18 +636,18 @@ mod tests {
         for (name, to) in [("good", "there"), ("bad", "gone"), ("worse", "bad")] {
             symlink(to, at(name)).expect("a link");
         }
-        let reason = |name: &str| match dangling(&at(name), "file") {
+        let reason = |name: &str| match dangling(&at(name)) {
             Some(Fault::Unreadable { reason }) => Some(reason),
             other => other.map(|_| String::new()),
         };
-        for name in ["there", "good", "gone", "there/gone", "good/gone", "good/gone/gone"] {
+        for name in ["there", "good", "gone", "there/gone", "good/gone", "bad/d/x"] {
             assert_eq!(reason(name), None, "{name}");
         }
         for name in ["bad", "worse"] {
             assert_eq!(reason(name).as_deref(), Some("is a link to a file that is not there"), "{name}");
         }
         let above = format!("{} is a link to a directory that is not there", at("bad").shown());
-        assert_eq!((reason("bad/policy.toml"), reason("bad/d/x")), (Some(above.clone()), Some(above)));
+        assert_eq!(reason("bad/policy.toml"), Some(above));
     }
 
     /// The agent's loop never waits for a server: it asks about a policy itself only if every file of it is
