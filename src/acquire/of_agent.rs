@@ -37,16 +37,17 @@ pub(super) fn grant<'c>(demands: &'c [Demand], granted: &message::Granted, kept:
 /// the host by another name than a container. For the same reason a table may be called otherwise there, so
 /// each table that no claim names may be one that is missed.
 pub(super) fn missed<'c>(demands: &'c [Demand], granted: &message::Granted) -> Option<&'c str> {
-    let tables: BTreeSet<&str> =
-        granted.slots.iter().map(|(table, _)| table).chain(&granted.without).map(String::as_str).collect();
-    let has = |claim: &Claim| table_of(claim).is_some_and(|table| tables.contains(table));
+    let tables = granted.slots.iter().map(|(table, _)| table).chain(&granted.without);
+    let has = |claim: &Claim| table_of(claim).is_some_and(|table| tables.clone().any(|known| known == table));
     let is_met = |demand: &Demand| demand.alternatives().any(|claims| claims.iter().all(has));
-    let known: BTreeSet<&str> = demands.iter().flat_map(Demand::claims).filter_map(table_of).collect();
-    let mut unmet =
-        demands.iter().filter(|demand| !is_met(demand)).filter_map(|demand| demand.claims().next());
-    let missed: BTreeSet<&str> = unmet.clone().filter_map(table_of).collect();
-    let are_unnamed = missed.len() <= tables.difference(&known).count();
-    unmet.next().filter(|_| !are_unnamed).map(|claim| claim.repository.as_ref())
+    let unmet = demands.iter().filter(|demand| !is_met(demand)).filter_map(|demand| demand.claims().next());
+    let unmet: Vec<&Claim> = unmet.collect();
+    let first = unmet.first()?;
+    let missed: BTreeSet<Option<&str>> = unmet.iter().map(|claim| table_of(claim)).collect();
+    let is_named =
+        |table: &String| demands.iter().flat_map(Demand::claims).any(|claim| table_of(claim) == Some(table));
+    let unnamed = tables.filter(|table| !is_named(table)).count();
+    (missed.len() > unnamed).then(|| first.repository.as_ref())
 }
 
 pub(super) fn table_of(claim: &Claim) -> Option<&str> {

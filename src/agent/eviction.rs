@@ -263,7 +263,7 @@ impl Attempt {
     /// The holder has ended. Returns the result of the signal, if it was sent. One that is still being sent
     /// counts as sent: the thread that owns the tables does not wait for its result.
     pub(super) fn cancel(&self) -> Option<Sent> {
-        if self.claim.is_first() { None } else { self.answer().or(Some(Sent::To(Delivery::Full))) }
+        (!self.claim.is_first()).then(|| self.answer().unwrap_or(Sent::To(Delivery::Full)))
     }
 }
 

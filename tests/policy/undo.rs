@@ -38,6 +38,16 @@ fn is_cadadms(site: &Site, path: &str) {
     chown(site.path(path), Some(site.user("cadadm").uid), None).expect("chown");
 }
 
+/// Where the drop-in of cad is, and a file in a directory of cadadm's, to which it may be a link.
+fn file_of_cad(site: &Site) -> (PathBuf, PathBuf) {
+    fs::create_dir(site.path("cad")).expect("a directory of cad");
+    site.write("cad/cad.toml", OF_CAD);
+    is_cadadms(site, "cad");
+    is_cadadms(site, "cad/cad.toml");
+    set_mode(&site.path("cad"), 0o755);
+    (drop_in(site, "20-cad.toml"), site.path("cad/cad.toml"))
+}
+
 #[track_caller]
 fn policy(site: &Site, arguments: &[&str]) -> Outcome {
     let outcome = site.test().args(["policy"]).args(arguments).args(["--yes"]).outcome();
@@ -63,12 +73,7 @@ fn undone(site: &Site, limit: u32) {
 fn a_link_to_a_department_is_kept_as_a_link() {
     needs_root!();
     let site = site();
-    fs::create_dir(site.path("cad")).expect("a directory of cad");
-    site.write("cad/cad.toml", OF_CAD);
-    is_cadadms(&site, "cad");
-    is_cadadms(&site, "cad/cad.toml");
-    set_mode(&site.path("cad"), 0o755);
-    let (link, to) = (drop_in(&site, "20-cad.toml"), site.path("cad/cad.toml"));
+    let (link, to) = file_of_cad(&site);
     symlink(&to, &link).expect("a link");
     change(&site, 2);
     let later = format!("{OF_CAD}# later\n");
@@ -97,12 +102,7 @@ fn a_drop_in_that_has_become_a_link_is_left_alone() {
     let site = site();
     site.system_file("policy.d/20-cad.toml", OF_CAD);
     change(&site, 2);
-    fs::create_dir(site.path("cad")).expect("a directory of cad");
-    site.write("cad/cad.toml", OF_CAD);
-    is_cadadms(&site, "cad");
-    is_cadadms(&site, "cad/cad.toml");
-    set_mode(&site.path("cad"), 0o755);
-    let (link, to) = (drop_in(&site, "20-cad.toml"), site.path("cad/cad.toml"));
+    let (link, to) = file_of_cad(&site);
     fs::remove_file(&link).expect("the drop-in");
     symlink(&to, &link).expect("a link");
     let told = policy(&site, &["undo"]).stderr;

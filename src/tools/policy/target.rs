@@ -310,7 +310,7 @@ impl Location {
                     TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(main, &distrust))?;
                 match opened.map(|opened| EditLock::take(&Rc::new(opened), name)) {
                     None => own(),
-                    // Where nobody can create a file, nobody has the lock.
+                    // Where no file can be created, no other edit has the lock.
                     Some(Err(NoLock::Failed(failure)))
                         if situation.credentials.uid != 0 || failure.errno == Errno::EROFS =>
                     {
