@@ -57,7 +57,8 @@ impl Pattern {
                     return Err(format!("it has more than {MOST_BRACES} opening braces"));
                 }
                 if !text.is_ascii() && has_wide_class(text, subject) {
-                    return Err("brackets match one byte, and a character in them has several".to_owned());
+                    let text = "brackets match one byte, and a character in them has several; name alternatives, as {a,b}";
+                    return Err(text.to_owned());
                 }
                 // Stars and question marks are always well-formed, so most patterns need not be parsed before
                 // there is something to match.
