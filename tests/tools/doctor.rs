@@ -128,6 +128,27 @@ fn a_policy_that_users_cannot_read_is_a_fault() {
     mended(&site, "policy", "policy-unreadable");
 }
 
+/// A name that begins with a dot is no drop-in: users need not read what was put aside.
+#[test]
+fn a_drop_in_that_was_put_aside_needs_no_readers() {
+    needs_root!();
+    let site = host();
+    let directory = site.path("etc/rungate/policy.d");
+    fs::create_dir(&directory).expect("a new directory");
+    set_mode(&directory, 0o755);
+    for name in [".10-aside.toml", "10-aside.toml"] {
+        site.system_file(&format!("policy.d/{name}"), "version = 1\n");
+        set_mode(&directory.join(name), 0o600);
+    }
+    // The other file shows that the doctor looks here. That the name is no drop-in's is a warning.
+    let aside = ("policy-warning".to_owned(), Vec::new());
+    let chmod = "chmod o+r /etc/rungate/policy.d/10-aside.toml".to_owned();
+    let other = ("policy-unreadable".to_owned(), vec![chmod]);
+    assert_eq!(found(&doctor(&site, "policy")), [other, aside.clone()]);
+    set_mode(&directory.join("10-aside.toml"), 0o644);
+    assert_eq!(found(&doctor(&site, "policy")), [aside]);
+}
+
 /// The first user of matlab owned matlab.lock, and could delete it.
 #[test]
 fn directories_and_lock_files_have_an_owner_and_a_mode() {

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::{Context, Finding, NO_POLICY, Section, Want, finding::counted, repositories::barrier};
 use crate::{
     cli::Topic,
-    policy::{Faults, Policy, SYSTEM_POLICY},
+    policy::{Faults, Policy, SYSTEM_POLICY, is_drop_in},
     text::{Diagnostic, Show},
     tools::shared::rehearsal::rehearse,
 };
@@ -58,7 +58,7 @@ fn summary(policy: &Policy) -> String {
 pub(super) fn unreadable(examination: &Context) -> Vec<Finding> {
     let directory = examination.sources.drop_ins();
     let drop_ins = || directory.read_dir().into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_policy = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "toml");
+    let is_policy = |path: &PathBuf| path.file_name().is_some_and(is_drop_in);
     let files = [examination.sources.system.clone()].into_iter().chain(drop_ins().filter(is_policy));
     let mut findings: Vec<Finding> = Vec::new();
     let delegated = |path: &Path| {
