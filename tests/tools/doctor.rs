@@ -613,6 +613,16 @@ fn an_agent_that_is_needed_has_to_answer() {
                  cat /dev/zero >/run/rungate-agent/state/filler 2>/dev/null || true; exec \"$@\"";
     let full = doctor(&site, "agent").through(["unshare", "--mount", "sh", "-ec", state, "sh"]);
     assert_eq!(found(&full).into_iter().map(|(code, _)| code).collect::<Vec<_>>(), ["agent-state"]);
+    // Root reaches it all the same.
+    site.program("matlab");
+    let launch = site.test().user("games").args(["run", "--", "matlab"]).stdin("");
+    let (socket, directory) = (site.agent_socket(), site.path("system-run/rungate-agent"));
+    for (path, mode) in [(&socket, 0o600), (&socket, 0o644), (&directory, 0o700)] {
+        set_mode(path, mode);
+        assert_eq!(launch.outcome().ending, Ending::Status(74), "{mode:o}");
+        mended(&site, "agent", "agent-closed");
+        launch.status(0);
+    }
     agent.kill();
     let codes: Vec<String> = found(&doctor(&site, "agent")).into_iter().map(|(code, _)| code).collect();
     assert_eq!(codes, ["agent-silent"]);

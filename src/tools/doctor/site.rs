@@ -9,7 +9,11 @@ use std::{
     time::Duration,
 };
 
-use super::{Context, Finding, Section, boot, finding::counted, repositories::how_to_mend};
+use super::{
+    Context, Finding, Section, Want, boot,
+    finding::counted,
+    repositories::{barrier, how_to_mend},
+};
 use crate::{
     cli::Topic,
     judge::terms::Keeper,
@@ -404,8 +408,9 @@ pub(super) fn look_at_agent(examination: &Context) -> Section {
         Ok(tables) => {
             let answers = format!("{SOCKET} answers; {} in use", counted(tables.len(), "table"));
             let version = version(agent::about().ok().as_ref().map(|about| about.version.as_str()));
-            let unwritable = unwritable_state().filter(|_| examination.is_root());
-            [Finding::fine("agent", answers), version].into_iter().chain(unwritable).collect()
+            let of_root = examination.is_root().then(|| [closed_socket(), unwritable_state()]);
+            let of_root = of_root.into_iter().flatten().flatten();
+            [Finding::fine("agent", answers), version].into_iter().chain(of_root).collect()
         }
         Err(error) => vec![
             Finding::fault("agent-silent", format!("{error}: launches that need it are refused"))
@@ -413,6 +418,14 @@ pub(super) fn look_at_agent(examination: &Context) -> Section {
         ],
     };
     Section::new(Topic::Agent, summary, findings)
+}
+
+/// Root reaches every socket. A launch connects as its user, which needs the permission to write.
+fn closed_socket() -> Option<Finding> {
+    let barrier = barrier(Path::new(SOCKET), Want::Write)?;
+    let text =
+        format!("{}: users cannot reach the agent: their launches that need it are refused", barrier.text());
+    Some(Finding::fault("agent-closed", text).fix(barrier.fix()))
 }
 
 /// Writes a file beside those that the agent writes before it grants a slot.
