@@ -178,6 +178,39 @@ fn directories_and_lock_files_have_an_owner_and_a_mode() {
     assert!(check.stderr.contains("[directory-missing]\n"), "{}", check.stderr);
 }
 
+/// "Repositories of your own policy are created when they are first used": their directory too, in one that
+/// exists.
+#[test]
+fn a_directory_of_ones_own_need_not_exist_yet() {
+    let site = Site::with_policy(
+        "
+        version = 1
+        defaults.directory = \"$DIR/work/above/locks\"
+        [repository.seats]
+        limit = 1
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"seats\"]
+        ",
+    );
+    site.program("matlab");
+    let launch = site.test().args(["run", "--", "matlab"]).stdin("");
+    let check = site.test().args(["policy", "check", "--strict"]);
+    let make = format!("mkdir -p {}", site.path("work/above/locks").display());
+    assert_eq!(found(&doctor(&site, "repositories")), [("directory-missing".to_owned(), vec![make])]);
+    assert_eq!(check.outcome().ending, Ending::Status(1));
+    assert_eq!(launch.outcome().ending, Ending::Status(74));
+    mended(&site, "repositories", "directory-missing");
+    launch.status(0);
+
+    fs::remove_dir_all(site.path("work/above/locks")).expect("the directory");
+    assert_eq!(found(&doctor(&site, "repositories")), []);
+    check.status(0);
+    assert!(!site.path("work/above/locks").exists());
+    launch.status(0);
+    assert!(site.path("work/above/locks/seats.lock").exists());
+}
+
 /// What is done to the file systems of a host, what a launch of ann's comes to then, and what the doctor
 /// finds.
 #[track_caller]

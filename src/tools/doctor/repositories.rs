@@ -82,19 +82,29 @@ pub(super) fn on_nfs(examination: &Context) -> Vec<Finding> {
 
 fn of_directory(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Path) -> Vec<Finding> {
     let shown = directory.shown();
+    let is_of_system = known.iter().any(|known| policy.layers()[known.layer].is_of_system());
     let status = match fs::metadata(directory) {
         Ok(status) => status,
         Err(error) => {
-            let why = errno_of(&error).desc();
+            let errno = errno_of(&error);
+            let above = directory.parent().unwrap_or(directory);
+            let fix = match errno {
+                _ if is_of_system => INIT.to_owned(),
+                // The first launch creates it.
+                Errno::ENOENT if access(above, 0o3).is_ok() => return Vec::new(),
+                Errno::ENOENT => command("mkdir -p", directory),
+                errno => how_to_mend(errno, directory),
+            };
+            let why = errno.desc();
             let text = format!("{shown}: {why}: launches that need {} are refused (74)", names_of(known));
-            return vec![Finding::fault("directory-missing", text).fix(INIT)];
+            return vec![Finding::fault("directory-missing", text).fix(fix)];
         }
     };
     if !status.is_dir() {
         let text = format!("{shown} is no directory: launches that need a repository in it are refused (74)");
         return vec![Finding::fault("directory-missing", text).fix(command("ls -ld", directory))];
     }
-    if !known.iter().any(|known| policy.layers()[known.layer].is_of_system()) {
+    if !is_of_system {
         return Vec::new();
     }
     let mut findings = of_system_directory(directory, status.uid(), status.mode() & 0o7777);
