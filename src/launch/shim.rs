@@ -12,6 +12,7 @@ use std::{
         fs::{DirBuilderExt, symlink},
     },
     path::{Path, PathBuf},
+    process,
 };
 
 use crate::{
@@ -206,21 +207,37 @@ impl ShimDirectory {
         }
     }
 
-    /// Creates links to `target` under free names, all or none.
+    /// Creates links to `target`, all or none, under free names and in place of links to rungate.
     pub fn make(&self, names: &[&OsStr], target: &Path) -> Result<(), DirectoryError> {
         let created = DirBuilder::new().recursive(true).mode(0o755).create(&self.path);
         created.map_err(|error| DirectoryError { call: "mkdir", path: self.path.clone(), error })?;
-        for (made, name) in names.iter().enumerate() {
+        let mut made: Vec<(PathBuf, Option<PathBuf>)> = Vec::new();
+        for name in names {
             let path = self.link(name);
-            if let Err(error) = symlink(target, &path) {
-                for name in &names[..made] {
-                    // New links are removed again; the first failure is reported.
-                    let _ = fs::remove_file(self.link(name));
+            let before = fs::read_link(&path).ok().filter(|_| self.standing(name) == Standing::Shim);
+            let linked = if before.is_some() { self.replace(target, &path) } else { symlink(target, &path) };
+            if let Err(error) = linked {
+                for (path, before) in made {
+                    // The links are again what they were; the first failure is reported.
+                    let _ = match before {
+                        Some(before) => self.replace(&before, &path),
+                        None => fs::remove_file(&path),
+                    };
                 }
                 return Err(DirectoryError { call: "symlink", path, error });
             }
+            made.push((path, before));
         }
         Ok(())
+    }
+
+    /// Puts a link in place of another in one step, so that no program starts past the shim meanwhile.
+    fn replace(&self, target: &Path, path: &Path) -> io::Result<()> {
+        let new = self.link(format!("rungate-{}", process::id()).as_ref());
+        symlink(target, &new)?;
+        fs::rename(&new, path).inspect_err(|_| {
+            let _ = fs::remove_file(&new);
+        })
     }
 
     /// Removes the links under these names, all or none.
@@ -310,6 +327,25 @@ mod tests {
         assert!(are_there(&["one", "two"]));
         shims.remove(&names(&["one", "two"])).expect("two links");
         assert!(!are_there(&["one"]) && !are_there(&["two"]));
+    }
+
+    /// A link to another rungate, also to one that is gone, is replaced. If a later link cannot be made, it
+    /// leads again where it led before.
+    #[test]
+    fn a_link_to_another_rungate_is_replaced() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let shims = ShimDirectory::open(directory.path().to_owned()).expect("a directory");
+        let (old, new, other) =
+            (Path::new("/gone/rungate"), Path::new("/opt/rungate"), Path::new("/bin/true"));
+        let [shim, free, foreign] = ["shim", "free", "foreign"].map(OsStr::new);
+        let target = |name: &OsStr| fs::read_link(shims.link(name)).ok();
+        shims.make(&[shim], old).expect("a link");
+        symlink(other, shims.link(foreign)).expect("a link");
+        assert!(shims.make(&[shim, free, foreign], new).is_err());
+        assert_eq!([shim, free, foreign].map(target), [Some(old.into()), None, Some(other.into())]);
+        shims.make(&[shim, free], new).expect("links");
+        assert_eq!([shim, free].map(target), [Some(new.into()), Some(new.into())]);
+        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 3);
     }
 
     /// A directory that cannot be created is what the error is about, and not the first link.

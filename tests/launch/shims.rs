@@ -582,6 +582,31 @@ fn install_keeps_the_path_that_was_typed() {
     assert_eq!(fs::read_link(base.join("matlab")).expect("a link"), base.join("next/rungate"));
 }
 
+/// "Only links to rungate are replaced": after a move of rungate, install lets all shims lead to it again.
+#[test]
+fn install_replaces_links_to_another_rungate() {
+    let site = Site::with_policy(POLICY);
+    let rungate = site.rungate().canonicalize().expect("rungate").display().to_string();
+    copy_program(site.rungate(), site.path("bin/rungate-0.1"));
+    let link = |name: &str| site.path("shims").join(name);
+    site.shim("matlab");
+    let here = fs::read_link(link("matlab")).expect("a link");
+    symlink("/opt/gone/bin/rungate", link("gone")).expect("a link");
+    symlink(site.path("bin/rungate-0.1"), link("older")).expect("a link");
+    let install = |words: &[&str]| {
+        site.test().args(["shim", "install"]).args(words).args(["$DIR/shims", "matlab", "gone", "older"])
+    };
+    let made = format!("$DIR/shims/gone -> {rungate}\n$DIR/shims/older -> {rungate}\n");
+    install(&["--dry-run"]).stdout(&made).status(0);
+    let targets = || ["gone", "older"].map(|name| fs::read_link(link(name)).expect("a link"));
+    assert_eq!(targets(), ["/opt/gone/bin/rungate".into(), site.path("bin/rungate-0.1")]);
+    install(&[]).status(0);
+    assert_eq!(targets(), [&rungate, &rungate].map(std::path::PathBuf::from));
+    assert_eq!(fs::read_link(link("matlab")).expect("a link"), here, "it led here before");
+    install(&["--dry-run"]).status(0);
+    assert_eq!(fs::read_dir(site.path("shims")).expect("the directory").count(), 3);
+}
+
 /// "Nothing that is not a link to rungate is written over."
 #[test]
 fn install_writes_over_nothing() {

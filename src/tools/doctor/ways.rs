@@ -229,11 +229,11 @@ fn of_shim(shim: &Shim, examination: &Context) -> Finding {
     }
 }
 
-/// Removes a link and creates it again.
+/// The command that replaces a link.
 fn anew(shim: &Shim) -> String {
     let directory = word(shim.path.parent().unwrap_or(Path::new("/")));
     let name = word(&shim.name);
-    format!("rungate shim remove {directory} {name} && rungate shim install {directory} {name}")
+    format!("rungate shim install {directory} {name}")
 }
 
 fn leads_to_tools(link: &Path) -> bool {

@@ -41,8 +41,9 @@ fn install(arguments: &InstallArguments, situation: &Situation) -> Result<u8, Er
         match (Shim::fault_of(name), shims.standing(name)) {
             (Some(fault), _) => in_the_way.push(format!("{}: {fault}", visible(name))),
             (None, Standing::Taken(why)) => in_the_way.push(format!("{} {why}", visible(shims.link(name)))),
-            (None, Standing::Free) if !wanted.contains(&name.as_os_str()) => wanted.push(name),
-            (None, Standing::Free | Standing::Shim) => {}
+            (None, Standing::Free | Standing::Shim)
+                if wanted.contains(&name.as_os_str()) || Shim::at(&shims.link(name)).is_some() => {}
+            (None, Standing::Free | Standing::Shim) => wanted.push(name),
         }
     }
     refuse(
