@@ -4,19 +4,14 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fmt,
-    fs::{self, DirBuilder},
-    io,
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{DirBuilderExt, symlink},
-    },
+    fmt, fs, io,
+    os::unix::{ffi::OsStrExt, fs::symlink},
     path::{Path, PathBuf},
     process,
 };
 
 use crate::{
-    sys::{executable, failure},
+    sys::{Errno, executable, failure, regular_file},
     text::visible,
 };
 
@@ -209,8 +204,17 @@ impl ShimDirectory {
 
     /// Creates links to `target`, all or none, under free names and in place of links to rungate.
     pub fn make(&self, names: &[&OsStr], target: &Path) -> Result<(), DirectoryError> {
-        let created = DirBuilder::new().recursive(true).mode(0o755).create(&self.path);
-        created.map_err(|error| DirectoryError { call: "mkdir", path: self.path.clone(), error })?;
+        // Regardless of the umask: each shell passes over a directory that its user cannot search.
+        let missing: Vec<&Path> = self.path.ancestors().take_while(|path| !path.exists()).collect();
+        for path in missing.into_iter().rev() {
+            let failed =
+                |errno: Errno| DirectoryError { call: "mkdir", path: path.to_owned(), error: errno.into() };
+            match regular_file::create_directory(path, 0o755) {
+                // A default ACL, or the file system, may give it another mode.
+                Err(Errno::EPERM) if path.is_dir() => {}
+                made => made.map_err(failed)?,
+            }
+        }
         let mut made: Vec<(PathBuf, Option<PathBuf>)> = Vec::new();
         for name in names {
             let path = self.link(name);

@@ -554,6 +554,18 @@ fn install() {
     assert_eq!(fs::read_dir(site.path("work/new")).expect("the directory").count(), 4);
 }
 
+/// "A missing directory is created with mode 0755, regardless of the umask", and so are those above it.
+#[test]
+fn install_makes_a_directory_that_all_users_can_search() {
+    let site = Site::with_policy(POLICY);
+    let install = site.test().program("/bin/sh").args(["-c", "umask 0077; exec \"$0\" \"$@\""]);
+    let install = install.args([site.rungate().as_os_str()]);
+    install.args(["shim", "install", "$DIR/work/above/shims", "matlab"]).status(0);
+    let mode = |path: &str| fs::metadata(site.path(path)).expect("a directory").mode() & 0o7777;
+    assert_eq!(["work/above", "work/above/shims"].map(mode), [0o755, 0o755]);
+    assert!(site.path("work/above/shims/matlab").exists());
+}
+
 /// A shim leads to rungate by the name that was typed: after an upgrade that name leads to the next version.
 #[test]
 fn install_keeps_the_name_that_was_typed() {

@@ -553,6 +553,33 @@ fn a_shell_that_passes_the_shims_by_is_named() {
     eventually("nothing is wrong with bash", || of_bash().is_none().then_some(()));
 }
 
+/// Root can search each directory of shims; the shells of users pass over one that they cannot search.
+#[test]
+fn shims_that_users_cannot_reach_do_not_work() {
+    needs_root!();
+    let site = host();
+    let shims = site.path("etc/rungate/shims");
+    fs::create_dir(&shims).expect("a new directory");
+    symlink(site.rungate(), shims.join("matlab")).expect("a new link");
+    let closed = || {
+        let wrong = found(&doctor(&site, "ways")).into_iter();
+        wrong.filter(|(code, _)| code == "shims-closed").collect::<Vec<_>>()
+    };
+    set_mode(&shims, 0o755);
+    assert_eq!(closed(), []);
+    for directory in ["/etc/rungate/shims", "/etc/rungate"] {
+        let path = site.path(directory.trim_start_matches('/'));
+        set_mode(&path, 0o700);
+        let mend = format!("chmod o+x {directory}");
+        assert_eq!(closed(), [("shims-closed".to_owned(), vec![mend.clone()])]);
+        let outcome = doctor(&site, "ways").args(["-v"]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stdout);
+        assert!(!outcome.stdout.contains("the shims work:"), "{}", outcome.stdout);
+        site.test().program("/bin/sh").args(["-c", &mend]).status(0);
+        assert_eq!(closed(), []);
+    }
+}
+
 /// Ways that one command mends are one finding: nobody types the same line into /etc/environment twice, even
 /// where one way leads past the shim and another to nothing.
 #[test]

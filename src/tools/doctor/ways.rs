@@ -3,13 +3,15 @@
 
 use std::{
     collections::BTreeSet,
+    env,
     ffi::OsString,
     path::{Path, PathBuf},
 };
 
 use super::{
-    Context, Finding, Health, Section,
+    Context, Finding, Health, Section, Want,
     finding::{command, counted},
+    repositories::barrier,
 };
 use crate::{
     cli::Topic,
@@ -35,9 +37,17 @@ pub(super) fn look(examination: &Context) -> Section {
     if shims.is_empty() {
         return Section::new(Topic::Ways, "no shims are installed", Vec::new());
     }
+    let closed = if examination.is_root() { closed() } else { Vec::new() };
+    let is_open = |shim: &Shim| closed.iter().all(|(directory, _)| directory_of(&shim.path) != directory);
+    let shims: Vec<Shim> = shims.into_iter().filter(is_open).collect();
+    let closed: Vec<Finding> = closed.into_iter().map(|(_, finding)| finding).collect();
+    if shims.is_empty() {
+        return Section::new(Topic::Ways, "the shims work for root alone", closed);
+    }
     let ways = ways_in();
     let missed: Vec<Missed<'_>> = ways.iter().filter_map(|way| missed(way, &shims)).collect();
-    let mut findings: Vec<Finding> = by_remedy(&missed);
+    let mut findings = closed;
+    findings.extend(by_remedy(&missed));
     let is_served = |way: &&WayIn| missed.iter().all(|missed| missed.way.way != way.way);
     let served: Vec<String> = ways.iter().filter(is_served).map(|way| way.way.name()).collect();
     if !served.is_empty() {
@@ -47,6 +57,20 @@ pub(super) fn look(examination: &Context) -> Section {
         findings.push(of_session(&shims));
     }
     Section::new(Topic::Ways, format!("the shims work on {} of {}", served.len(), ways.len()), findings)
+}
+
+/// Directories that users cannot search, so that all of their shells pass over them. Root can; and what is
+/// below the caller's home is not for others.
+fn closed() -> Vec<(PathBuf, Finding)> {
+    let home = env::var_os("HOME").map(PathBuf::from).filter(|home| home.parent().is_some());
+    let is_private = |path: &Path| home.as_ref().is_some_and(|home| path.starts_with(home));
+    let directories = directories().into_iter().filter(|directory| !is_private(directory.path()));
+    let finding = |directory: ShimDirectory| {
+        let barrier = barrier(directory.path(), Want::Execute)?;
+        let text = format!("{}: users cannot reach the shims, and start the programs", barrier.text());
+        Some((directory.path().to_owned(), Finding::fault("shims-closed", text).fix(barrier.fix())))
+    };
+    directories.filter_map(finding).collect()
 }
 
 /// Missed shims with a program come before dangling ones.
