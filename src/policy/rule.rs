@@ -247,6 +247,11 @@ impl Repository {
         self.path.base(runtime)
     }
 
+    /// That directory, and those below it that are the same for every launch.
+    pub fn directories(&self, runtime: &Path) -> Vec<PathBuf> {
+        self.path.directories(runtime)
+    }
+
     /// The number of names in its path below the base: those of directories, and that of the file.
     pub fn depth(&self) -> usize {
         self.path.names.len()

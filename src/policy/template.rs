@@ -268,6 +268,18 @@ impl PathTemplate {
         start.join(&self.base)
     }
 
+    /// The directories of its files that are the same for every launch: the base, and those below it.
+    pub(crate) fn directories(&self, runtime: &Path) -> Vec<PathBuf> {
+        let mut directory = self.base(runtime);
+        let mut directories = vec![directory.clone()];
+        let above_file = self.names.len().saturating_sub(1);
+        for name in self.names.iter().take(above_file).map_while(Name::literal) {
+            directory.push(name);
+            directories.push(directory.clone());
+        }
+        directories
+    }
+
     /// The file for the values that `value` gives.
     pub(crate) fn expand<E>(
         &self,

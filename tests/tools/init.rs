@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
 
 use crate::support::{Account, Ending, Site, needs_root, set_mode};
+use crate::tools::doctor::all_found;
 
 /// A site whose commands see an `/etc` and a `/run` of their own, without anything of rungate.
 fn bare_system() -> Site {
@@ -365,6 +366,101 @@ fn the_repositories_of_a_policy_become_roots() {
     drop(running);
     site.test().args(["doctor", "repositories"]).outcome();
     init.stdout("Nothing to create: all of it exists and belongs to root.\n").status(0);
+}
+
+/// The directories below it too: a department's. Its first user owned it, and could remove the lock file.
+#[test]
+fn the_directory_of_a_department_becomes_roots() {
+    needs_root!();
+    let site = bare_system();
+    site.account("cadadm", &[]);
+    site.system_policy(
+        "
+        version = 1
+        [delegate.\"20-cad.toml\"]
+        owner    = \"cadadm\"
+        users    = [\"ann\"]
+        commands = [\"matlab\"]
+        ",
+    );
+    site.system_file(
+        "policy.d/20-cad.toml",
+        "
+        version = 1
+        [repository.seats]
+        limit = 2
+        [repository.seats-per-user]
+        per   = \"user\"
+        limit = 1
+        [[rule]]
+        acquire = [\"seats\", \"seats-per-user\"]
+        ",
+    );
+    let base = site.path("system-run/rungate");
+    fs::create_dir(&base).expect("a new directory");
+    set_mode(&base, 0o1777);
+    let launch = site.test().user("ann").args(["run", "--", "matlab"]).stdin("");
+    launch.status(0);
+    let (directory, lock) = (base.join("@20-cad"), base.join("@20-cad/seats.lock"));
+    let owners = || [&directory, &lock].map(|path| fs::metadata(path).expect("it was made").uid());
+    let ann = site.user("ann").uid;
+    assert_eq!(owners(), [ann, ann]);
+    let found = |topic: &str| {
+        let all = all_found(&site.test().args(["doctor", topic])).into_iter();
+        let wrong = all.filter(|(status, ..)| status == "warning" || status == "fault");
+        wrong.map(|(_, code, _)| code).collect::<Vec<String>>()
+    };
+    assert_eq!(found("repositories"), ["directory-owner", "lock-file-owner", "lock-file-own"]);
+
+    let init = site.test().args(["init", "--repositories"]);
+    let told = |change: &str, write: &str| {
+        format!(
+            "
+            {change} /run/rungate/@20-cad/: root (0), mode 1777; it was ann ([pid]), mode 1777
+            {change} /run/rungate/@20-cad/seats.lock: root (0), mode 0666; it was ann ([pid]), mode 0666
+            {write} /etc/tmpfiles.d/rungate-repositories.conf
+            "
+        )
+    };
+    init.clone().args(["--dry-run"]).stdout(&told("would change", "would write")).status(0);
+    assert_eq!(owners(), [ann, ann]);
+    init.clone().stdout(&told("changed", "wrote")).status(0);
+    assert_eq!((owners(), mode(&directory)), ([0, 0], 0o1777));
+    assert_eq!(found("repositories"), ["lock-file-own"]);
+    let remove = site.test().user("ann").program("/bin/rm").args(["-f", "/run/rungate/@20-cad/seats.lock"]);
+    assert_eq!(remove.outcome().ending, Ending::Status(1));
+    assert!(lock.exists());
+    launch.status(0);
+
+    // A boot makes all of it again. Without a line, the directory would be root's alone, for its lock file.
+    let lines = site.path("etc/tmpfiles.d/rungate-repositories.conf");
+    let text = fs::read_to_string(&lines).expect("the lines");
+    let of_directory = "d /run/rungate/@20-cad 1777 root root -\n";
+    assert_eq!(
+        text,
+        format!(
+            "# Written by: rungate init --repositories\nd /run/rungate 1777 root root -\n{of_directory}\
+             f /run/rungate/@20-cad/seats.lock 0666 root root -\n"
+        )
+    );
+    fs::create_dir_all(site.path("system-run/systemd/system")).expect("new directories");
+    assert_eq!(found("boot"), Vec::<String>::new());
+    fs::write(&lines, text.replace(of_directory, "")).expect("the lines");
+    assert_eq!(found("boot"), ["boot-directory"]);
+    init.clone().stdout("wrote /etc/tmpfiles.d/rungate-repositories.conf\n").status(0);
+
+    // It is made before the first launch, and below a directory that is made right first.
+    fs::remove_dir_all(&directory).expect("the directory");
+    chown(&base, Some(ann), None).expect("chown");
+    init.stdout(
+        "
+        changed /run/rungate/: root (0), mode 1777; it was ann ([pid]), mode 1777
+        made /run/rungate/@20-cad/ (mode 1777)
+        made /run/rungate/@20-cad/seats.lock (mode 0666)
+        ",
+    )
+    .status(0);
+    assert_eq!((owners(), mode(&directory)), ([0, 0], 0o1777));
 }
 
 /// Links and files with a second name are nobody's lock file, and are not given to anybody.

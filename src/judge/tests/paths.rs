@@ -159,3 +159,24 @@ fn the_file_that_all_share_is_known() {
     }
     assert_eq!((fixed("per = \"user\""), fixed("path = \"a/{host}/b\"")), (None, None));
 }
+
+/// The directories that all launches share: the one that must exist, and those below it as far as their names
+/// have no placeholder. Nothing below the directory of an absolute path is one.
+#[test]
+fn the_directories_that_all_share_are_known() {
+    let directories = |settings: &str| {
+        let runtime = std::path::Path::new("/run/user/1");
+        repository(settings).with(|policy, _| policy.repositories()[0].directories(runtime))
+    };
+    for (settings, shared) in [
+        ("", &["/run/rungate"][..]),
+        ("per = \"user\"", &["/run/rungate"]),
+        ("path = \"a/b/c.lock\"", &["/run/rungate", "/run/rungate/a", "/run/rungate/a/b"]),
+        ("path = \"a/{host}/b/c.lock\"", &["/run/rungate", "/run/rungate/a"]),
+        ("path = \"/srv/a/{host}/b/c\"", &["/srv/a"]),
+        ("path = \"{runtime}/a/b\"", &["/run/user/1/a"]),
+    ] {
+        let shared: Vec<std::path::PathBuf> = shared.iter().map(Into::into).collect();
+        assert_eq!(directories(settings), shared, "{settings}");
+    }
+}

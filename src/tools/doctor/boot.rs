@@ -22,13 +22,21 @@ use crate::{
     text::{Show, word},
 };
 
+/// If nothing creates a directory that must exist before any launch.
+const REFUSED: &str = "launches that need it are refused (74) after the next boot";
+
+/// If nothing creates one below it: the first launch does, or the line of a lock file in it, for root alone.
+const BELOW: &str =
+    "after the next boot its first user will own it, or launches that need it are refused (74)";
+
 /// Only administrators may remove their own lines.
 const OF_LINE: &str = "Remove the line, then: rungate init --repositories";
 
 /// The files that a boot removes.
 #[derive(Default)]
 struct Gone {
-    directories: Vec<PathBuf>,
+    /// Whether each needs a line. If users create no lock file in it, the lines of its lock files create it.
+    directories: BTreeMap<PathBuf, bool>,
     /// Lock files, each with the mode that its users need.
     files: Vec<(PathBuf, u32)>,
 }
@@ -41,7 +49,7 @@ pub(super) fn look(examination: &Context) -> Section {
     if gone.directories.is_empty() {
         return Section::new(Topic::Boot, "nothing to create at boot: no lock file is lost", Vec::new());
     }
-    let directories: Vec<String> = gone.directories.iter().map(|path| path.shown().to_string()).collect();
+    let directories: Vec<String> = gone.directories.keys().map(|path| path.shown().to_string()).collect();
     let files = match gone.files.len() {
         0 => String::new(),
         count => format!(" and {}", counted(count, "lock file")),
@@ -59,14 +67,16 @@ impl Gone {
             if !layer.is_of_system() || !Mount::is_gone_at_boot(&base) || base.starts_with(runtime) {
                 continue;
             }
-            let file = known.fixed_path(runtime).filter(|path| Mount::is_gone_at_boot(path));
+            let file = known.fixed_path(runtime);
+            for directory in known.directories(runtime) {
+                let needs_line = directory == base || file.is_none();
+                *gone.directories.entry(directory).or_default() |= needs_line;
+            }
+            let file = file.filter(|path| Mount::is_gone_at_boot(path));
             gone.files.extend(file.map(|path| (path, layer.create_mode())));
-            gone.directories.push(base);
         }
         gone.files.sort();
         gone.files.dedup();
-        gone.directories.sort();
-        gone.directories.dedup();
         gone
     }
 
@@ -83,7 +93,12 @@ impl Gone {
             return vec![Finding::warning("boot-unread", text).fix(format!("As root at each boot: {INIT}"))];
         }
         let lines = lines();
-        let directories = self.directories.iter().filter_map(|path| of_directory(path, &lines));
+        let of = |(path, needs_line): (&PathBuf, &bool)| {
+            let is_below = path.parent().is_some_and(|above| self.directories.contains_key(above));
+            let otherwise = if is_below { BELOW } else { REFUSED };
+            of_directory(path, needs_line.then_some(otherwise), &lines)
+        };
+        let directories = self.directories.iter().filter_map(of);
         let mut findings: Vec<Finding> = directories.chain(self.of_files(&lines)).collect();
         if findings.is_empty() {
             findings.push(Finding::fine("boot", "lines of tmpfiles.d(5) create all of it"));
@@ -121,12 +136,10 @@ fn wrong_mode(mode: u32) -> Option<(Health, &'static str)> {
     }
 }
 
-fn of_directory(path: &Path, lines: &[Line]) -> Option<Finding> {
+fn of_directory(path: &Path, otherwise: Option<&str>, lines: &[Line]) -> Option<Finding> {
     let shown = path.shown();
     let Some(line) = line_for(path, lines) else {
-        let text = format!(
-            "nothing creates {shown} at boot: launches that need it are refused (74) after the next boot"
-        );
+        let text = format!("nothing creates {shown} at boot: {}", otherwise?);
         return Some(Finding::warning("boot-directory", text).fix(INIT));
     };
     let mode = line.mode?;

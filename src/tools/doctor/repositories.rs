@@ -38,6 +38,9 @@ pub(super) fn look(examination: &Context) -> Section {
         findings.extend(of_directory(directory, known, policy, &examination.situation.runtime));
         findings.extend(of(directory));
     }
+    for (directory, known) in &below(policy, examination) {
+        findings.extend(of_directory(directory, known, policy, &examination.situation.runtime));
+    }
     if let Ok(all) = repositories::wanted(policy, &examination.situation, &[]) {
         for (known, files) in policy.repositories().iter().zip(all) {
             findings.extend(of_files(known, &files.files, policy, examination));
@@ -55,11 +58,26 @@ pub(super) fn look(examination: &Context) -> Section {
 /// The directories that must exist before any launch, each with the repositories in it.
 fn directories<'p>(policy: &'p Policy, examination: &Context) -> BTreeMap<PathBuf, Vec<&'p Repository>> {
     let runtime = &examination.situation.runtime;
+    with_repositories(policy, runtime, |known| vec![known.base(runtime)])
+}
+
+/// Those below them that exist. The first launch creates one that is missing.
+fn below<'p>(policy: &'p Policy, examination: &Context) -> BTreeMap<PathBuf, Vec<&'p Repository>> {
+    let runtime = &examination.situation.runtime;
+    let mut below = with_repositories(policy, runtime, |known| known.directories(runtime).split_off(1));
+    below.retain(|directory, _| directory.exists());
+    below
+}
+
+fn with_repositories<'p>(
+    policy: &'p Policy,
+    runtime: &Path,
+    directories_of: impl Fn(&Repository) -> Vec<PathBuf>,
+) -> BTreeMap<PathBuf, Vec<&'p Repository>> {
     let mut directories: BTreeMap<PathBuf, Vec<&Repository>> = BTreeMap::new();
     for known in policy.repositories().iter().filter(|known| known.keeper() == Keeper::File) {
-        let base = known.base(runtime);
-        if !base.starts_with(runtime) {
-            directories.entry(base).or_default().push(known);
+        for directory in directories_of(known).into_iter().filter(|path| !path.starts_with(runtime)) {
+            directories.entry(directory).or_default().push(known);
         }
     }
     directories
@@ -128,7 +146,8 @@ fn of_system_directory(directory: &Path, owner: u32, mode: u32) -> Vec<Finding> 
     if owner != 0 {
         let text =
             format!("{shown} belongs to {}, who can remove every lock file in it", accounts::shown(owner));
-        findings.push(Finding::warning("directory-owner", text).fix(command("chown root:root", directory)));
+        findings
+            .push(Finding::warning("directory-owner", text).fix(command("chown -h root:root", directory)));
     }
     if lets_others_remove(mode) {
         let text = format!("{shown} has mode {mode:04o}: {OTHERS_REMOVE}");

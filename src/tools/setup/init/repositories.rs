@@ -56,13 +56,16 @@ pub(super) fn run(is_dry_run: bool, situation: &Situation) -> Result<u8, Error> 
     };
     let repositories: Vec<&Repository> = policy.repositories().iter().filter(is_of_system).collect();
     // Whether users create files in it themselves, because each has one.
-    let mut bases: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    let mut directories: BTreeMap<PathBuf, bool> = BTreeMap::new();
     for known in &repositories {
-        *bases.entry(known.base(&situation.runtime)).or_default() |=
-            known.fixed_path(&situation.runtime).is_none();
+        let is_for_members = known.fixed_path(&situation.runtime).is_none();
+        for directory in known.directories(&situation.runtime) {
+            *directories.entry(directory).or_default() |= is_for_members;
+        }
     }
-    for (base, is_for_members) in &bases {
-        making.directory(base, *is_for_members)?;
+    // One above others comes before them.
+    for (directory, is_for_members) in &directories {
+        making.directory(directory, *is_for_members)?;
     }
     for known in repositories {
         making.repository(known)?;
@@ -127,7 +130,11 @@ impl Making<'_> {
     fn directory(&mut self, path: &Path, is_for_members: bool) -> Result<(), Error> {
         let judged = JudgedDirectories::for_caller(0);
         let distrusted = |distrust: InsecurePath| distrusted(path, &distrust);
-        let opened = TrustedDirectory::open_to_change(path, &judged).map_err(distrusted)?;
+        let opened = match TrustedDirectory::open_to_change(path, &judged) {
+            // The one above it may be distrusted as it is now.
+            Err(_) if self.is_dry_run && !self.told.is_empty() => return Ok(()),
+            opened => opened.map_err(distrusted)?,
+        };
         let status_of = |directory| {
             let status = regular_file::status(&directory);
             status
