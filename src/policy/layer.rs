@@ -64,6 +64,13 @@ impl Layer {
         self.create_mode.unwrap_or(if self.is_of_system() { 0o666 } else { 0o600 })
     }
 
+    /// Whether its directories are for all users, and not only for those of a group: a mode without rights
+    /// for a group is for files that each user has alone.
+    pub(crate) fn is_for_all(&self) -> bool {
+        let mode = self.create_mode();
+        mode & 0o006 == 0o006 || mode & 0o060 != 0o060
+    }
+
     /// The mode of directories that are created.
     pub(crate) fn directory_mode(&self) -> u32 {
         if self.is_of_system() { 0o1777 } else { 0o700 }

@@ -73,6 +73,7 @@ pub struct Status {
     pub id: FileId,
     pub kind: Kind,
     pub uid: u32,
+    pub gid: u32,
     /// How many names it has.
     pub links: u64,
     /// Permission bits, the sticky bit included.
@@ -93,6 +94,7 @@ impl From<FileStat> for Status {
             id: FileId::from(&stat),
             kind,
             uid: stat.st_uid,
+            gid: stat.st_gid,
             // It has 32 bits on arm64, and 64 on x86-64.
             #[allow(clippy::useless_conversion)]
             links: stat.st_nlink.into(),
@@ -161,10 +163,15 @@ pub(super) fn create_new_at(
     with_exact_mode(|| openat(directory, name, flags, Mode::from_bits_truncate(mode)))
 }
 
-/// Makes an open file root's, with exactly these permission bits.
-pub fn give_to_root(descriptor: impl AsFd, mode: u32) -> Result<(), Failure> {
-    let (uid, gid) = (Some(Uid::from_raw(0)), Some(Gid::from_raw(0)));
-    fchown(&descriptor, uid, gid).map_err(Failure::of("fchown"))?;
+/// Whether a mode is for a group: others may not use the file, or new files in the directory get its group.
+pub fn is_for_group(mode: u32) -> bool {
+    mode & 0o2000 != 0 || mode & 0o111 == 0 && mode & 0o006 != 0o006
+}
+
+/// Makes an open file root's, with exactly these permission bits, and this group's if they are for a group.
+pub fn give_to_root(descriptor: impl AsFd, mode: u32, group: u32) -> Result<(), Failure> {
+    let gid = Gid::from_raw(if is_for_group(mode) { group } else { 0 });
+    fchown(&descriptor, Some(Uid::from_raw(0)), Some(gid)).map_err(Failure::of("fchown"))?;
     fchmod(&descriptor, Mode::from_bits_truncate(mode)).map_err(Failure::of("fchmod"))
 }
 
@@ -402,6 +409,17 @@ mod tests {
         }
     }
 
+    /// A group matters where others may not read and write, and where new files get it.
+    #[test]
+    fn a_mode_is_for_a_group_or_for_all() {
+        for mode in [0o660, 0o600, 0o664, 0o3770, 0o2755, 0o3777] {
+            assert!(is_for_group(mode), "{mode:o}");
+        }
+        for mode in [0o666, 0o777, 0o1777, 0o755, 0o775] {
+            assert!(!is_for_group(mode), "{mode:o}");
+        }
+    }
+
     /// Files and directories have exactly the mode that was asked for. The umask stays what it was.
     #[test]
     fn the_umask_changes_no_mode_and_stays() {
@@ -423,7 +441,14 @@ mod tests {
     fn a_private_directory_is_the_callers_and_no_other_user_writes_to_it() {
         let own = Uid::current().as_raw();
         let is_private = |kind, uid, mode| {
-            is_private_directory(&Status { id: FileId { device: 1, inode: 1 }, kind, uid, links: 2, mode })
+            is_private_directory(&Status {
+                id: FileId { device: 1, inode: 1 },
+                kind,
+                uid,
+                gid: 0,
+                links: 2,
+                mode,
+            })
         };
         assert!(is_private(Kind::Directory, own, 0o755) && is_private(Kind::Directory, own, 0o1700));
         assert!(!is_private(Kind::Regular, own, 0o700) && !is_private(Kind::Directory, own + 1, 0o700));

@@ -463,7 +463,7 @@ const SCENES: [Scene; 10] = [
 ];
 
 /// What begins like a hint in the sources and no scene pastes: how it begins, and why not.
-const ELSEWHERE: [(&str, &str); 32] = [
+const ELSEWHERE: [(&str, &str); 33] = [
     ("rungate measure runs it", "prose"),
     ("rungate policy undo leaves", "prose"),
     ("systemctl restart rungate-agent", "for a machine with systemd"),
@@ -497,6 +497,7 @@ const ELSEWHERE: [(&str, &str); 32] = [
     ("rungate status", "two advices in one line: watch executes both"),
     ("journalctl -t ", "for a machine with a journal"),
     ("mkdir -m 700 ", "of init, when XDG_CONFIG_HOME names a missing directory: tools::init reads it"),
+    ("install -d -m 3770 -g GROUP ", "a word has to be filled in"),
     ("mkdir -p ", "the beginning of a remedy that ways_in executes"),
     ("etcdctl ", "for whoever runs the etcd of a site"),
 ];

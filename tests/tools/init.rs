@@ -463,6 +463,133 @@ fn the_directory_of_a_department_becomes_roots() {
     assert_eq!((owners(), mode(&directory)), ([0, 0], 0o1777));
 }
 
+/// Where `create_mode` is for a group, directories and files keep their group: launches of its members start before
+/// and after, and nothing is wrong.
+#[test]
+fn the_repositories_of_a_group_stay_the_groups() {
+    needs_root!();
+    let site = Site::new();
+    for (user, groups) in [("ann", &["cad"][..]), ("art", &["cad"]), ("dan", &[])] {
+        site.account(user, groups);
+    }
+    site.directory_over_run();
+    site.program("matlab");
+    site.system_policy(
+        "
+        version = 1
+        defaults.directory   = \"/run/cad\"
+        defaults.create_mode = \"0660\"
+        [repository.seats]
+        limit = 2
+        [repository.jobs]
+        path  = \"below/jobs.lock\"
+        limit = 2
+        [[rule]]
+        commands = [\"matlab\"]
+        acquire  = [\"seats\", \"jobs\"]
+        ",
+    );
+    let init = site.test().args(["init", "--repositories"]);
+    for words in [&["--dry-run"][..], &[]] {
+        init.clone()
+            .args(words)
+            .stderr(
+                "
+                rungate: /run/cad does not exist, and it is not known for which group it is
+                Name the group, then run the same command again: install -d -m 3770 -g GROUP /run/cad
+                ",
+            )
+            .status(74);
+    }
+    let groups = fs::read_to_string(site.path("etc/group")).expect("the groups");
+    let cad = groups.lines().find_map(|line| line.strip_prefix("cad:x:")?.split(':').next()?.parse().ok());
+    let cad: u32 = cad.expect("the group");
+    let directory = site.path("system-run/cad");
+    let [lock, below, job] = ["seats.lock", "below", "below/jobs.lock"].map(|name| directory.join(name));
+    fs::create_dir(&directory).expect("a new directory");
+    chown(&directory, None, Some(cad)).expect("chown");
+    set_mode(&directory, 0o3770);
+    fs::create_dir_all(site.path("system-run/systemd/system")).expect("new directories");
+    let found = |topic: &str| {
+        let all = all_found(&site.test().args(["doctor", topic])).into_iter();
+        let wrong = all.filter(|(status, ..)| status == "warning" || status == "fault");
+        wrong.map(|(_, code, _)| code).collect::<Vec<String>>()
+    };
+    let state = || {
+        [&directory, &below, &lock, &job].map(|path| {
+            let status = fs::metadata(path).expect("it was made");
+            (status.uid(), status.gid(), mode(path))
+        })
+    };
+    let well = || {
+        assert_eq!(state(), [0o3770, 0o3777, 0o660, 0o660].map(|mode| (0, cad, mode)));
+        for (user, status) in [("ann", 0), ("art", 0), ("dan", 74)] {
+            let launch = site.test().user(user).args(["run", "--", "matlab"]).stdin("");
+            assert_eq!(launch.outcome().ending, Ending::Status(status), "{user}");
+        }
+        assert_eq!([found("repositories"), found("boot")], [[""; 0]; 2]);
+        init.clone().stdout("Nothing to create: all of it exists and belongs to root.\n").status(0);
+    };
+    assert_eq!(found("repositories"), ["lock-file-missing"]);
+    init.clone()
+        .stdout(
+            "
+            made /run/cad/below/ (mode 3777)
+            made /run/cad/seats.lock (mode 0660)
+            made /run/cad/below/jobs.lock (mode 0660)
+            wrote /etc/tmpfiles.d/rungate-repositories.conf
+            ",
+        )
+        .status(0);
+    let lines = fs::read_to_string(site.path("etc/tmpfiles.d/rungate-repositories.conf")).expect("the lines");
+    assert_eq!(
+        lines,
+        format!(
+            "# Written by: rungate init --repositories\n\
+             d /run/cad 3770 root {cad} -\nd /run/cad/below 3777 root {cad} -\n\
+             f /run/cad/below/jobs.lock 0660 root {cad} -\nf /run/cad/seats.lock 0660 root {cad} -\n"
+        )
+    );
+    well();
+
+    // A member was faster, and owned the file, and a directory.
+    fs::remove_file(&lock).expect("the lock file");
+    fs::remove_dir_all(&below).expect("the directory");
+    site.test().user("ann").args(["run", "--", "matlab"]).stdin("").status(0);
+    assert_eq!(found("repositories"), ["directory-owner", "lock-file-owner", "lock-file-owner"]);
+    init.clone()
+        .stdout(
+            "
+            changed /run/cad/below/: root (0), mode 3777; it was ann ([pid]), mode 3777
+            changed /run/cad/seats.lock: root (0), mode 0660; it was ann ([pid]), mode 0660
+            changed /run/cad/below/jobs.lock: root (0), mode 0660; it was ann ([pid]), mode 0660
+            ",
+        )
+        .status(0);
+    well();
+
+    // An earlier version took the group away.
+    chown(&lock, None, Some(0)).expect("chown");
+    assert_eq!(found("repositories"), ["lock-file-closed"]);
+    init.clone()
+        .stdout("changed /run/cad/seats.lock: the group of its directory; it was group 0\n")
+        .status(0);
+    well();
+    chown(&directory, None, Some(0)).expect("chown");
+    init.clone()
+        .stderr("rungate: /run/cad has no group that can use it\n[..] -g GROUP /run/cad\n")
+        .status(74);
+    chown(&directory, None, Some(cad)).expect("chown");
+    well();
+
+    // Members could remove each other's files, and new ones were not the group's.
+    set_mode(&directory, 0o770);
+    assert_eq!(found("repositories"), ["directory-mode"]);
+    let changed = "changed /run/cad/: root (0), mode 3770; it was root (0), mode 0770\n";
+    init.clone().stdout(changed).status(0);
+    well();
+}
+
 /// Links and files with a second name are nobody's lock file, and are not given to anybody.
 #[test]
 fn what_is_no_lock_file_is_not_made_roots() {

@@ -112,19 +112,23 @@ pub fn reset(place: &LockPath<'_>) -> Result<bool, RepositoryError> {
 pub enum Before {
     /// It did not exist.
     Missing,
-    /// It belonged to this user, or had this mode.
+    /// It belonged to this user, or group, or had this mode.
     Other {
         uid: u32,
+        gid: u32,
         /// Its permission bits.
         mode: u32,
     },
-    /// It already belonged to root, with the right mode.
+    /// It already belonged to root, with the right mode; and, if that is for a group, to the directory's.
     Same,
 }
 
 /// The present state of the lock file.
 pub fn look(place: &LockPath<'_>, mode: u32) -> Result<Before, RepositoryError> {
-    Ok(place.look()?.map_or(Before::Missing, |status| judge(&status, mode)))
+    let Some(directory) = place.directory(None, &BaseDirectories::default())? else {
+        return Ok(Before::Missing);
+    };
+    Ok(place.look()?.map_or(Before::Missing, |status| judge(&status, mode, directory.status().gid)))
 }
 
 /// Creates it if it is missing, and makes it root's if it is another user's. Holders keep their slots: it
@@ -135,15 +139,19 @@ pub fn make_roots(place: &LockPath<'_>, creation: &Creation) -> Result<Before, R
         return Ok(before);
     }
     let file = open(place, creation)?;
-    regular_file::give_to_root(&file, creation.file_mode).map_err(failed_call("give to root", place.path))?;
+    let directory = place.directory(None, &BaseDirectories::default())?;
+    let group = directory.map_or(0, |directory| directory.status().gid);
+    regular_file::give_to_root(&file, creation.file_mode, group)
+        .map_err(failed_call("give to root", place.path))?;
     Ok(before)
 }
 
-fn judge(status: &Status, mode: u32) -> Before {
-    if status.uid == 0 && status.mode == mode {
+fn judge(status: &Status, mode: u32, group: u32) -> Before {
+    let is_of_group = !regular_file::is_for_group(mode) || status.gid == group;
+    if status.uid == 0 && status.mode == mode && is_of_group {
         Before::Same
     } else {
-        Before::Other { uid: status.uid, mode: status.mode }
+        Before::Other { uid: status.uid, gid: status.gid, mode: status.mode }
     }
 }
 
@@ -209,16 +217,25 @@ mod tests {
         }
     }
 
-    /// A lock file is left as it is if it is root's and has the right mode.
+    /// A lock file is left as it is if it is root's and has the right mode. One for a group has the group of
+    /// its directory.
     #[test]
     fn a_lock_file_of_roots_has_its_owner_and_its_mode() {
-        let judged = |uid, mode| {
+        let judged = |uid, gid, mode, wanted| {
             let id = FileId { device: 1, inode: 1 };
-            judge(&Status { id, kind: Kind::Regular, uid, links: 1, mode }, 0o666)
+            judge(&Status { id, kind: Kind::Regular, uid, gid, links: 1, mode }, wanted, 8)
         };
-        assert_eq!(judged(0, 0o666), Before::Same);
-        for (uid, mode) in [(0, 0o600), (1, 0o666)] {
-            assert_eq!(judged(uid, mode), Before::Other { uid, mode });
+        for (uid, gid, mode, wanted) in [(0, 0, 0o666, 0o666), (0, 7, 0o666, 0o666), (0, 8, 0o660, 0o660)] {
+            assert_eq!(judged(uid, gid, mode, wanted), Before::Same, "{uid} {gid} {mode:o}");
+        }
+        for (uid, gid, mode, wanted) in
+            [(0, 0, 0o600, 0o666), (1, 0, 0o666, 0o666), (0, 0, 0o660, 0o660), (0, 7, 0o660, 0o660)]
+        {
+            assert_eq!(
+                judged(uid, gid, mode, wanted),
+                Before::Other { uid, gid, mode },
+                "{uid} {gid} {mode:o}"
+            );
         }
     }
 }

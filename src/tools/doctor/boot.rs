@@ -32,11 +32,19 @@ const BELOW: &str =
 /// Only administrators may remove their own lines.
 const OF_LINE: &str = "Remove the line, then: rungate init --repositories";
 
+/// What a directory needs at boot.
+#[derive(Default)]
+struct Needs {
+    /// A line. If users create no lock file in it, the lines of its lock files create it.
+    line: bool,
+    /// A mode for all users, and not only for its group.
+    mode_for_all: bool,
+}
+
 /// The files that a boot removes.
 #[derive(Default)]
 struct Gone {
-    /// Whether each needs a line. If users create no lock file in it, the lines of its lock files create it.
-    directories: BTreeMap<PathBuf, bool>,
+    directories: BTreeMap<PathBuf, Needs>,
     /// Lock files, each with the mode that its users need.
     files: Vec<(PathBuf, u32)>,
 }
@@ -70,7 +78,9 @@ impl Gone {
             let file = known.fixed_path(runtime);
             for directory in known.directories(runtime) {
                 let needs_line = directory == base || file.is_none();
-                *gone.directories.entry(directory).or_default() |= needs_line;
+                let needs = gone.directories.entry(directory).or_default();
+                needs.line |= needs_line;
+                needs.mode_for_all |= layer.is_for_all();
             }
             let file = file.filter(|path| Mount::is_gone_at_boot(path));
             gone.files.extend(file.map(|path| (path, layer.create_mode())));
@@ -93,10 +103,9 @@ impl Gone {
             return vec![Finding::warning("boot-unread", text).fix(format!("As root at each boot: {INIT}"))];
         }
         let lines = lines();
-        let of = |(path, needs_line): (&PathBuf, &bool)| {
+        let of = |(path, needs): (&PathBuf, &Needs)| {
             let is_below = path.parent().is_some_and(|above| self.directories.contains_key(above));
-            let otherwise = if is_below { BELOW } else { REFUSED };
-            of_directory(path, needs_line.then_some(otherwise), &lines)
+            of_directory(path, needs, if is_below { BELOW } else { REFUSED }, &lines)
         };
         let directories = self.directories.iter().filter_map(of);
         let mut findings: Vec<Finding> = directories.chain(self.of_files(&lines)).collect();
@@ -124,26 +133,26 @@ fn line_for<'a>(path: &Path, lines: &'a [Line]) -> Option<&'a Line> {
 }
 
 /// What users cannot do in a directory with this mode, or can do to the lock files of others.
-fn wrong_mode(mode: u32) -> Option<(Health, &'static str)> {
-    if mode & 0o001 == 0 {
+fn wrong_mode(mode: u32, is_for_all: bool) -> Option<(Health, &'static str)> {
+    if is_for_all && mode & 0o001 == 0 {
         Some((Health::Fault, "users cannot reach the lock files in it"))
     } else if repositories::lets_others_remove(mode) {
         Some((Health::Fault, repositories::OTHERS_REMOVE))
-    } else if mode & 0o002 == 0 {
+    } else if is_for_all && mode & 0o002 == 0 {
         Some((Health::Note, "users cannot create lock files in it, so each has to be created beforehand"))
     } else {
         None
     }
 }
 
-fn of_directory(path: &Path, otherwise: Option<&str>, lines: &[Line]) -> Option<Finding> {
+fn of_directory(path: &Path, needs: &Needs, otherwise: &str, lines: &[Line]) -> Option<Finding> {
     let shown = path.shown();
     let Some(line) = line_for(path, lines) else {
-        let text = format!("nothing creates {shown} at boot: {}", otherwise?);
-        return Some(Finding::warning("boot-directory", text).fix(INIT));
+        let text = format!("nothing creates {shown} at boot: {otherwise}");
+        return needs.line.then(|| Finding::warning("boot-directory", text).fix(INIT));
     };
     let mode = line.mode?;
-    let (health, what) = match wrong_mode(mode) {
+    let (health, what) = match wrong_mode(mode, needs.mode_for_all) {
         Some((health, what)) => (health, format!("with mode {mode:04o}: {what}")),
         None if line.is_roots() => return None,
         None => (Health::Warning, format!("{}'s, who can remove every lock file in it", line.owner.shown())),

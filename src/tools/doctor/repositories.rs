@@ -109,8 +109,11 @@ fn of_directory(directory: &Path, known: &[&Repository], policy: &Policy, runtim
             let fix = match errno {
                 _ if is_of_system => INIT.to_owned(),
                 // The first launch creates it.
-                Errno::ENOENT if access(above, 0o3).is_ok() => return Vec::new(),
-                Errno::ENOENT => command("mkdir -p", directory),
+                Errno::ENOENT => match access(above, 0o3) {
+                    Ok(()) => return Vec::new(),
+                    Err(Errno::ENOENT) => command("mkdir -p", directory),
+                    Err(errno) => how_to_mend(errno, above),
+                },
                 errno => how_to_mend(errno, directory),
             };
             let why = errno.desc();
@@ -146,12 +149,11 @@ fn of_system_directory(directory: &Path, owner: u32, mode: u32) -> Vec<Finding> 
     if owner != 0 {
         let text =
             format!("{shown} belongs to {}, who can remove every lock file in it", accounts::shown(owner));
-        findings
-            .push(Finding::warning("directory-owner", text).fix(command("chown -h root:root", directory)));
+        findings.push(Finding::warning("directory-owner", text).fix(command("chown -h root", directory)));
     }
     if lets_others_remove(mode) {
         let text = format!("{shown} has mode {mode:04o}: {OTHERS_REMOVE}");
-        findings.push(Finding::fault("directory-mode", text).fix(for_everybody(directory)));
+        findings.push(Finding::fault("directory-mode", text).fix(command("chmod +t", directory)));
     }
     findings
 }
@@ -167,8 +169,11 @@ fn for_everybody(directory: &Path) -> String {
     command(&format!("chmod {COMMON:o}"), directory)
 }
 
-/// Does in a directory what a launch of an ordinary user does there.
+/// Does in a directory what a launch of an ordinary user does there, unless it is for a group alone.
 fn tried(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Path) -> Option<Finding> {
+    if !known.iter().any(|known| policy.layers()[known.layer].is_for_all()) {
+        return None;
+    }
     let refused = || format!("launches that need {} are refused (74)", names_of(known));
     let paths: Vec<Option<PathBuf>> = known.iter().map(|known| known.fixed_path(runtime)).collect();
     let is_there = |path: &Option<PathBuf>| path.as_ref().is_some_and(|path| path.exists());
@@ -260,6 +265,14 @@ fn of_files(
             }
             (Ok(status), Ok(_)) => {
                 findings.extend(closed(path, layer.create_mode()));
+                let group = path.parent().and_then(|above| fs::metadata(above).ok()).map(|above| above.gid());
+                if !layer.is_for_all() && group.is_some_and(|group| group != status.gid()) {
+                    let text = format!(
+                        "{} has another group than its directory: launches of that group are refused (74)",
+                        path.shown()
+                    );
+                    findings.push(Finding::fault("lock-file-closed", text).fix(INIT));
+                }
                 if status.uid() != 0 {
                     of_users.push(path);
                 }

@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -17,7 +18,7 @@ use crate::{
         Failure, InsecurePath, JudgedDirectories, Mount, Status, TrustedDirectory, accounts, errno_of,
         regular_file, replaced_file,
     },
-    text::{Error, ExitStatus, Show, print, visible},
+    text::{Error, ExitStatus, Show, print, visible, word},
     tools::shared::{ListedFile, wanted},
 };
 
@@ -27,6 +28,26 @@ const TMPFILES: &str = "/etc/tmpfiles.d/rungate-repositories.conf";
 
 /// The bits of a directory in which all users can create files, and none can remove another's.
 const COMMON: u32 = 0o1777;
+
+/// The bit of a directory for a group: what is created in it gets its group.
+const OF_GROUP: u32 = 0o2000;
+
+/// The users of a directory.
+#[derive(Default)]
+struct Users {
+    /// Whether they create files in it themselves, because each has one.
+    create_files: bool,
+    /// Whether they are all users, and not only those of its group.
+    are_all: bool,
+}
+
+impl Users {
+    /// Whether its group, which is not root's, can do there what they do.
+    fn have_group(&self, status: &Status) -> bool {
+        let needed = if self.create_files { 0o030 } else { 0o010 };
+        status.gid != 0 && status.mode & needed == needed
+    }
+}
 
 /// The steps, and those that are done.
 struct Making<'a> {
@@ -55,17 +76,17 @@ pub(super) fn run(is_dry_run: bool, situation: &Situation) -> Result<u8, Error> 
             && !known.base(&situation.runtime).starts_with(&situation.runtime)
     };
     let repositories: Vec<&Repository> = policy.repositories().iter().filter(is_of_system).collect();
-    // Whether users create files in it themselves, because each has one.
-    let mut directories: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    let mut directories: BTreeMap<PathBuf, Users> = BTreeMap::new();
     for known in &repositories {
-        let is_for_members = known.fixed_path(&situation.runtime).is_none();
         for directory in known.directories(&situation.runtime) {
-            *directories.entry(directory).or_default() |= is_for_members;
+            let users = directories.entry(directory).or_default();
+            users.create_files |= known.fixed_path(&situation.runtime).is_none();
+            users.are_all |= policy.layers()[known.layer].is_for_all();
         }
     }
     // One above others comes before them.
-    for (directory, is_for_members) in &directories {
-        making.directory(directory, *is_for_members)?;
+    for (directory, users) in &directories {
+        making.directory(directory, users)?;
     }
     for known in repositories {
         making.repository(known)?;
@@ -116,9 +137,12 @@ impl Making<'_> {
         match before {
             Before::Same => {}
             Before::Missing => self.tell("make", "made", &format!("{path} (mode {mode:04o})")),
-            Before::Other { uid, mode: old } => {
+            Before::Other { uid, gid, mode: old } => {
                 let (new, was) = (accounts::shown(0), accounts::shown(uid));
-                let what = format!("{path}: {new}, mode {mode:04o}; it was {was}, mode {old:04o}");
+                let mut what = format!("{path}: {new}, mode {mode:04o}; it was {was}, mode {old:04o}");
+                if (uid, old) == (0, mode) {
+                    what = format!("{path}: the group of its directory; it was group {gid}");
+                }
                 self.tell("change", "changed", &what);
             }
         }
@@ -127,12 +151,13 @@ impl Making<'_> {
 
     /// A directory for lock files. An existing one keeps its mode, unless it gives users too few or too many
     /// permissions.
-    fn directory(&mut self, path: &Path, is_for_members: bool) -> Result<(), Error> {
+    fn directory(&mut self, path: &Path, users: &Users) -> Result<(), Error> {
+        let is_below = path.ancestors().skip(1).any(|above| self.directories.contains_key(above));
         let judged = JudgedDirectories::for_caller(0);
         let distrusted = |distrust: InsecurePath| distrusted(path, &distrust);
         let opened = match TrustedDirectory::open_to_change(path, &judged) {
             // The one above it may be distrusted as it is now.
-            Err(_) if self.is_dry_run && !self.told.is_empty() => return Ok(()),
+            Err(_) if self.is_dry_run && is_below && !self.told.is_empty() => return Ok(()),
             opened => opened.map_err(distrusted)?,
         };
         let status_of = |directory| {
@@ -142,10 +167,21 @@ impl Making<'_> {
                 .map_err(|errno| failed(path, &Failure { call: "fstat", errno }))
         };
         let before = opened.map(status_of).transpose()?;
-        let mode = before.as_ref().map_or(COMMON, |(status, _)| right_mode(status, is_for_members));
+        let new = if users.are_all { COMMON } else { COMMON | OF_GROUP };
+        let mode = before.as_ref().map_or(new, |(status, _)| right_mode(status, users));
+        let has_group = before.as_ref().map_or(is_below, |(status, _)| users.have_group(status));
         self.directories.insert(path.to_owned(), mode);
         let shown = path.shown();
         match before {
+            _ if !users.are_all && !has_group => {
+                let text = match before {
+                    None => format!("{shown} does not exist, and it is not known for which group it is"),
+                    Some(_) => format!("{shown} has no group that can use it"),
+                };
+                let make = format!("install -d -m 3770 -g GROUP {}", word(path));
+                return Err(Error::new(ExitStatus::Repository, text)
+                    .advise(format!("Name the group, then run the same command again: {make}")));
+            }
             None => {
                 if !self.is_dry_run {
                     TrustedDirectory::create(path, COMMON, &judged).map_err(distrusted)?;
@@ -154,7 +190,8 @@ impl Making<'_> {
             }
             Some((status, directory)) if status.uid != 0 || status.mode != mode => {
                 if !self.is_dry_run {
-                    regular_file::give_to_root(&directory, mode).map_err(|failure| failed(path, &failure))?;
+                    regular_file::give_to_root(&directory, mode, status.gid)
+                        .map_err(|failure| failed(path, &failure))?;
                 }
                 let (new, was) = (accounts::shown(0), accounts::shown(status.uid));
                 let what =
@@ -170,8 +207,11 @@ impl Making<'_> {
     fn tmpfiles(&mut self) -> Result<(), Error> {
         let directories = self.directories.iter().filter(|(path, _)| Mount::is_gone_at_boot(path));
         let files = self.files.iter().filter(|(path, _)| Mount::is_gone_at_boot(path));
-        let lines = directories.map(|(path, mode)| format!("d {} {mode:04o} root root -\n", field(path)));
-        let files = files.map(|(path, mode)| format!("f {} {mode:04o} root root -\n", field(path)));
+        let line = |kind: char, path: &Path, mode: u32| {
+            format!("{kind} {} {mode:04o} root {} -\n", field(path), group(path, mode))
+        };
+        let lines = directories.map(|(path, mode)| line('d', path, *mode));
+        let files = files.map(|(path, mode)| line('f', path, *mode));
         let lines: String = lines.chain(files).collect();
         if lines.is_empty() {
             return Ok(());
@@ -196,16 +236,22 @@ impl Making<'_> {
     }
 }
 
-/// The right mode of an existing directory.
-fn right_mode(status: &Status, is_for_members: bool) -> u32 {
-    let mode = status.mode;
-    if is_for_members || mode & 0o001 == 0 {
+/// The right mode of a directory.
+fn right_mode(status: &Status, users: &Users) -> u32 {
+    let sticky = if status.mode & 0o022 == 0 { 0 } else { 0o1000 };
+    if !users.are_all {
+        status.mode | OF_GROUP | sticky
+    } else if users.create_files || status.mode & 0o001 == 0 {
         COMMON
-    } else if mode & 0o022 != 0 {
-        mode | 0o1000
     } else {
-        mode
+        status.mode | sticky
     }
+}
+
+/// The group that a boot gives to it.
+fn group(path: &Path, mode: u32) -> String {
+    let gid = fs::metadata(path).map_or(0, |status| status.gid());
+    if gid != 0 && regular_file::is_for_group(mode) { gid.to_string() } else { "root".to_owned() }
 }
 
 /// A path as tmpfiles.d(5) reads it, which has specifiers, and blanks between its fields.
