@@ -259,6 +259,16 @@ fn several_logs_are_one() {
 }
 
 /// Logs that rotation has compressed with gzip(1) are read as they were.
+/// `rungate end` logs the table of a member as `disk [ann]`.
+#[test]
+fn a_repository_is_found_with_its_members() {
+    let site = Site::new();
+    let ended = |pid, repository| json!({ "event": "evicted", "pid": pid, "holder": 9, "status": "SIGINT", "repositories": [repository] });
+    let events = [("disk [ann]", 7), ("disk", 8), ("diskette [ann]", 9)];
+    log_of(&site, &events.map(|(repository, pid)| ended(pid, repository)));
+    assert_eq!(pids(&site, &["--repository", "disk"]), [7, 8]);
+}
+
 #[test]
 fn logs_that_rotation_compressed_are_read_as_they_were() {
     let site = Site::new();

@@ -14,7 +14,10 @@ use std::{
 
 use self::source::Source;
 pub(crate) use self::source::{end_of_journal, follow};
-use super::parsers::{Log as Lines, Parsers, Skipped};
+use super::{
+    parsers::{Log as Lines, Parsers, Skipped},
+    statistics::without_member,
+};
 use crate::{
     cli::{HistoryArguments, Span},
     launch::{
@@ -288,7 +291,7 @@ impl About {
         if event.event == Kind::Ended {
             return if self.runs.remove(&process) { see(event) } else { Ok(Some(event)) };
         }
-        if !event.names_of_repositories().any(|name| name == self.repository) {
+        if !event.names_of_repositories().map(without_member).any(|name| name == self.repository) {
             return Ok(Some(event));
         }
         if event.event == Kind::Started {

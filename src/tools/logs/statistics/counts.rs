@@ -352,7 +352,7 @@ impl Sink for Counts {
     }
 }
 
-/// The repository of `seats [ann]`, as older logs have it.
+/// The repository of `seats [ann]`, as events of ended holders have it.
 pub(crate) fn without_member(name: &str) -> &str {
     name.split(" [").next().unwrap_or(name)
 }
