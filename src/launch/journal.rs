@@ -47,17 +47,9 @@ pub(crate) struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// The logs that the layers of the policy request. Without a setting, a system policy logs refusals to
-    /// the journal.
+    /// For a command of this user.
     pub(crate) fn open(policy: &Policy, command: &'a str, uid: u32, host: &OsStr, is_verbose: bool) -> Self {
-        let mut sinks: Vec<Sink> = policy.logs().map(|(_, log)| sink(log, host)).collect();
-        let is_system = |kind: LayerKind| kind == LayerKind::System;
-        if policy.layers().iter().any(|layer| is_system(layer.kind()))
-            && !policy.logs().any(|(kind, _)| is_system(kind))
-            && Path::new(JOURNAL).exists()
-        {
-            sinks.push(Sink { target: Target::Journal, everything: false, replay: false });
-        }
+        let sinks = sinks(policy, host);
         let (host, script, launch) = (host.to_owned(), Cell::new(None), OnceCell::new());
         Self { sinks, command, uid, host, script, launch, is_verbose }
     }
@@ -240,6 +232,20 @@ pub(crate) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: E
         }),
         ..event
     }
+}
+
+/// The logs that the layers of the policy request. Without a setting, a system policy logs refusals and ended
+/// holders to the journal.
+pub(crate) fn sinks(policy: &Policy, host: &OsStr) -> Vec<Sink> {
+    let mut sinks: Vec<Sink> = policy.logs().map(|(_, log)| sink(log, host)).collect();
+    let is_system = |kind: LayerKind| kind == LayerKind::System;
+    if policy.layers().iter().any(|layer| is_system(layer.kind()))
+        && !policy.logs().any(|(kind, _)| is_system(kind))
+        && Path::new(JOURNAL).exists()
+    {
+        sinks.push(Sink { target: Target::Journal, everything: false, replay: false });
+    }
+    sinks
 }
 
 /// The log of one layer.

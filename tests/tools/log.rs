@@ -436,9 +436,9 @@ fn a_refusal_tells_in_which_tables_there_was_room() {
     assert_eq!(refused["rules"], json!(["rule 1"]));
 }
 
-/// The journal and syslog have no starts, unless the log is to be replayed.
+/// The journal and syslog have no starts, unless the log is to be replayed, but each holder that was ended.
 #[test]
-fn refusals_are_all_that_is_logged_outside_of_files() {
+fn refusals_and_evictions_are_all_that_is_logged_outside_of_files() {
     needs_root!();
     let site = site_with("syslog");
     fs::create_dir(site.path("dev")).expect("a new directory");
@@ -450,8 +450,10 @@ fn refusals_are_all_that_is_logged_outside_of_files() {
     launch("novel").status(0);
     launch("forbidden").status(77);
     launch("matlab").status(75);
+    let pid = holder.pid().to_string();
+    site.test().args(["end", "--yes", "seats", &pid]).through(behind_syslog(&site)).stderr("...\n").status(0);
     drop(holder);
-    for event in ["too-soon", "would-refuse", "refused", "refused"] {
+    for event in ["too-soon", "would-refuse", "refused", "refused", "evicted"] {
         let line = daemon.next();
         assert!(line.contains(&format!(" event={event} ")), "{event}: {line}");
     }
@@ -691,6 +693,12 @@ fn without_a_target(without: &str) {
     nightly.status(69);
     let first = journal.next();
     assert!(first.contains("RUNGATE_EVENT=too-soon") && first.contains("RUNGATE_COMMAND=nightly"), "{first}");
+    site.program("matlab");
+    let holder = site.test().args(["run", "-q", "--", "matlab"]).through(&through).spawn();
+    let pid = holder.pid().to_string();
+    site.test().args(["end", "--yes", "seats", &pid]).through(&through).stderr("...\n").status(0);
+    let ended = journal.next();
+    assert!(ended.contains("RUNGATE_EVENT=evicted") && ended.contains("RUNGATE_COMMAND=matlab"), "{ended}");
 }
 
 /// `to = "syslog"`: one datagram of text to `/dev/log`.

@@ -57,9 +57,9 @@ impl Kind {
         }
     }
 
-    /// Whether a launch was refused, or would have been.
-    pub fn is_refusal(self) -> bool {
-        matches!(self, Self::Refused | Self::WouldRefuse | Self::TooSoon | Self::Expired)
+    /// Whether each log has it: a launch was refused, or would have been, or a holder was to be ended.
+    pub fn is_notable(self) -> bool {
+        matches!(self, Self::Refused | Self::WouldRefuse | Self::TooSoon | Self::Expired | Self::Evicted)
     }
 }
 

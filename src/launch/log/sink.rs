@@ -39,7 +39,7 @@ impl fmt::Display for Target {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Sink {
     pub(crate) target: Target,
-    /// Whether events without a refusal are written.
+    /// Whether starts, waits, ends and measurements are written too.
     pub(crate) everything: bool,
     /// Whether they can be replayed.
     pub(crate) replay: bool,
@@ -48,7 +48,7 @@ pub(crate) struct Sink {
 impl Sink {
     /// Writes an event. A launch continues whatever the result.
     pub(crate) fn write(&self, event: &Event) -> io::Result<()> {
-        if !self.everything && !event.event.is_refusal() {
+        if !self.everything && !event.event.is_notable() {
             return Ok(());
         }
         let brief = (!self.replay).then(|| event.brief());
@@ -96,9 +96,10 @@ fn datagram(event: &Event) -> String {
 
 // The journal of systemd. Values are escaped, so that none has a newline.
 
-/// The priority of `warning` for refusals and of `info` for the rest, as syslog(3) numbers them.
+/// The priority of `warning` for refusals and ended holders and of `info` for the rest, as syslog(3) numbers
+/// them.
 pub(super) fn priority(event: &Event) -> u8 {
-    if event.event.is_refusal() { 4 } else { 6 }
+    if event.event.is_notable() { 4 } else { 6 }
 }
 
 pub(super) fn send_to_journal(event: &Event) -> io::Result<()> {

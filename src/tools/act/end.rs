@@ -529,8 +529,8 @@ impl End<'_> {
             Event { holder_uid: holder.holder.uid, ..event }
         };
         let event = journal::expired(event, &file.title(), holder, fate);
-        for (_, log) in self.policy.logs() {
-            let _ = journal::sink(log, &self.situation.host).write(&event);
+        for sink in journal::sinks(self.policy, &self.situation.host) {
+            let _ = sink.write(&event);
         }
     }
 
