@@ -449,7 +449,7 @@ fn list<K: Clone + Ord>(
             count(cell.refused),
             percent(share(cell.refused, cell.launches)),
             count(cell.waited),
-            wait(cell.wait.checked_div(cell.waited + cell.refused).unwrap_or(0)),
+            wait(cell.mean_wait()),
             count(of.would_refuse),
         ]
     };

@@ -274,7 +274,6 @@ fn table_of_cells(title: &str) -> Table {
 }
 
 fn cells(name: String, then: &Cell, now: &Cell) -> [String; 7] {
-    let mean = now.wait.checked_div(now.waited).unwrap_or(0);
     [
         name,
         count(now.launches),
@@ -282,7 +281,7 @@ fn cells(name: String, then: &Cell, now: &Cell) -> [String; 7] {
         count(now.refused),
         count(then.waited),
         count(now.waited),
-        wait(mean),
+        wait(now.mean_wait()),
     ]
 }
 

@@ -406,6 +406,8 @@ pub struct Cell {
     /// Not started, including launches whose wait timed out.
     pub refused: u64,
     /// The sum of all waits, in microseconds.
+    /// Those whose wait timed out.
+    pub timed_out: u64,
     pub wait: u64,
     /// Refused, and started in the log.
     pub newly_refused: u64,
@@ -423,6 +425,7 @@ impl Cell {
             LaunchOutcome::Refused | LaunchOutcome::TimedOut => self.refused += 1,
         }
         self.wait = self.wait.saturating_add(wait);
+        self.timed_out += u64::from(fate == LaunchOutcome::TimedOut);
         if let Some(then) = then {
             self.newly_refused += u64::from(then.has_started() && !fate.has_started());
             self.newly_started += u64::from(!then.has_started() && fate.has_started());
@@ -431,17 +434,24 @@ impl Cell {
 
     /// Adds others.
     pub fn merge(&mut self, other: &Self) {
-        let Self { launches, at_once, waited, refused, wait, newly_refused, newly_started } = other;
+        let Self { launches, at_once, waited, refused, timed_out, wait, newly_refused, newly_started } =
+            other;
         self.launches += launches;
         self.at_once += at_once;
         self.waited += waited;
         self.refused += refused;
         self.wait = self.wait.saturating_add(*wait);
+        self.timed_out += timed_out;
         self.newly_refused += newly_refused;
         self.newly_started += newly_started;
     }
 
     /// How many started.
+    /// The mean of the waits, in microseconds: of launches that waited, whatever came of it.
+    pub fn mean_wait(&self) -> u64 {
+        self.wait.checked_div(self.waited + self.timed_out).unwrap_or(0)
+    }
+
     pub fn started(&self) -> u64 {
         self.at_once + self.waited
     }
@@ -513,5 +523,30 @@ impl<K: Eq + Hash + Ord, V: Default> Bounded<K, V> {
     /// Whether there is no name.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A launch that is refused at once waits for nothing, and one that gives up has waited.
+    #[test]
+    fn the_mean_wait_is_of_those_that_waited() {
+        let minute = 60_000_000;
+        let mut cell = Cell::default();
+        cell.add(LaunchOutcome::Waited, minute, None);
+        assert_eq!(cell.mean_wait(), minute);
+        for _ in 0..99 {
+            cell.add(LaunchOutcome::Refused, 0, None);
+        }
+        assert_eq!(cell.mean_wait(), minute);
+        let mut sum = Cell::default();
+        for _ in 0..9 {
+            sum.add(LaunchOutcome::TimedOut, 11 * minute, None);
+        }
+        sum.merge(&cell);
+        assert_eq!((sum.mean_wait(), sum.refused, sum.timed_out), (10 * minute, 108, 9));
+        assert_eq!(Cell::default().mean_wait(), 0);
     }
 }
