@@ -9,8 +9,10 @@ pub(crate) fn log_of(site: &Site, events: &[Value]) {
     let mut text = String::new();
     for (second, event) in events.iter().enumerate() {
         let mut event = event.clone();
-        event["time"] = json!(1_790_000_000_000_u64 + second as u64 * 1000);
-        for (field, value) in [("uid", json!(0)), ("command", json!("sync")), ("pid", json!(100 + second))] {
+        let time = json!(1_790_000_000_000_u64 + second as u64 * 1000);
+        let fields =
+            [("time", time), ("uid", json!(0)), ("command", json!("sync")), ("pid", json!(100 + second))];
+        for (field, value) in fields {
             if event[field].is_null() {
                 event[field] = value;
             }

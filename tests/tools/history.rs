@@ -143,6 +143,79 @@ fn forged_numbers_stop_nobody() {
     );
 }
 
+/// No number of a few forged lines ends a tool, takes its memory, or keeps honest events out.
+#[test]
+fn forged_decisions_and_ends_cost_nothing() {
+    let (most, now, far) = (u64::MAX, 1_790_000_000_000_000_u64, 7_258_118_399_999_u64);
+    let launch = |kind: &str, pid: u32, seen: Value| {
+        let mut table = json!({ "repository": "disk", "used": 1, "limit": 9 });
+        table.as_object_mut().expect("an object").extend(seen.as_object().expect("an object").clone());
+        let repository = if kind == "started" { "disk=1" } else { "disk" };
+        json!({ "event": kind, "pid": pid, "repositories": [repository], "tables": [table], "launch": { "groups": [] } })
+    };
+    let with = |mut event: Value, field: &str, value: Value| {
+        event[field] = value;
+        event
+    };
+    let start = |pid| launch("started", pid, json!({}));
+    let honest = with(start(5), "time", json!(now / 1000 + 9000));
+    let cases = [
+        // It ended in the year 584554.
+        (vec![start(7), json!({ "event": "ended", "pid": 7, "between": [most - 1, most - 1] })], 2),
+        // The last event is of the year 2199.
+        (vec![start(7), json!({ "event": "waited", "pid": 6, "seconds": 1.0, "time": far })], 2),
+        // It was decided then, or now, and logged at another time.
+        (vec![start(7), with(start(6), "decided", json!(far * 1000))], 3),
+        (vec![start(7), with(with(start(6), "time", json!(most)), "decided", json!(now))], 2),
+        (
+            vec![
+                launch("started", 7, json!({ "lent": most })),
+                launch("started", 6, json!({ "lent": most })),
+            ],
+            3,
+        ),
+        (vec![launch("started", 7, json!({ "used": most, "limit": most }))], 2),
+        (vec![launch("refused", 7, json!({ "limit": most }))], 2),
+    ];
+    for (mut events, launches) in cases {
+        let site = Site::with_policy(
+            "[log]\nto = \"$DIR/work/log.jsonl\"\n[repository.disk]\nlimit = 9\n[[rule]]\nacquire = [\"disk\"]\n",
+        );
+        events.push(honest.clone());
+        log_of(&site, &events);
+        let log = "$DIR/work/log.jsonl";
+        let ends = |command: &[&str]| {
+            let limited = ["prlimit", "--as=300000000", "--cpu=20"];
+            let outcome = site.test().args(command).through(limited).outcome();
+            assert_eq!(outcome.ending, Ending::Status(0), "{command:?} {events:?}: {}", outcome.stderr);
+            outcome.stdout
+        };
+        ends(&["metrics"]);
+        ends(&["report", log]);
+        ends(&["report", log, "--html", "-"]);
+        ends(&["simulate", "$DIR/policy.toml", log]);
+        let report: Value = serde_json::from_str(&ends(&["report", log, "--json"])).expect("JSON");
+        assert_eq!(report["programs"]["disk"]["launches"], launches, "{events:?}: {report:#}");
+    }
+}
+
+/// Slots that launches took as they said cost memory: no more of them are followed than sites have.
+#[test]
+fn slots_of_many_forged_launches_take_little_memory() {
+    let site = Site::new();
+    let launch = |number: u32| {
+        let repository = format!("r{}=1-4096", number % 900);
+        json!({ "event": "started", "pid": number + 2, "repositories": [repository],
+            "tables": [{ "repository": format!("r{}", number % 900), "used": 1, "limit": 2, "held": "1" }] })
+    };
+    log_of(&site, &(0..1500).map(launch).collect::<Vec<Value>>());
+    let report = site.test().args(["report", "$DIR/work/log.jsonl", "--json"]);
+    let outcome = report.through(["prlimit", "--as=200000000", "--cpu=60"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    let report: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!(report["all"]["started"], 1500);
+}
+
 /// A line that others made as long as they liked costs no memory: it is skipped, and that is said.
 #[test]
 fn a_line_without_end_is_skipped() {
@@ -184,6 +257,17 @@ fn three(site: &Site) {
             event(1, "matlab", ended(8, 4.0)),
         ],
     );
+}
+
+/// `rungate end` logs the table of a member as `disk [ann]`.
+#[test]
+fn a_repository_is_found_with_its_members() {
+    let site = Site::new();
+    let ended = |pid, repository| json!({ "event": "evicted", "pid": pid, "holder": 9, "status": "SIGINT", "repositories": [repository] });
+    let events = [("disk [ann]", 7), ("disk", 8), ("diskette [ann]", 9)];
+    log_of(&site, &events.map(|(repository, pid)| ended(pid, repository)));
+    assert_eq!(pids(&site, &["--repository", "disk"]), [7, 8]);
+    assert_eq!(pids(&site, &["--repository", "disk [ann]"]), [7]);
 }
 
 /// The pids of the events that are left.
@@ -259,16 +343,6 @@ fn several_logs_are_one() {
 }
 
 /// Logs that rotation has compressed with gzip(1) are read as they were.
-/// `rungate end` logs the table of a member as `disk [ann]`.
-#[test]
-fn a_repository_is_found_with_its_members() {
-    let site = Site::new();
-    let ended = |pid, repository| json!({ "event": "evicted", "pid": pid, "holder": 9, "status": "SIGINT", "repositories": [repository] });
-    let events = [("disk [ann]", 7), ("disk", 8), ("diskette [ann]", 9)];
-    log_of(&site, &events.map(|(repository, pid)| ended(pid, repository)));
-    assert_eq!(pids(&site, &["--repository", "disk"]), [7, 8]);
-}
-
 #[test]
 fn logs_that_rotation_compressed_are_read_as_they_were() {
     let site = Site::new();

@@ -39,11 +39,25 @@ impl Line {
 /// The text before the process id in our lines of syslog's file.
 const TAG: &str = " rungate[";
 
+/// No launch has more repositories. Each of them is compared with the others, and users who may append to a
+/// log can write any number.
+const MOST_REPOSITORIES: usize = 1024;
+
 /// Reads a line, without its newline.
 pub(crate) fn read(line: &[u8], clock: &Clock) -> Line {
     match std::str::from_utf8(line) {
         Ok(line) => read_text(line, clock),
-        Err(_) => after_half(line).map_or(Line::Unknown, Line::Event),
+        Err(_) => believed(after_half(line).map_or(Line::Unknown, Line::Event)),
+    }
+}
+
+fn believed(line: Line) -> Line {
+    let lengths = |event: &Event| [event.repositories.len(), event.joined.len(), event.tables.len()];
+    match line {
+        Line::Event(event) if lengths(&event).into_iter().any(|length| length > MOST_REPOSITORIES) => {
+            Line::Unknown
+        }
+        line => line,
     }
 }
 
@@ -61,6 +75,10 @@ fn after_half(line: &[u8]) -> Option<Event> {
 
 /// The same for valid text.
 pub(crate) fn read_text(line: &str, clock: &Clock) -> Line {
+    believed(read_any(line, clock))
+}
+
+fn read_any(line: &str, clock: &Clock) -> Line {
     if line.starts_with('{') {
         return match serde_json::from_str(line) {
             Ok(event) => Line::Event(event),
@@ -259,6 +277,26 @@ mod tests {
         event.outside = serde_json::from_str(r#"[{"user":"ann","amount":2}]"#).ok();
         assert!(event.outside.is_some());
         event
+    }
+
+    /// Users who may append to a log can write any number of repositories, and each is compared with each.
+    #[test]
+    fn an_event_of_too_many_repositories_is_none() {
+        let fields: [fn(&mut Event, usize); 3] = [
+            |event, many| event.repositories = vec!["seats=1".to_owned(); many],
+            |event, many| event.joined = vec!["seats=1".to_owned(); many],
+            |event, many| event.tables = vec![TableSeen::default(); many],
+        ];
+        for set in fields {
+            for (many, is_event) in [(MOST_REPOSITORIES, true), (MOST_REPOSITORIES + 1, false)] {
+                let mut event = event();
+                set(&mut event, many);
+                let line = serde_json::to_string(&Numbered::of(&event)).expect("it is plain data");
+                for line in [line.as_bytes(), &[BEGINNING, b"1,\"x\xff", line.as_bytes()].concat()] {
+                    assert_eq!(matches!(read(line, &Clock::now()), Line::Event(_)), is_event, "{many}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -291,7 +291,8 @@ impl About {
         if event.event == Kind::Ended {
             return if self.runs.remove(&process) { see(event) } else { Ok(Some(event)) };
         }
-        if !event.names_of_repositories().map(without_member).any(|name| name == self.repository) {
+        let is_it = |name: &str| name == self.repository || without_member(name) == self.repository;
+        if !event.names_of_repositories().any(is_it) {
             return Ok(Some(event));
         }
         if event.event == Kind::Started {

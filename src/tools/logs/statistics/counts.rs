@@ -310,6 +310,7 @@ impl Sink for Counts {
 
     fn ended(&mut self, run: &Run) {
         self.pass(run.began);
+        self.pass(run.to);
         self.ends.add(run);
         // The duration is known if the end is.
         let ran = run.length();
@@ -405,9 +406,9 @@ pub struct Cell {
     pub waited: u64,
     /// Not started, including launches whose wait timed out.
     pub refused: u64,
-    /// The sum of all waits, in microseconds.
     /// Those whose wait timed out.
     pub timed_out: u64,
+    /// The sum of all waits, in microseconds.
     pub wait: u64,
     /// Refused, and started in the log.
     pub newly_refused: u64,
@@ -424,8 +425,8 @@ impl Cell {
             LaunchOutcome::Waited => self.waited += 1,
             LaunchOutcome::Refused | LaunchOutcome::TimedOut => self.refused += 1,
         }
-        self.wait = self.wait.saturating_add(wait);
         self.timed_out += u64::from(fate == LaunchOutcome::TimedOut);
+        self.wait = self.wait.saturating_add(wait);
         if let Some(then) = then {
             self.newly_refused += u64::from(then.has_started() && !fate.has_started());
             self.newly_started += u64::from(!then.has_started() && fate.has_started());
@@ -440,18 +441,18 @@ impl Cell {
         self.at_once += at_once;
         self.waited += waited;
         self.refused += refused;
-        self.wait = self.wait.saturating_add(*wait);
         self.timed_out += timed_out;
+        self.wait = self.wait.saturating_add(*wait);
         self.newly_refused += newly_refused;
         self.newly_started += newly_started;
     }
 
-    /// How many started.
     /// The mean of the waits, in microseconds: of launches that waited, whatever came of it.
     pub fn mean_wait(&self) -> u64 {
         self.wait.checked_div(self.waited + self.timed_out).unwrap_or(0)
     }
 
+    /// How many started.
     pub fn started(&self) -> u64 {
         self.at_once + self.waited
     }

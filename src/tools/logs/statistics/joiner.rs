@@ -14,17 +14,24 @@ use std::{
     sync::Arc,
 };
 
-use super::tables::{Holder, Holders, MOST_UNEXPLAINED, Tables};
+use super::tables::{Holder, Holders, Tables};
 use crate::{
     judge::terms::Runs,
     launch::log::event::{Event, Kind, TableSeen},
+    policy::HIGHEST_LIMIT,
 };
 
 /// Bounds that are no wider than this are as good as exact, in microseconds.
 pub const EXACT: u64 = 1_000_000;
 
-/// How many slots of one launch are followed.
+/// How many slots of one launch in one repository are followed.
 const MOST_SLOTS: u64 = 4096;
+
+/// The same of all its repositories together.
+const MOST_OF_LAUNCH: u64 = 4 * MOST_SLOTS;
+
+/// How many holders all decisions that wait to be explained have together.
+const MOST_LOOKED_AT: usize = 1 << 18;
 
 /// No group has more slots, so more joined ones are not believed.
 const MOST_JOINED: u64 = 64;
@@ -34,6 +41,9 @@ const MOST_RUNS: usize = 65_536;
 
 /// Events before 2000 or after 2200 are ignored, because users who may append to a log can write any time.
 const POSSIBLE: std::ops::Range<u64> = 946_684_800_000_000..7_258_118_400_000_000;
+
+/// An event is logged at most this long after its decision, in microseconds.
+const DAY: u64 = 86_400_000_000;
 
 /// The known facts about the tables of a log before it is read.
 #[derive(Clone, Debug, Default)]
@@ -229,6 +239,8 @@ pub struct Joiner {
     sessions: HashMap<(u32, u64, usize), Session>,
     members: HashMap<(u32, u64, usize), usize>,
     looks: VecDeque<Look>,
+    /// How many holders they have.
+    looked_at: usize,
     /// Closed runs with their times, until no event can correct them any more.
     closed: VecDeque<(u64, usize)>,
     closing: Closing,
@@ -248,6 +260,7 @@ impl Joiner {
             sessions: HashMap::new(),
             members: HashMap::new(),
             looks: VecDeque::new(),
+            looked_at: 0,
             closed: VecDeque::new(),
             closing: Closing::default(),
         }
@@ -255,7 +268,8 @@ impl Joiner {
 
     /// One event more. Events of one process come in the order in which they happened. Releases one that is
     /// no longer needed.
-    pub fn see(&mut self, event: Event, sink: &mut dyn Sink) -> Option<Event> {
+    pub fn see(&mut self, mut event: Event, sink: &mut dyn Sink) -> Option<Event> {
+        believe(&mut event);
         if !POSSIBLE.contains(&event.micros()) {
             self.closing.impossible += 1;
             return Some(event);
@@ -352,10 +366,11 @@ impl Joiner {
         let launch = self.next;
         let mut slots = Vec::new();
         let mut taken = Vec::new();
-        let mut is_bounded = true;
+        let (mut is_bounded, mut followed) = (true, 0_u64);
         for Own { repository, slots: own, joined, seen } in own_tables(event) {
             let count = own.as_ref().map_or(1, Runs::count);
-            let own = own.filter(|own| own.count() <= MOST_SLOTS);
+            let own = own.filter(|own| own.count() <= MOST_SLOTS.min(MOST_OF_LAUNCH - followed));
+            followed += own.as_ref().map_or(0, Runs::count);
             let table = own.as_ref().and_then(|_| self.table(repository, seen, &event.host));
             let (Some(own), Some(number)) = (own, table) else {
                 is_bounded = false;
@@ -365,7 +380,10 @@ impl Joiner {
             let mut is_shared = false;
             for slot in own.slots() {
                 let holder = Holder { launch, session: launch, began, host: process.0, runs: true };
-                let Some(table) = self.tables.get_mut(number) else { break };
+                let Some(table) = self.tables.with_room(number, slot) else {
+                    is_bounded = false;
+                    continue;
+                };
                 is_bounded &= table.is_one;
                 if joined.has(slot)
                     && let Some(first) = table.join(slot, holder)
@@ -559,10 +577,7 @@ impl Joiner {
 
     /// A launch was decided then, and saw the held slots a moment later.
     fn look_at(&mut self, number: u32, held: &Runs, at: u64, event: &Event) {
-        let Some(table) = self.tables.get_mut(number).filter(|table| table.unexplained < MOST_UNEXPLAINED)
-        else {
-            return;
-        };
+        let Some(table) = self.tables.get_mut(number).filter(|table| table.is_compared()) else { return };
         if table.running == held.count() && table.running().all(|(slot, _)| held.has(slot)) {
             table.all_alive = at.saturating_add(1).max(table.all_alive);
             return;
@@ -584,14 +599,14 @@ impl Joiner {
         if !holders.is_empty() {
             // A refusal sees the slots that the launch could have had, and not the others.
             let tells_which = event.event == Kind::Started;
-            self.looks.push_back(Look { at: event.written(), table: number, most: 0, tells_which, holders });
+            self.explain_later(Look { at: event.written(), table: number, most: 0, tells_which, holders });
         }
     }
 
     /// The maximum number of held slots up to this one that a launch saw.
     fn look_for(&mut self, number: u32, most: u64, up_to: u64, at: u64) {
         let Some(table) = self.tables.get(number) else { return };
-        if table.running <= most || table.unexplained >= MOST_UNEXPLAINED {
+        if table.running <= most || !table.is_compared() {
             return;
         }
         let holders: Vec<Holder> = table
@@ -600,7 +615,14 @@ impl Joiner {
             .filter_map(|(_, of)| of.only().copied())
             .collect();
         if holders.len() as u64 > most {
-            self.looks.push_back(Look { at, table: number, most, tells_which: false, holders });
+            self.explain_later(Look { at, table: number, most, tells_which: false, holders });
+        }
+    }
+
+    fn explain_later(&mut self, look: Look) {
+        if self.looked_at + look.holders.len() <= MOST_LOOKED_AT {
+            self.looked_at += look.holders.len();
+            self.looks.push_back(look);
         }
     }
 
@@ -610,6 +632,7 @@ impl Joiner {
     fn explain_looks(&mut self, before: u64, sink: &mut dyn Sink) {
         while self.looks.front().is_some_and(|look| look.at < before) {
             let Some(look) = self.looks.pop_front() else { return };
+            self.looked_at -= look.holders.len();
             let all_alive = self.tables.get(look.table).map_or(0, |table| table.all_alive);
             let mut still: Vec<(u64, usize)> = Vec::new();
             for holder in &look.holders {
@@ -683,6 +706,22 @@ impl Joiner {
         }
         let is_one = seen.is_some() || self.reading.single.contains(repository);
         self.tables.number(hasher.finish(), repository, is_one)
+    }
+}
+
+/// Makes numbers possible: users who may append to a log can write any. A decision is about as old as its
+/// event, nothing ended after its event, and no limit is higher than the highest.
+fn believe(event: &mut Event) {
+    let told = event.time.saturating_mul(1000);
+    event.decided = event.decided.filter(|decided| decided.abs_diff(told) <= DAY);
+    let by = event.written();
+    event.between = event.between.map(|(from, to)| (from.min(by), to.min(by)));
+    for seen in &mut event.tables {
+        let numbers = [&mut seen.limit, &mut seen.kept, &mut seen.lent];
+        let known = [&mut seen.used, &mut seen.limit_of_all, &mut seen.room];
+        for number in numbers.into_iter().chain(known.into_iter().flatten()) {
+            *number = (*number).min(u64::from(HIGHEST_LIMIT));
+        }
     }
 }
 

@@ -81,16 +81,25 @@ pub(super) struct Table {
 }
 
 /// After this many contradictions, the table counts as several tables.
-pub(super) const MOST_UNEXPLAINED: u32 = 16;
+const MOST_UNEXPLAINED: u32 = 16;
+
+/// A table with more running programs is not compared with what decisions saw: each comparison goes through
+/// all of them.
+const MOST_COMPARED: u64 = 65_536;
 
 /// Beyond this many tables, only the data of each event are known.
 const MOST_TABLES: usize = 100_000;
+
+/// How many slots of all tables are followed.
+const MOST_SLOTS: usize = 1 << 19;
 
 /// All tables, by number.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
     numbers: HashMap<u64, u32>,
     known: Vec<Table>,
+    /// How many slots they have.
+    slots: usize,
 }
 
 impl Tables {
@@ -114,6 +123,18 @@ impl Tables {
         Some(number)
     }
 
+    /// The table where this slot can be followed; none if too many others are.
+    pub(super) fn with_room(&mut self, number: u32, slot: u64) -> Option<&mut Table> {
+        let table = self.known.get_mut(number as usize)?;
+        if !table.holders.contains_key(&slot) {
+            if self.slots >= MOST_SLOTS {
+                return None;
+            }
+            self.slots += 1;
+        }
+        Some(table)
+    }
+
     pub(super) fn get(&self, number: u32) -> Option<&Table> {
         self.known.get(number as usize)
     }
@@ -124,6 +145,11 @@ impl Tables {
 }
 
 impl Table {
+    /// Whether it is compared with what a decision saw.
+    pub(super) fn is_compared(&self) -> bool {
+        self.unexplained < MOST_UNEXPLAINED && self.running <= MOST_COMPARED
+    }
+
     /// A slot is taken. Returns its previous holders.
     pub(super) fn take(&mut self, slot: u64, holder: Holder) -> Option<Holders> {
         let before = self.holders.insert(slot, Holders { last: holder, others: Vec::new() });
