@@ -66,6 +66,8 @@ pub struct Conversation {
     client: Option<Rc<RefCell<Client>>>,
     /// Whether the agent was reached: one that is gone now is expected back.
     was_reached: bool,
+    /// Whether a connection broke, or was given up: the agent may have granted slots over it.
+    is_again: bool,
 }
 
 impl Conversation {
@@ -130,10 +132,9 @@ impl Conversation {
         watch: &mut Watch<'_>,
     ) -> Result<Outcome<'c>, AgentError> {
         let begun = Instant::now();
-        let mut is_again = false;
         let mut lost_at: Option<Instant> = None;
         loop {
-            let asked = self.ask(question, asker, patience, watch, is_again);
+            let asked = self.ask(question, asker, patience, watch);
             let error = match asked {
                 Ok(QuestionOutcome::Answered(outcome)) => {
                     return Ok(match outcome {
@@ -157,7 +158,7 @@ impl Conversation {
             };
             // The place in the queue goes with the connection.
             if !matches!(error, AgentError::Faulty(_, true)) {
-                self.client = None;
+                (self.client, self.is_again) = (None, true);
             }
             if !error.is_unreachable() {
                 return Err(error);
@@ -171,7 +172,6 @@ impl Conversation {
                 self.was_reached &= !patience.may_wait;
                 return Err(error);
             }
-            is_again = true;
             thread::sleep(REST);
         }
     }
@@ -182,7 +182,6 @@ impl Conversation {
         asker: &AcquireContext<'_>,
         patience: Patience,
         watch: &mut Watch<'_>,
-        is_again: bool,
     ) -> Result<QuestionOutcome<'c>, AgentError> {
         // An answer to an earlier request may still be on its way.
         let mut is_stale = self.client.is_some();
@@ -197,7 +196,7 @@ impl Conversation {
             Some(left) => Some(Wait::For(left)),
             None => question.take.wait,
         };
-        let may_end = patience.may_end;
+        let (may_end, is_again) = (patience.may_end, self.is_again);
         client.borrow_mut().say(&Request::Take(Take { wait, may_end, is_again, ..question.take.clone() }))?;
         let deadline = patience.deadline.filter(|_| patience.may_wait);
         let mut listening = Listening::begin(patience);

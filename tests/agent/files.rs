@@ -1,10 +1,11 @@
 //! One launch may need slots of both keepers, all or none.
 
-use std::fs;
+use std::{fs, os::unix::net::UnixListener};
 
 use nix::sys::signal::Signal;
+use rungate::keeper::agent::{frame::Inbox, message::Request};
 
-use super::{held, waiting};
+use super::{held, hostility::LONG, waiting, waiting::request};
 use crate::support::{Ending, Running, Site, eventually, needs_root};
 
 const POLICY: &str = "
@@ -130,6 +131,29 @@ fn a_start_that_the_agent_delays_is_not_too_soon_for_others() {
     agent.signal(Signal::SIGCONT);
     let outcome = both.end();
     assert_eq!(outcome.ending, Ending::Status(69), "the other one has started: {outcome:?}");
+}
+
+/// A request at once gives up an agent that does not answer, and may be granted by it nevertheless. The next
+/// one says so over its new connection: the launch would wait for its own slot, and be refused.
+#[test]
+fn a_launch_says_that_it_has_asked_before() {
+    needs_root!();
+    let (site, agent) = site();
+    let slot = site.test().args(["run", "--", "other"]).spawn();
+    let both = site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    site.stands_in_line("files.lock", &both);
+    agent.signal(Signal::SIGSTOP);
+    eventually("the agent answers no more", || (agent.state() == 'T').then_some(()));
+    // Its old connection leads to the agent, and a new one to this test.
+    fs::remove_file(site.agent_socket()).expect("the socket");
+    let listener = UnixListener::bind(site.agent_socket()).expect("an agent of this test");
+    slot.kill();
+    let (mut connection, _) = listener.accept().expect("it asks");
+    connection.set_read_timeout(Some(LONG)).expect("a time");
+    let Request::Take(take) = request(&mut connection, &mut Inbox::default()) else {
+        panic!("it asks for something else");
+    };
+    assert!(take.is_again, "{take:?}");
 }
 
 /// Another policy asks the agent again. The place in the queue of the file is where it was.

@@ -193,7 +193,7 @@ fn what_was_given_for_an_earlier_question_starts_nothing() {
 
 /// What a launch says next.
 #[track_caller]
-fn request(connection: &mut UnixStream, inbox: &mut Inbox) -> Request {
+pub(super) fn request(connection: &mut UnixStream, inbox: &mut Inbox) -> Request {
     loop {
         if let Some(request) = inbox.request(LONGEST_REQUEST).expect("a message") {
             return request;
