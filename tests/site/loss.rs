@@ -247,7 +247,8 @@ fn a_launch_below_that_keeps_the_slot_ends_before_others_can_get_it() {
 }
 
 /// Only processes of the program's user are ended with it: another one may have been given its descriptor.
-/// The log says once that it continues.
+/// The log says once that it continues. While such processes are looked for, the agent answers, however many
+/// others there are.
 #[test]
 fn who_was_given_the_descriptor_of_a_lost_program_goes_on() {
     needs_etcd!();
@@ -264,6 +265,11 @@ fn who_was_given_the_descriptor_of_a_lost_program_goes_on() {
     let fifo = descriptors.find(is_fifo).expect("what keeps its slot");
     let words = ["-c", "exec 9>\"$0\"; exec cat", fifo.to_str().expect("a plain path")];
     let mut other = one.test().program("/bin/sh").args(words).spawn();
+    // With them a look at all processes takes longer than the time between two looks.
+    let many = "i=0; while [ $i -lt 6000 ]; do sleep 1000 & i=$((i+1)); done; echo ready; exec cat";
+    let crowd = ["--pid", "--fork", "--kill-child", "sh", "-c", many];
+    let mut crowd = one.test().program("/usr/bin/unshare").args(crowd).background();
+    assert_eq!(crowd.read_line(), "ready\n");
     etcd.signal(Signal::SIGSTOP);
     eventually("it is ended", || (!is_alive(program.pid()) && !is_alive(child)).then_some(()));
     // Other processes that keep the slot are looked for again and again.

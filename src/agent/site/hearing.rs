@@ -33,12 +33,19 @@ impl Site {
     /// together.
     pub(in crate::agent) fn hear(&mut self, local: &mut Local) {
         let was_open = self.is_open();
-        let (mut heard, mut has_changed) = (Heard::Nothing, false);
+        let (mut heard, mut has_changed, mut is_time) = (Heard::Nothing, false, false);
         for _ in 0..MOST_AT_ONCE {
             let Ok(report) = self.reports.try_recv() else { break };
             let now = self.heard(local, report);
             has_changed |= ![Heard::Nothing, Heard::Time].contains(&now);
+            is_time |= now == Heard::Time;
             heard = heard.max(now);
+        }
+        // Once, however many ticks there were: if each took longer than a tick, nothing else would be done.
+        if is_time {
+            self.look_for_absent();
+            self.own.try_again();
+            self.end_what_is_lost(local);
         }
         if !was_open && self.is_open() {
             // Waiting launches were told to continue to wait while nothing could be granted.
@@ -111,12 +118,7 @@ impl Site {
             }
             Report::Done(number, result) => return self.done(local, number, result),
             Report::ClusterStatus(condition) => self.condition = Some(condition),
-            Report::Tick => {
-                self.look_for_absent();
-                self.own.try_again();
-                self.end_what_is_lost(local);
-                return Heard::Time;
-            }
+            Report::Tick => return Heard::Time,
         }
         Heard::Nothing
     }

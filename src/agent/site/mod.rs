@@ -89,7 +89,7 @@ pub(super) struct Site {
     looked: Option<Instant>,
     resting: BTreeMap<u64, Resting>,
     absences: Absences,
-    /// Holdings that are being ended because the site is lost, and when they were killed last.
+    /// Holdings that are being ended because the site is lost, and when they are killed next.
     ended: BTreeMap<u64, Option<Instant>>,
     /// Holdings for which other hosts have left a notice, each with the table.
     received: BTreeMap<(u64, String), ReceivedNotice>,

@@ -313,13 +313,12 @@ impl Site {
     }
 
     /// Kills all processes that keep the slots of these holdings, and searches again for new ones. Remaining
-    /// ones are killed at the next tick: a program may start others faster than they are found.
+    /// ones are killed at the next tick: a program may start others faster than they are found. After the
+    /// deadline, a search that took long is followed by a rest as long.
     fn kill_lost(&mut self, local: &Local, numbers: &[u64], why: &str) {
-        let now = Instant::now();
-        let is_due = |number: &&u64| {
-            let killed = self.ended.get(number).copied().flatten();
-            killed.is_none_or(|killed| now.saturating_duration_since(killed) >= TICK / 2)
-        };
+        let begun = Instant::now();
+        let is_due =
+            |number: &&u64| self.ended.get(number).copied().flatten().is_none_or(|next| next <= begun);
         let due: Vec<u64> = numbers.iter().filter(is_due).copied().collect();
         if due.is_empty() {
             return;
@@ -330,7 +329,11 @@ impl Site {
         for holding in due.iter().filter(is_first).filter_map(holding) {
             log_signal(holding, Signal::SIGKILL, why);
         }
-        self.ended.extend(due.iter().map(|number| (*number, Some(now))));
+        let now = process::since_boot();
+        let is_over = self.presence.deadline().zip(now).is_some_and(|(over, now)| now >= over);
+        let rest = if is_over { begun.elapsed().max(TICK / 2) } else { TICK / 2 };
+        let next = Instant::now() + rest;
+        self.ended.extend(due.iter().map(|number| (*number, Some(next))));
     }
 
     /// Another host has a slot that this host lost: its holders get another one, even beyond the limit, or
