@@ -171,10 +171,6 @@ fn in_turn<'c>(
             }
             Err(error) => return Err(error),
         };
-        if !is_stuck {
-            place.over = earlier(place.clocks.over(&blocked), deadline);
-            knows_over = true;
-        }
         // The last look at the tables has found when there would be nothing left to wait for.
         let is_over = is_over(deadline) || is_stuck && knows_over && is_over(place.over);
         if !blocked.is_final() && !is_over && blocked.is_unwaited() {
@@ -190,6 +186,11 @@ fn in_turn<'c>(
             rest.endings.leave_alone(asker)?;
             place.leave();
             return Ok(Outcome::Refused(Refusal { unmet: blocked.unmet, waited }));
+        }
+        // Now it waits for each of its demands, so that each has a time.
+        if !is_stuck {
+            place.over = earlier(place.clocks.over(&blocked), deadline);
+            knows_over = true;
         }
         let next = earlier(place.clocks.next(&blocked).filter(|_| !is_stuck), deadline);
         let next = earlier(next, place.tries_again.filter(|_| !is_stuck));

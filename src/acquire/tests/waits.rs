@@ -199,6 +199,26 @@ fn the_time_of_a_launch_counts_before_it_knows_what_is_full() {
     assert_eq!(fails(&[unmeasured(claim("a", 1))], None).time_is_over_at(), None, "it waits until its turn");
 }
 
+/// A launch that is refused has still the time that it would wait for something else. So it waits for locks
+/// while it checks, before the refusal, whether that is necessary.
+#[test]
+fn a_launch_that_is_refused_has_time_left() {
+    let full_queue = tables().held("a", 1..=1).waiting("a", 1, 0, 1);
+    let demands = [one(claim("a", 1).queue(1).waits(HOUR))];
+    let mut place = PlaceInLine::default();
+    assert_eq!(shown(&refused(&full_queue, &demands, &mut place)), "75: a behind");
+    is_over_in(&place, HOUR);
+    // It has waited for a, and does not wait for b.
+    let demands = [one(claim("a", 1).waits(HOUR)), one(claim("b", 1).waits(0))];
+    let (tables, mut place) = (tables(), PlaceInLine::default());
+    let a = tables.store.table("a").take(&[1]);
+    waits(&tables, &demands, &mut place);
+    drop(a);
+    let _b = tables.store.table("b").take(&[1]);
+    assert_eq!(shown(&refused(&tables, &demands, &mut place)), "124: b full");
+    is_over_in(&place, HOUR);
+}
+
 /// A launch is looked at again when the first of its waits is over, and at its deadline. Waits that are over
 /// already do not count.
 #[test]
