@@ -309,8 +309,12 @@ impl<'c> Endings<'c> {
     fn begin_with_all(&mut self, all: Vec<Eviction<'c>>, asker: &AcquireContext<'_>) -> bool {
         let mut has_begun = false;
         for Eviction { claim, expiry, table, overdue, running } in all {
-            for found in running.into_iter().chain(overdue) {
-                has_begun |= self.begin_with(claim, &expiry, &table, found, asker);
+            let found: Vec<Overdue> = running.into_iter().chain(overdue).collect();
+            for one in &found {
+                // A process is found once for each run of its slots. Its end frees all of them.
+                let slots = found.iter().filter(|other| other.is_same(one)).map(|other| other.slots).sum();
+                let all = Overdue { slots, ..one.clone() };
+                has_begun |= self.begin_with(claim, &expiry, &table, all, asker);
             }
         }
         has_begun
@@ -328,7 +332,9 @@ impl<'c> Endings<'c> {
         let is_it = |of: &Running<'c>| of.table.id() == table.id() && found.all().any(|one| of.has(one));
         let known = self.running.iter().position(is_it).map(|known| self.running.remove(known));
         let begun = Running { claim, table: table.clone(), slots: 0, members: Vec::new() };
-        let mut of = Running { slots: found.slots, ..known.unwrap_or(begun) };
+        let mut of = known.unwrap_or(begun);
+        // A later look may be for fewer of them.
+        of.slots = of.slots.max(found.slots);
         let mut has_begun = false;
         for overdue in found.each() {
             let other = self.ending_of(&overdue);
@@ -439,8 +445,45 @@ impl<'c> Endings<'c> {
 
 #[cfg(test)]
 mod tests {
+    use tempfile::NamedTempFile;
+
     use super::*;
-    use crate::keeper::Store;
+    use crate::{
+        acquire::tests::stage::{claim, tables},
+        judge::terms::{FileLocation, Location, Seats},
+        keeper::{BaseDirectories, Holder, Store, file::expiry},
+    };
+
+    /// A holder of slots that are not neighbours is found once for each run of them. While it leaves, it
+    /// leaves all of them, also if a later look was for fewer.
+    #[test]
+    fn a_holder_of_scattered_slots_leaves_all_of_them() {
+        let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
+        let location = Location::File(FileLocation::named(path.to_path_buf(), 0o600));
+        let claim = Claim { location, ..claim("seats", 4) };
+        tables().asks(|asker| {
+            let table = asker.keepers.open(&claim, &asker.launch, &BaseDirectories::default());
+            let table = table.expect("an empty file");
+            let seats = Seats { shared: Vec::new(), free: vec![1, 3] };
+            let held = table.take(&seats, None, &asker.launch, true).expect("a lock file");
+            let _held = held.expect("the slots are free");
+            let own = process::own_pid();
+            let holders = [1, 3].map(|slot| Holder { pid: Some(own), ..Holder::unknown(slot..=slot) });
+            let Table::File(file) = &table else { panic!("it is a lock file") };
+            let found = expiry::chosen(file, &holders).expect("a lock file");
+            let runs = found.iter().map(|one| (one.job, one.holder.slots, one.slots));
+            assert_eq!(runs.collect::<Vec<_>>(), [(Ok(own), (1, 1), 1), (Ok(own), (3, 3), 1)]);
+            let mut endings = Endings::default();
+            for of in [&found[..], &found[..1], &found[1..]] {
+                let (table, expiry) = (table.clone(), Expiry::AT_REQUEST);
+                let (overdue, running) = (of.to_vec(), Vec::new());
+                let all = vec![Eviction { claim: &claim, expiry, table, overdue, running }];
+                endings.begin_with_all(all, asker);
+                let leaving = endings.running.iter().map(|of| (of.members.len(), of.slots));
+                assert_eq!(leaving.collect::<Vec<_>>(), [(1, 2)]);
+            }
+        });
+    }
 
     /// A launch lacks slots of all, or of those that it may take. Slots that are used outside by their names
     /// count where they are, the others everywhere.

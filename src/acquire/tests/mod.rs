@@ -10,5 +10,5 @@ mod of_agent;
 mod ownership;
 mod refusals;
 mod rooms;
-mod stage;
+pub(super) mod stage;
 mod waits;

@@ -25,7 +25,7 @@ use crate::{
 pub(super) const GENERATION: u16 = 7;
 
 /// What is there when a launch comes.
-pub(super) struct Tables {
+pub(in crate::acquire) struct Tables {
     pub(super) store: Store,
     pub(super) now: SystemTime,
     others: Vec<memory::Held>,
@@ -34,7 +34,7 @@ pub(super) struct Tables {
 }
 
 /// Nothing yet.
-pub(super) fn tables() -> Tables {
+pub(in crate::acquire) fn tables() -> Tables {
     Tables {
         store: Store::default(),
         now: SystemTime::now(),
@@ -79,7 +79,7 @@ impl Tables {
         self
     }
 
-    pub(super) fn asks<T>(&self, ask: impl FnOnce(&AcquireContext<'_>) -> T) -> T {
+    pub(in crate::acquire) fn asks<T>(&self, ask: impl FnOnce(&AcquireContext<'_>) -> T) -> T {
         self.asks_and_ends(ask).0
     }
 
@@ -196,7 +196,7 @@ pub(super) fn shown(refusal: &Refusal<'_>) -> String {
 }
 
 /// One slot of so many, for which it waits until it is its turn.
-pub(super) fn claim(name: &'static str, limit: u64) -> Claim {
+pub(in crate::acquire) fn claim(name: &'static str, limit: u64) -> Claim {
     Claim {
         repository: name.into(),
         member: Vec::new(),
