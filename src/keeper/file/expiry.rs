@@ -6,16 +6,19 @@
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
+mod grouped;
+
 use std::{
     cmp::Reverse,
     collections::BTreeMap,
     time::{Duration, Instant, SystemTime},
 };
 
+use self::grouped::Grouped;
 use super::{
     error::RepositoryError,
     file::LockFile,
-    holder::{self, Guardians, Holder, Membership},
+    holder::{self, Holder, Membership},
     job::{Guardian, Job, MOMENT, UnverifiedTarget},
     layout::{LAST_SLOT, guardians, slot_bytes},
     scan::locks_within,
@@ -146,7 +149,7 @@ fn to_end(
 ) -> Result<Vec<Overdue>, RepositoryError> {
     // Who names a holder learns why it is not ended.
     let lineage: Vec<i32> = overdue_by.map_or_else(Vec::new, |_| process::own_lineage().collect());
-    let Guardians { seen: guardians, hidden } = holder::all_guardians(file)?;
+    let guardians = holder::all_guardians(file)?;
     let mut overdue: Vec<Overdue> = Vec::new();
     let mut jobs: Vec<Job> = Vec::new();
     let locks = holder::locks(file)?;
@@ -158,13 +161,13 @@ fn to_end(
         if let Some(Membership { group, .. }) = memberships.iter().find(is_its_own) {
             if !groups.contains(group) {
                 groups.push(*group);
-                let of = Grouped { file, locks: listed, hidden: &hidden, lineage: &lineage };
+                let of = Grouped { file, locks: listed, guardians: &guardians, lineage: &lineage };
                 let members = memberships.iter().filter(|member| member.group == *group);
                 overdue.extend(of.to_end(holder, &members.collect::<Vec<_>>(), overdue_by));
             }
             continue;
         }
-        let candidates = candidates(holder, &guardians);
+        let candidates = candidates(holder, &guardians.seen);
         if overdue_by.is_some_and(|(expiry, _)| candidates.iter().all(|pid| is_young(*pid, expiry))) {
             continue;
         }
@@ -202,87 +205,6 @@ fn to_end(
     }
     overdue.sort_by_key(|overdue| (!overdue.can_be_ended(), Reverse(overdue.by)));
     Ok(overdue)
-}
-
-/// The known facts about the groups of a file.
-struct Grouped<'f> {
-    file: &'f LockFile,
-    locks: &'f [Conflict],
-    /// The slots of guardians that are out of sight.
-    hidden: &'f [u64],
-    lineage: &'f [i32],
-}
-
-/// The maximum number of processes that are checked for membership.
-const MOST_MEMBERS: usize = 256;
-
-impl Grouped<'_> {
-    /// A group is ended as a whole: if one member is not proved, is too young, or started the caller, none is
-    /// ended.
-    fn to_end(
-        &self,
-        holder: &Holder,
-        members: &[&Membership],
-        overdue_by: Option<(&Expiry, SystemTime)>,
-    ) -> Option<Overdue> {
-        let mut slots: Vec<u64> = members.iter().map(|member| member.slot).collect();
-        slots.sort_unstable();
-        slots.dedup();
-        let is_young = |member: &&Membership| {
-            let pid_and_expiry = member.pid.zip(overdue_by);
-            pid_and_expiry.is_some_and(|(pid, (expiry, _))| is_young(pid, expiry))
-        };
-        if members.iter().any(is_young) {
-            return None;
-        }
-        let Some(jobs) = self.jobs(&slots, members, overdue_by.is_some()) else {
-            return unproved(holder, UnverifiedTarget::NoGuardian, slots.len() as u64, overdue_by);
-        };
-        let mut all = Vec::new();
-        for (slot, job) in &jobs {
-            let by = match overdue_by {
-                Some((expiry, _)) => Some(time_overdue(job, expiry)?),
-                None => None,
-            };
-            if self.lineage.contains(&job.process().pid()) {
-                return None;
-            }
-            let holder = Holder { slots: (*slot, *slot), others: Vec::new(), ..holder.clone() };
-            all.push(Overdue::of_job(job, &holder, by, 0));
-        }
-        all.sort_by_key(|one| Reverse(one.by));
-        let mut all = all.into_iter();
-        Some(Overdue { slots: slots.len() as u64, ..all.next()?.together_with(all.collect()) })
-    }
-
-    /// The jobs of all members, each with one of its slots; none if another process has also locked one of
-    /// their bytes, or a member is out of sight.
-    fn jobs(&self, slots: &[u64], members: &[&Membership], since_when: bool) -> Option<Vec<(u64, Job)>> {
-        let is_here = |lock: &Conflict| Guardian::of(&lock.bytes).is_some_and(|of| slots.contains(&of.slot));
-        let guardian = |lock: &Conflict| lock.pid.filter(|_| is_here(lock));
-        let mut candidates: Vec<i32> = self.locks.iter().filter_map(guardian).collect();
-        candidates.extend(members.iter().filter_map(|member| member.pid));
-        candidates.sort_unstable();
-        candidates.dedup();
-        let is_out_of_sight = slots.iter().any(|slot| self.hidden.contains(slot));
-        if is_out_of_sight || candidates.len() > MOST_MEMBERS {
-            return None;
-        }
-        let prove = |pid: &i32| {
-            let mut proved = slots
-                .iter()
-                .filter_map(|slot| Some((*slot, Job::prove(*pid, self.file.id(), *slot, since_when).ok()?)));
-            proved.find(|(slot, job)| {
-                members.iter().any(|member| member.slot == *slot && job.shows(member.byte))
-            })
-        };
-        let jobs: Vec<(u64, Job)> = candidates.iter().filter_map(prove).collect();
-        let are_all = |byte: u64| {
-            let locked = members.iter().filter(|member| member.byte == byte).count();
-            jobs.iter().filter(|(_, job)| job.shows(byte)).count() == locked
-        };
-        members.iter().all(|member| are_all(member.byte)).then_some(jobs)
-    }
 }
 
 /// Those of the holders whom the kernel vouches for. A process that has locked a slot itself is its holder,
