@@ -45,8 +45,11 @@ impl FinalProbe {
             // The last of them may have ended only now.
             return Ok(was_going_on);
         }
-        endings.sleep(HEARTBEAT_INTERVAL)?;
+        // Before the sleep, because the decision was found to hold just now.
         endings.advance(acquisition.asker)?;
+        if endings.are_going_on() {
+            endings.sleep(HEARTBEAT_INTERVAL)?;
+        }
         Ok(true)
     }
 

@@ -41,7 +41,7 @@ pub use self::{
     room::{Room, TableView, TableViews},
     too_late::{Endings, Eviction, Known, Progress},
     unwaited::Unwaited,
-    waiting::{Waiting, Watch, acquire, acquire_at_once, acquire_in_turn},
+    waiting::{Waiting, Watch, acquire, acquire_at_once, acquire_in_turn, acquire_watched},
     wants::{ClaimOnTable, Options, Wants},
     with_agent::acquire_with_agent,
 };

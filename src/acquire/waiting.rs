@@ -177,6 +177,12 @@ fn in_turn<'c>(
             let (waits, endings) = (place.waits(asker), &mut rest.endings);
             if last_look.goes_on_in_line(&acquisition, &mut blocked, waits, endings)? {
                 place.beat()?;
+                if !rest.holds(watch) {
+                    rest.endings.leave_alone(asker)?;
+                    return Ok(Outcome::Interrupted);
+                }
+                // It is not refused while it checks, so it has time for the locks.
+                place.over = place.over.map(|over| over.max(Instant::now() + PATIENCE));
                 continue;
             }
         }
@@ -305,13 +311,8 @@ struct Rest<'c> {
 }
 
 impl<'c> Rest<'c> {
-    /// Whether the decision holds, as far as was seen within the last second.
     fn holds(&mut self, watch: &mut Watch<'_>) -> bool {
-        if self.held_at.elapsed() < HEARTBEAT_INTERVAL {
-            return true;
-        }
-        self.held_at = Instant::now();
-        watch(None).is_continue()
+        holds(&mut self.held_at, watch)
     }
 
     /// Sleeps until another attempt makes sense, or the launch must be judged again.
@@ -403,6 +404,15 @@ impl<'c> Rest<'c> {
     }
 }
 
+/// Whether the decision holds, as far as was seen within the last second.
+fn holds(held_at: &mut Instant, watch: &mut Watch<'_>) -> bool {
+    if held_at.elapsed() < HEARTBEAT_INTERVAL {
+        return true;
+    }
+    *held_at = Instant::now();
+    watch(None).is_continue()
+}
+
 /// The claim that is shown while waiting: the first that is waited for, one that is not closed before
 /// one that is.
 pub(super) fn shown<'b, 'c>(unmet: &'b [Unmet<'c>]) -> Option<&'b Refused<'c>> {
@@ -437,23 +447,44 @@ fn tell_watcher(
 /// Acquires the slots of all demands, or nothing; waits for no slot. If only waiters block the launch, it
 /// checks for some seconds whether they are alive, and ends overdue holders if that makes room.
 pub fn acquire<'c>(demands: &'c [Demand], asker: &AcquireContext<'_>) -> Result<Outcome<'c>, KeeperError> {
+    acquire_watched(demands, asker, &mut |_| ControlFlow::Continue(()))
+}
+
+/// The same while the decision holds. `watch` is called about once a second.
+pub fn acquire_watched<'c>(
+    demands: &'c [Demand],
+    asker: &AcquireContext<'_>,
+    watch: &mut Watch<'_>,
+) -> Result<Outcome<'c>, KeeperError> {
     let mut acquisition = Acquisition::open(demands, asker, &[])?;
     let (liveness, clocks) = (LivenessTracker::default(), Clocks::default());
     let (mut endings, mut last_look, begun) = (Endings::default(), FinalProbe::default(), Instant::now());
+    let mut held_at = begun;
     loop {
         let newcomer = QueuePosition::newcomer(asker.generation, Some(&liveness));
         let (decided, locked) = match acquisition.attempt(newcomer, PATIENCE) {
             Err(error) if error.is_crowded() && begun.elapsed() < LONGEST_PATIENCE => continue,
             attempted => attempted?,
         };
-        drop(locked);
         let mut blocked = match decided {
             Decided::Granted(grant) => {
+                let outcome = if holds(&mut held_at, watch) {
+                    Outcome::Granted(grant)
+                } else {
+                    grant.withdraw()?;
+                    Outcome::Interrupted
+                };
+                drop(locked);
                 endings.leave_alone(asker)?;
-                return Ok(Outcome::Granted(grant));
+                return Ok(outcome);
             }
             Decided::Blocked(blocked) => blocked,
         };
+        drop(locked);
+        if !holds(&mut held_at, watch) {
+            endings.leave_alone(asker)?;
+            return Ok(Outcome::Interrupted);
+        }
         if !blocked.is_final() && last_look.goes_on(&acquisition, &mut blocked, newcomer, &mut endings)? {
             continue;
         }

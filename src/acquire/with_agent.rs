@@ -10,7 +10,7 @@ use super::{
     AcquireContext, Acquisition, Conversation, Decided, Grant, HEARTBEAT_INTERVAL, Outcome, Patience,
     PlaceInLine, Question, Watch,
     dry_run::outlook,
-    waiting::{acquire, wait_for_turn},
+    waiting::{acquire_watched, wait_for_turn},
 };
 use crate::{judge::terms::Demand, keeper::KeeperError};
 
@@ -61,7 +61,7 @@ pub fn acquire_with_agent<'c>(
             return Ok(Outcome::Granted(given));
         }
         if !patience.may_wait {
-            return Ok(match acquire(others, asker)? {
+            return Ok(match acquire_watched(others, asker, watch)? {
                 Outcome::Granted(files) => Outcome::Granted(files.and(given)),
                 other => {
                     given.withdraw()?;

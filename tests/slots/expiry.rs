@@ -326,6 +326,20 @@ fn an_ending_stops_when_another_repository_is_full() {
     assert!(!signals(&site).contains(&"SIGTERM".to_owned()));
 }
 
+/// While it ends a holder, a launch that does not wait is judged again as well: by a new policy the holder is not
+/// overdue.
+#[test]
+fn an_ending_stops_under_a_policy_that_spares_the_holder() {
+    let site = site(1, OVERDUE);
+    let mut holder = stubborn(&site, &[]);
+    let mut next = site.test().args(["run", "-q", "--", "job"]).background();
+    eventually("it begins", || signals(&site).contains(&"SIGINT".to_owned()).then_some(()));
+    site.policy(&policy(1, "expire_after = \"1h\""));
+    assert_eq!(next.end().ending, Ending::Status(75));
+    holder.wait_for_echo();
+    assert!(!signals(&site).contains(&"SIGTERM".to_owned()));
+}
+
 /// A holder that blocks a launch in two repositories is ended for both, and gets each signal once.
 #[test]
 pub(crate) fn a_holder_of_two_repositories_gets_each_signal_once() {

@@ -13,9 +13,9 @@ use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, shown,
 use crate::{
     acquire::{
         AtOnce, Grant, HEARTBEAT_INTERVAL, Outcome, PlaceInLine, PlaceInTable, Refusal, Unwaited, Waiting,
-        acquire_at_once,
+        Watch, acquire_at_once,
         at_once::at_once,
-        waiting::{acquire, acquire_in_turn},
+        waiting::{acquire, acquire_in_turn, acquire_watched},
     },
     judge::terms::{
         Admit, Claim, Demand, Queue, Wait,
@@ -425,6 +425,49 @@ fn silent_waiters_are_passed_where_a_launch_does_not_wait() {
     let mut place = PlaceInLine::default();
     waits(&tables, &demands, &mut place);
     assert_eq!((line(&tables, "a"), line(&tables, "b")), (vec![2], vec![1]));
+}
+
+/// The outcome of a launch that does not wait, for this observer.
+fn watched<'c>(tables: &Tables, demands: &'c [Demand], watch: &mut Watch<'_>) -> Outcome<'c> {
+    tables.asks(|asker| acquire_watched(demands, asker, watch)).expect("tables in memory")
+}
+
+/// A launch that does not wait may check for seconds whether waiters are alive. If its decision does not hold
+/// any more meanwhile, it is judged again, and gives back what it was about to get.
+#[test]
+fn a_launch_that_does_not_wait_starts_by_no_old_decision() {
+    let demands = [one(claim("a", 1).waits(0))];
+    let tables = tables().waiting("a", 1, 0, 1);
+    tables.line[0].fall_silent();
+    let mut looks = 0;
+    let outcome = watched(&tables, &demands, &mut |_| {
+        looks += 1;
+        ControlFlow::Break(())
+    });
+    assert!(matches!(outcome, Outcome::Interrupted) && looks == 1, "{looks}");
+    let outcome = watched(&tables, &demands, &mut |_| match tables.used("a") {
+        0 => ControlFlow::Continue(()),
+        _ => ControlFlow::Break(()),
+    });
+    assert!(matches!(outcome, Outcome::Interrupted));
+    assert_eq!(tables.used("a"), 0);
+    assert!(matches!(watched(&tables, &demands, &mut |_| ControlFlow::Continue(())), Outcome::Granted(_)));
+}
+
+/// The same for a launch that waits for something else.
+#[test]
+fn a_launch_that_waits_for_something_else_begins_by_no_old_decision() {
+    let demands = [one(claim("a", 1)), one(claim("b", 1).waits(0))];
+    let tables = tables().held("a", 1..=1).waiting("b", 1, 0, 1);
+    tables.line[0].fall_silent();
+    let (mut place, mut looks) = (PlaceInLine::default(), Vec::new());
+    let mut look = |waiting: Option<&Waiting<'_, '_>>| {
+        looks.push(waiting.is_some());
+        ControlFlow::Break(())
+    };
+    let outcome = tables.asks(|asker| acquire_in_turn(&demands, asker, &mut place, None, &mut look));
+    assert!(matches!(outcome, Ok(Outcome::Interrupted)));
+    assert_eq!(looks, [false], "it has not begun to wait");
 }
 
 /// The time of a launch in a queue stops when it steps aside. It keeps its place.

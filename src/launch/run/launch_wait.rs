@@ -17,7 +17,7 @@ use super::launch_spec::LaunchSpec;
 use crate::{
     acquire::{
         AcquireContext, Conversation, Full, HEARTBEAT_INTERVAL, Outcome, Patience, PlaceInLine, Question,
-        Reason, SILENCE, Unmet, Waiting, acquire, acquire_in_turn, acquire_with_agent,
+        Reason, SILENCE, Unmet, Waiting, acquire_in_turn, acquire_watched, acquire_with_agent,
     },
     judge::{Request, terms::Demand},
     keeper::{KeeperError, agent::message::Take},
@@ -37,6 +37,18 @@ pub(super) struct Watch<'a> {
     pub(super) is_quiet: bool,
     /// The request to the agent.
     pub(super) take: Option<&'a Take>,
+}
+
+impl Watch<'_> {
+    /// Continues until the launch must be judged again.
+    fn go_on(&self) -> ControlFlow<()> {
+        let times = |moment| self.policy.times_at(moment);
+        if self.policy.is_stale() || times(Timestamp::now()) != times(self.decided) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    }
 }
 
 /// A launch's position in the order of arrival.
@@ -121,7 +133,7 @@ impl LaunchWait {
         // A launch that is already in the queue keeps its turn, or its time is over.
         let may_wait = self.has_waited || wanted.may_wait();
         if !may_wait && of_agent.is_empty() {
-            return acquire(others, asker);
+            return acquire_watched(others, asker, &mut |_| watch.go_on());
         }
         if self.has_waited {
             // A new policy without a wait may also make room. Launches ahead decide again within a second.
@@ -142,7 +154,6 @@ impl LaunchWait {
         let mut line = LivingLine::default();
         let mut shown = false;
         let begun = self.begun;
-        let times = watch.policy.times_at(watch.decided);
         let cuts = &mut self.told_cuts;
         let mut look = |waiting: Option<&Waiting<'_, '_>>| {
             if let Some(waiting) = waiting.filter(|_| !watch.is_quiet) {
@@ -162,11 +173,7 @@ impl LaunchWait {
                 }
             }
             shown |= waiting.is_some();
-            if watch.policy.is_stale() || watch.policy.times_at(Timestamp::now()) != times {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            watch.go_on()
         };
         let mut outcome = if let Some(take) = watch.take {
             let question = Question { demands: of_agent, take };
