@@ -56,7 +56,7 @@ struct Seen {
 /// The result of a check.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Sign {
-    /// It has sent a heartbeat since the last check.
+    /// It has sent a heartbeat since the last check, or cannot: its silence would prove nothing.
     Alive,
     /// Nothing yet.
     None,
@@ -73,7 +73,7 @@ impl LivenessTracker {
             seen.insert((table.id(), waiter.number), Seen { pulse, at: now, unchanged: 0 });
             return Ok(Sign::None);
         };
-        if known.pulse != pulse {
+        if known.pulse != pulse || pulse.is_some_and(|pulse| pulse.is_blocked) {
             let is_same_waiter = known.pulse.map(|pulse| pulse.pid) == pulse.map(|pulse| pulse.pid);
             *known = Seen { pulse, at: now, unchanged: 0 };
             return Ok(if is_same_waiter { Sign::Alive } else { Sign::None });

@@ -124,6 +124,8 @@ pub struct Heartbeat {
     pub pid: Option<i32>,
     /// The number of its heartbeats.
     pub beats: u64,
+    /// Whether another process keeps it from showing any.
+    pub is_blocked: bool,
 }
 
 /// How a sleep behind another waiter ended.

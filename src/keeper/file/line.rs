@@ -57,7 +57,7 @@ impl Place {
             return Ok(());
         }
         // After twelve days, or if another process has locked that byte, it starts again, which is also
-        // visible.
+        // visible. If that is the first one, it cannot show any, and `pulse` says so.
         self.beats = 0;
         self.file.unlock(&(place_byte(self.number.0, 1)..=place_byte(self.number.0, MOST_BEATS)))
     }
@@ -142,13 +142,15 @@ fn last<T>(
     Ok(Some(found))
 }
 
-/// The heartbeat of a position; none if there is none. Only its first byte is queried: no other process can
-/// have locked that.
+/// The heartbeat of a position; none if there is none. Its first byte is queried: no other process can have
+/// locked that. If it has locked no more, a lock on the next byte alone is that of another process.
 pub fn pulse(file: &LockFile, number: Number) -> Result<Option<Heartbeat>, RepositoryError> {
-    let byte = place_byte(number.0, 0);
-    let lock = file.conflict(&(byte..=byte))?;
-    Ok(lock
-        .map(|lock| Heartbeat { pid: lock.pid, beats: lock.bytes.end().saturating_sub(*lock.bytes.start()) }))
+    let [byte, next] = [0, 1].map(|beats| place_byte(number.0, beats));
+    let Some(lock) = file.conflict(&(byte..=byte))? else { return Ok(None) };
+    let beats = lock.bytes.end().saturating_sub(*lock.bytes.start());
+    let is_blocked =
+        beats == 0 && file.conflict(&(next..=next))?.is_some_and(|other| !other.bytes.contains(&byte));
+    Ok(Some(Heartbeat { pid: lock.pid, beats, is_blocked }))
 }
 
 /// All waiters, oldest first, as far as a bounded amount of work shows them.
@@ -308,12 +310,18 @@ pub fn sleep_behind(file: &LockFile, ahead: &Waiter, longest: Duration) -> Resul
 
 #[cfg(test)]
 mod tests {
+    use std::thread;
+
     use tempfile::{NamedTempFile, TempPath};
 
     use super::*;
     use crate::{
+        acquire::{HEARTBEAT_INTERVAL, LivenessTracker, MISSED_HEARTBEATS},
         judge::terms::Creation,
-        keeper::file::{LAST_SLOT, LockPath, layout::LAST_GENERATION, prune},
+        keeper::{
+            file::{LAST_SLOT, LockPath, layout::LAST_GENERATION, prune},
+            table::Table,
+        },
         sys::own_pid,
     };
 
@@ -340,13 +348,44 @@ mod tests {
         let (mut waiter, other, _path) = waiter_and_other();
         lock(&other, place_byte(FIRST.0, 2));
         let mut before = pulse(&other, FIRST).expect("a lock file");
-        assert_eq!(before, Some(Heartbeat { pid: Some(own_pid()), beats: 0 }));
+        assert_eq!(before, Some(Heartbeat { pid: Some(own_pid()), beats: 0, is_blocked: false }));
         for _ in 0..6 {
             waiter.beat().expect("a lock file");
             let now = pulse(&other, FIRST).expect("a lock file");
             assert_ne!(now, before);
             before = now;
         }
+    }
+
+    /// If another program has locked its first heartbeat, a waiter can show none, and counts as alive.
+    /// Without such a lock it is silent.
+    #[test]
+    fn a_waiter_that_can_show_no_heartbeat_is_not_silent() {
+        let (mut waiter, other, path) = waiter_and_other();
+        let looker = LockFile::open_to_read(&LockPath::named(&path)).expect("a lock file");
+        let table = Table::File(Rc::new(looker.expect("the file is there")));
+        let class = Class { generation: 0, capacity: 4 };
+        waiter.stand(&[class]).expect("a lock file");
+        let seen = youngest(waiter.file(), None).expect("a lock file").expect("it waits");
+        let liveness = LivenessTracker::default();
+        let is_silent = |waiter: &mut Place, beats: bool| {
+            for _ in 0..MISSED_HEARTBEATS + 2 {
+                if beats {
+                    waiter.beat().expect("a lock file");
+                }
+                liveness.look_ahead(&table, None, class).expect("a lock file");
+                thread::sleep(HEARTBEAT_INTERVAL);
+            }
+            liveness.is_silent(&table, &seen).expect("a lock file")
+        };
+        let first = place_byte(FIRST.0, 1);
+        assert!(is_silent(&mut waiter, false));
+        lock(&other, first);
+        assert!(!is_silent(&mut waiter, true));
+        assert_eq!(waiter.beats, 0);
+        other.unlock_shared(&(first..=first)).expect("a lock file");
+        assert!(is_silent(&mut waiter, false));
+        assert!(!is_silent(&mut waiter, true));
     }
 
     /// The first waiter of all is found like any other.

@@ -540,7 +540,7 @@ impl Table {
         let mut state = self.state.borrow_mut();
         let life = state.places.get_mut(&number)?;
         life.beats += u64::from(!life.is_silent);
-        Some(Heartbeat { pid: None, beats: life.beats })
+        Some(Heartbeat { pid: None, beats: life.beats, is_blocked: false })
     }
 }
 
