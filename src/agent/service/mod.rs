@@ -337,13 +337,18 @@ impl Service {
     fn on_take(&mut self, number: u64, take: Take) {
         self.local.connections.note_request(number);
         let (unused, served_as) = self.take_up_unused(number, &take);
+        let before = self.local.sessions.get(&number).map_or(0, |session| session.load().question);
         self.local.on(number, Event::Asks(take, unused));
         self.come_back(number);
         let Some(session) = self.local.sessions.get_mut(&number) else { return };
-        let _ = self.local.connections.set_load(number, session.load());
-        session.on(match self.local.connections.quotas().may_ask(session.peer.uid) {
+        let load = session.load();
+        let _ = self.local.connections.set_load(number, load);
+        let quotas = self.local.connections.quotas();
+        // A request that is no larger than the one that it replaces takes no memory from others.
+        let asked = if load.question > before { quotas.may_ask(session.peer.uid) } else { Ok(()) };
+        session.on(match asked {
             Ok(()) => Event::Accepted(served_as),
-            Err(quota) => Event::Declined(Answer::Failed(self.local.connections.quotas().decline(quota))),
+            Err(quota) => Event::Declined(Answer::Failed(quotas.decline(quota))),
         });
     }
 

@@ -522,6 +522,42 @@ fn a_launch_beyond_a_quota_is_refused() {
     }
 }
 
+/// A launch that asks again keeps its place when other users leave no memory, unless its request has become
+/// larger. A newcomer is refused then.
+#[test]
+fn a_launch_that_asks_again_needs_no_more_memory() {
+    for (length, has_asked, is_accepted) in
+        [(1, true, true), (0, true, true), (100, true, false), (1, false, false)]
+    {
+        let (mut service, [_state, run]) = service();
+        let of = |length| Take { arguments: vec!["x".repeat(length).into()], ..take() };
+        let _other = UnixStream::connect(run.path().join("socket")).expect("it listens");
+        assert!(matches!(service.local.connections.on_accept(9), Accepted::Caller(_)));
+        calls(&mut service, 1000);
+        if has_asked {
+            service.on_take(1, of(1));
+            assert!(service.local.answers().is_empty());
+        }
+        let table = service.local.ledger.store().table("seats");
+        let classes = vec![Class { generation: 0, capacity: 1 }];
+        let place = PlaceInTable { table, classes, longest: Duration::ZERO, wants: None };
+        let session = service.local.sessions.get_mut(&1).expect("it is connected");
+        session.place.line = PlaceInLine::again(Number(1), None, &[place]);
+        // As much as there is for the requests of all users together.
+        let everything = Load { question: 48 * 1024 * 1024, ..Load::default() };
+        assert!(service.local.connections.set_load(9, everything).is_ok());
+        service.on_take(1, of(length));
+        let answers = service.local.answers();
+        let is_declined = |answer: &Answer| matches!(answer, Answer::Failed(why) if why.contains("memory"));
+        assert_eq!(answers.iter().any(is_declined), !is_accepted, "{length} {has_asked}");
+        let load = service.local.sessions.get(&1).expect("it is connected").load();
+        // The judges have its request.
+        assert_eq!(load.is_busy, is_accepted, "{length} {has_asked}");
+        // Another launch has no place.
+        assert_eq!(load.places, usize::from(is_accepted && length == 1), "{length} {has_asked}");
+    }
+}
+
 /// A launch with which its user would have too many slots gets none of them.
 #[test]
 fn a_launch_with_too_many_slots_gets_none() {
