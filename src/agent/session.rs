@@ -35,6 +35,9 @@ pub(super) struct Session {
     /// The number of the last request that was sent to the judges.
     pub(super) question: u64,
     pub(super) take: Option<Arc<Take>>,
+    /// Whether it names other variables than the request by which it got its positions, and is not judged
+    /// yet.
+    has_other_variables: bool,
     pub(super) place: Waiting,
     /// The FIFOs of other launches that its process has open, once checked.
     pub(super) fifos: Option<Vec<FileId>>,
@@ -233,6 +236,9 @@ impl Session {
                 self.release_unused();
                 match outcome {
                     Ok(request) => {
+                        if mem::take(&mut self.has_other_variables) && !self.has_places_for(&request) {
+                            self.leave_queues();
+                        }
                         let spared = self.evictions.extract_if(.., |eviction| !eviction.is_due_by(&request));
                         for spared in spared {
                             // It can become overdue again.
@@ -335,11 +341,10 @@ impl Session {
 
     fn asks(&mut self, take: Take, unused: Vec<u64>) -> Stage {
         if let Some(before) = &self.take {
+            self.has_other_variables |= !take.has_same_variables(before);
             // A launch that waited for something else would overtake others that wait for this.
             if !take.is_of_same_launch(before) {
-                let left = self.place.line.tables();
-                self.place.line.leave();
-                self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
+                self.leave_queues();
             }
             self.answer(Answer::Anew, None);
         }
@@ -381,11 +386,23 @@ impl Session {
 
     /// A launch that needs nothing now waits in no queue: it would block those behind it.
     fn leave_line(&mut self) {
-        let left = self.place.line.tables();
-        self.place.line.leave();
+        self.leave_queues();
         self.place.resting = None;
         self.place.begins.answer = None;
+    }
+
+    /// It has no position any more, until it joins a queue as the last one.
+    fn leave_queues(&mut self) {
+        self.has_other_variables = false;
+        let left = self.place.line.tables();
+        self.place.line.leave();
         self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
+    }
+
+    /// Whether it has a position in every table that it needs: one in another queue is worth nothing there.
+    fn has_places_for(&self, request: &AcquireRequest) -> bool {
+        let tables = self.place.line.tables();
+        request.tables().all(|name| tables.iter().any(|table| table.is_called(name)))
     }
 
     fn blocked(

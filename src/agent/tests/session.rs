@@ -1,6 +1,7 @@
 //! A launch as a state machine: what follows from its events.
 
 use std::{
+    ffi::OsString,
     iter,
     time::{Duration, Instant},
 };
@@ -376,6 +377,45 @@ fn only_the_same_launch_keeps_its_place_when_it_asks_again() {
         let again = Take { typed: typed.into(), ..take() };
         assert!(is_anew(&stage.on(Event::Asks(again, Vec::new()))));
         assert_eq!((stage.places(), stage.session().command()), (places, typed.to_owned()));
+    }
+}
+
+/// A launch whose judgement uses other variables than before keeps its place in the queues that it still
+/// needs. If it needs another one, it starts again: the variables are what it says itself. A variable that is
+/// not set is not another one.
+#[test]
+fn a_launch_with_other_variables_keeps_its_place_in_the_same_queues() {
+    // How many places it has when it is judged to need these tables, and whether it has left a queue first.
+    let judged = |stage: &mut Stage, needed: &[&str]| {
+        let question = stage.session().question;
+        let demands = needed.iter().map(|table| Demand::One(claim(table))).collect();
+        let effects = stage.on(Event::Judged(question, Ok(needs(demands))));
+        let has_left = match effects.as_slice() {
+            [Effect::Decide(..)] => false,
+            [Effect::WritePlace, Effect::Left(left), Effect::Decide(..)] => left.len() == 1,
+            _ => panic!("it is checked, and nothing else follows"),
+        };
+        (stage.places(), has_left)
+    };
+    for (value, needed, places) in [
+        (Some("x"), &["seats"][..], 1),
+        (Some("x"), &["seats", "other"], 0),
+        (Some("x"), &["other"], 0),
+        (None, &["other"], 1),
+    ] {
+        let (mut stage, store) = (Stage::new(), Store::default());
+        stage.asks();
+        stage.session().place.line = place(&store);
+        // Also if it asks for the same once more before it is judged.
+        for _ in 0..2 {
+            let environment = vec![("PROJECT".to_owned(), value.map(OsString::from))];
+            stage.on(Event::Asks(Take { environment, ..take() }, Vec::new()));
+            assert_eq!(stage.places(), 1, "it is not judged yet");
+            stage.on(Event::Accepted(None));
+        }
+        assert_eq!(judged(&mut stage, needed), (places, places == 0), "{needed:?}");
+        stage.on(Event::Stale);
+        assert_eq!(judged(&mut stage, &["third"]), (places, false), "only the policy has changed");
     }
 }
 

@@ -3,7 +3,8 @@
 //! identity comes from the kernel.
 
 use std::{
-    ffi::OsString,
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
     hash::{DefaultHasher, Hash, Hasher},
     time::{Duration, SystemTime},
 };
@@ -368,23 +369,39 @@ fields!(Class { generation, capacity });
 // The launch of a request for slots: whether two requests are for the same one, and its memory.
 
 impl Take {
-    /// Whether both requests are for the same launch, so that only a change of the policy can change its
-    /// needs.
+    /// Whether both requests are for the same launch. If the variables are also the same, only a change of
+    /// the policy can change its needs.
     pub fn is_of_same_launch(&self, other: &Self) -> bool {
-        self.launch() == other.launch()
+        (self.launch(), &self.held) == (other.launch(), &other.held)
+    }
+
+    /// Whether a judge finds the same variables in both. A launch names those that its own judgement used, so
+    /// they change with the policy and the hour.
+    pub fn has_same_variables(&self, other: &Self) -> bool {
+        self.variables() == other.variables()
     }
 
     /// A number that another launch can have only by chance, because the salt is secret.
     pub fn fingerprint(&self, salt: u64) -> u64 {
         let mut hasher = DefaultHasher::new();
-        (salt, self.launch()).hash(&mut hasher);
+        (salt, self.launch(), self.variables(), &self.held).hash(&mut hasher);
         hasher.finish()
     }
 
     /// The requested launch, for every request and caller.
     fn launch(&self) -> impl Eq + Hash {
-        let Self { typed, path, canonical, directory, arguments, environment, held, .. } = self;
-        (typed, path, canonical, directory, arguments, environment, held)
+        let Self { typed, path, canonical, directory, arguments, .. } = self;
+        (typed, path, canonical, directory, arguments)
+    }
+
+    /// The variables as a judge finds them: the first one of a name counts, and one that is not named is not
+    /// set.
+    fn variables(&self) -> BTreeMap<&str, Option<&OsStr>> {
+        let last_first = self.environment.iter().rev();
+        let mut variables: BTreeMap<_, _> =
+            last_first.map(|(name, value)| (name.as_str(), value.as_deref())).collect();
+        variables.retain(|_, value| value.is_some());
+        variables
     }
 
     /// About how much memory it takes: a list of short texts takes many times what it took on the wire.
@@ -745,6 +762,34 @@ mod tests {
         assert_eq!(with_variable(None), least + 2 * argument + 32);
         assert_eq!(with_variable(Some("")), with_variable(None));
         assert_eq!(with_variable(Some("x")), with_variable(None) + 32);
+    }
+
+    /// Two requests have the same variables if a judge finds the same ones, in whatever order they are named.
+    #[test]
+    fn variables_are_the_same_if_a_judge_finds_the_same() {
+        type Named = (&'static str, Option<&'static str>);
+        const A: Named = ("A", Some("1"));
+        const B: Named = ("B", Some("2"));
+        let with = |variables: &[Named]| {
+            let named = variables.iter().map(|(name, value)| ((*name).to_owned(), value.map(OsString::from)));
+            Take { environment: named.collect(), ..empty() }
+        };
+        for (variables, are_same) in [
+            (&[B, A][..], true),
+            (&[("C", None), A, B], true),
+            (&[A, ("A", Some("3")), ("A", None), B], true),
+            (&[("A", Some("3")), A, B], false),
+            (&[("A", None), A, B], false),
+            (&[A], false),
+            (&[A, B, ("C", Some(""))], false),
+        ] {
+            let (one, other) = (with(&[A, B]), with(variables));
+            assert_eq!(one.has_same_variables(&other), are_same, "{variables:?}");
+            assert_eq!(one.fingerprint(5) == other.fingerprint(5), are_same, "{variables:?}");
+            assert!(one.is_of_same_launch(&other), "{variables:?}");
+            let held = Take { held: "seats=1".into(), ..one.clone() };
+            assert!(!held.is_of_same_launch(&one) && held.fingerprint(5) != one.fingerprint(5));
+        }
     }
 
     /// A holder of this host is shown with the process that keeps its slots, as long as it has not ended. A
