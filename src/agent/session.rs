@@ -89,8 +89,9 @@ pub(super) enum Event {
     Asks(Take, Vec<u64>),
     /// It has its position from before the agent failed, which is saved in this file.
     Recovered(u64, SavedPlace, PlaceInLine),
-    /// It may be judged; the number under which it joins the queue again.
-    Accepted(Option<Number>),
+    /// It may be judged; the number under which it joins the queue again, and when it first got slots under
+    /// it, in milliseconds since boot.
+    Accepted(Option<(Number, Option<u64>)>),
     /// It may not, because its requests exceed the quota, and this one is dropped.
     Declined(Answer),
     /// Its request with this number was judged.
@@ -184,6 +185,9 @@ pub(super) struct Waiting {
     pub(super) next: Option<Instant>,
     /// Since when it waits for the site rather than for slots.
     pub(super) resting: Option<Instant>,
+    /// When it got the slots that it now takes again without having used them, in milliseconds since boot:
+    /// they are as old as before. None once it waits without them.
+    pub(super) taken: Option<u64>,
     /// How it begins to wait at the site, if a queue has a maximum length.
     pub(super) begins: Begins,
     /// Its saved position, and in which file.
@@ -221,8 +225,9 @@ impl Session {
             }
             (Event::Accepted(served_as), _) => {
                 // It was its turn, and still is.
-                if let Some(number) = served_as {
+                if let Some((number, taken)) = served_as {
                     self.place.line.come_as(number);
+                    self.place.taken = taken;
                 }
                 self.judge_again()
             }
@@ -282,7 +287,7 @@ impl Session {
                 self.blocked(request, blocked, is_asked, has_begun)
             }
             (Event::WaitsOn(request, waits), _) => {
-                self.place.resting = None;
+                (self.place.resting, self.place.taken) = (None, None);
                 if self.place.is_owed {
                     self.answer(Answer::Waits(waits), None);
                 }
@@ -393,7 +398,7 @@ impl Session {
 
     /// It has no position any more, until it joins a queue as the last one.
     fn leave_queues(&mut self) {
-        self.has_other_variables = false;
+        (self.has_other_variables, self.place.taken) = (false, None);
         let left = self.place.line.tables();
         self.place.line.leave();
         self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
@@ -412,6 +417,7 @@ impl Session {
         is_asked: bool,
         has_begun: bool,
     ) -> Stage {
+        self.place.taken = None;
         if waits {
             self.place.next = next;
             let answer = is_asked.then_some(WaitState { refused, ahead });
@@ -470,6 +476,10 @@ impl Session {
     pub(super) fn tell(&mut self, table: &str, overdue: &Overdue, fate: EvictionOutcome) {
         if let Stage::Evicting(are_all_gone) = &mut self.stage {
             *are_all_gone &= fate.has_left();
+        }
+        if fate.has_left() {
+            // Its process can have other slots, or the same ones again.
+            self.tried.retain(|pid| *pid != overdue.process());
         }
         if let Some(expired) = Expired::of(table, overdue, fate) {
             self.answer(Answer::Expired(expired), None);

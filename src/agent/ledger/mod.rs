@@ -877,7 +877,7 @@ fn holding(
         host: request.host.clone(),
         command: request.command.clone(),
         since: in_millis(started),
-        taken: process::since_boot().map(millis),
+        taken: session.place.taken.or_else(|| process::since_boot().map(millis)),
         is_started: false,
         served_as: numbered.map(|(number, take)| SavedNumber::of(number, take)),
         paced,

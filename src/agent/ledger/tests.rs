@@ -289,6 +289,24 @@ fn a_launch_is_heard_from_its_first_check_on() {
     assert_eq!(checked(), first);
 }
 
+/// A launch that takes slots again has had them since the first time, and another one from now on.
+#[test]
+fn a_holder_has_had_its_slots_since_the_first_time() {
+    let (directory, _state) = state();
+    let (ledger, _) = ledger(directory.path());
+    let request = needs(vec![Demand::One(claim("seats"))]);
+    let begun = process::since_boot().expect("a clock").as_millis();
+    for taken in [Some(5), None] {
+        let mut session = Session::default();
+        session.place.taken = taken;
+        let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
+        let outcome = ledger.look(7, &mut session, &request, false, process);
+        let CheckOutcome::Granted(holding) = outcome else { panic!("there is room") };
+        let is_new = holding.saved.taken.is_some_and(|taken| u128::from(taken) >= begun);
+        assert_eq!((holding.saved.taken == Some(5), is_new), (taken.is_some(), taken.is_none()));
+    }
+}
+
 /// If there are too many ends of programs, the user who has most of them loses the oldest.
 #[test]
 fn the_user_with_most_ends_loses_the_oldest() {

@@ -26,6 +26,7 @@ use super::{
     site,
 };
 use crate::{
+    acquire::LONGEST_ABSENCE,
     judge::terms::{Expiry, Names, name_on_site},
     keeper::{
         Class, EvictionOutcome, Garbage, Holder, MOST_CHOSEN, Number, Overdue,
@@ -44,6 +45,10 @@ const LONGEST_HEARING: Duration = Duration::from_millis(2);
 
 /// How many waiters that did not respond are checked again before a queue is served.
 const MOST_AWAY: usize = 16;
+
+/// For how long after it first got slots a launch has its number again, if it starts nothing: it waits for an
+/// answer that is lost, and then for the agent.
+const LONGEST_UNUSED: Duration = LONGEST_ABSENCE.saturating_mul(2);
 
 /// The agent at work.
 pub(super) struct Service {
@@ -353,9 +358,11 @@ impl Service {
     }
 
     /// The slots to release when this request of a launch is judged: those that it has not used. Returns the
-    /// number under which the launch joins the queue again. Like a position, it is invalid for another
-    /// launch, after a program has used its slots, and for two launches at a time.
-    fn take_up_unused(&mut self, number: u64, take: &Take) -> (Vec<u64>, Option<Number>) {
+    /// number under which the launch joins the queue again, and when it first got slots under it. Like a
+    /// position, the number is invalid for another launch, after a program has used its slots, and for two
+    /// launches at a time. It is also invalid some time after these slots were granted: otherwise a launch
+    /// that starts nothing would keep them from those behind it for ever.
+    fn take_up_unused(&mut self, number: u64, take: &Take) -> (Vec<u64>, Option<(Number, Option<u64>)>) {
         let Some(session) = self.local.sessions.get(&number) else { return (Vec::new(), None) };
         let whose = (session.peer.pid, session.peer.started);
         let mut unused: Vec<u64> = session.holding().into_iter().collect();
@@ -384,9 +391,14 @@ impl Service {
             }
             session.on(Event::Superseded(unused.clone()));
         }
-        let theirs = unused.iter().filter_map(|of| self.local.ledger.holdings().get(of)?.saved.served_as);
-        let numbers = theirs.filter(|served| served.is_for(take)).map(|served| Number(served.number));
+        let theirs = || unused.iter().filter_map(|of| Some(&self.local.ledger.holdings().get(of)?.saved));
+        let numbers = theirs().filter_map(|saved| saved.served_as).filter(|served| served.is_for(take));
+        let numbers = numbers.map(|served| Number(served.number));
         let served_as = numbers.filter(|served| !stand.contains(served)).min();
+        let taken = theirs().filter_map(|saved| saved.taken).min();
+        let age = |(taken, now): (u64, Duration)| now.saturating_sub(Duration::from_millis(taken));
+        let is_old = taken.zip(process::since_boot()).is_some_and(|times| age(times) > LONGEST_UNUSED);
+        let served_as = served_as.filter(|_| !is_old).map(|number| (number, taken));
         (unused, served_as)
     }
 

@@ -413,9 +413,31 @@ fn a_launch_with_other_variables_keeps_its_place_in_the_same_queues() {
             assert_eq!(stage.places(), 1, "it is not judged yet");
             stage.on(Event::Accepted(None));
         }
-        assert_eq!(judged(&mut stage, needed), (places, places == 0), "{needed:?}");
+        assert_eq!(judged(&mut stage, needed), (places, places == 0), "{}", needed.join(" "));
         stage.on(Event::Stale);
         assert_eq!(judged(&mut stage, &["third"]), (places, false), "only the policy has changed");
+    }
+}
+
+/// Slots that a launch takes again without having used them are as old as before. If it waits meanwhile, or
+/// asks for something else, their time begins again.
+#[test]
+fn slots_that_are_taken_again_are_as_old_as_before() {
+    let events = [
+        (Event::Proves, Some(5)),
+        (Event::Asks(take(), Vec::new()), Some(5)),
+        (Event::Asks(Take { typed: "octave".into(), ..take() }, Vec::new()), None),
+        (Event::Blocked(needs(Vec::new()), blocked(None), true, true), None),
+        (Event::WaitsOn(needs(Vec::new()), WaitState { refused: blocked(None).refused, ahead: 0 }), None),
+        (Event::Granted(Some(8), granted(), None), None),
+    ];
+    for (index, (event, taken)) in events.into_iter().enumerate() {
+        let mut stage = Stage::new();
+        stage.on(Event::Asks(take(), vec![7]));
+        stage.on(Event::Accepted(Some((Number(3), Some(5)))));
+        assert_eq!(stage.session().place.taken, Some(5));
+        stage.on(event);
+        assert_eq!(stage.session().place.taken, taken, "{index}");
     }
 }
 
@@ -590,6 +612,19 @@ fn a_new_request_tries_all_holders_again() {
     stage.on(Event::Evicts);
     let session = stage.session();
     assert!(session.tried.is_empty() && session.noticed.is_empty());
+}
+
+/// A holder that has left its slot can be ended once more if it has one again. One that was spared cannot.
+#[test]
+fn a_holder_that_has_left_can_be_ended_once_more() {
+    for (fate, tried) in [(EvictionOutcome::HadLeft, &[4][..]), (EvictionOutcome::NotPermitted, &[2, 4])] {
+        let mut stage = Stage::new();
+        stage.asks();
+        let session = stage.session();
+        session.tried = vec![2, 4];
+        session.tell("seats", &overdue(2, Some(Duration::ZERO)), fate);
+        assert_eq!(session.tried, tried);
+    }
 }
 
 /// By a judgement that is too old no signal is sent. If a signal is due for any holder, the launch is judged

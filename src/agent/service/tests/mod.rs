@@ -313,7 +313,7 @@ fn only_the_same_launch_has_its_number_again() {
 /// connection of its process does not have them any more. If that one waits under the number, it keeps it.
 #[test]
 fn unused_slots_are_taken_up_by_their_launch() {
-    let taken_up = |number: Option<u64>| (vec![7], number.map(Number));
+    let taken_up = |number: Option<u64>| (vec![7], number.map(|number| (Number(number), None)));
     for (typed, is_again, is_started, pid, stands, expected) in [
         ("matlab", true, false, own_pid(), false, taken_up(Some(3))),
         ("octave", true, false, own_pid(), false, taken_up(None)),
@@ -338,6 +338,28 @@ fn unused_slots_are_taken_up_by_their_launch() {
         assert_eq!(service.take_up_unused(1, &again), expected, "{typed} {is_again} {is_started} {pid}");
         let holding = service.local.sessions.get(&2).and_then(Session::holding);
         assert_eq!(holding, (!is_lost).then_some(7));
+    }
+}
+
+/// A launch that starts nothing has its number again for a minute after it first got slots under it, also
+/// over a restart of the agent. The slots that it takes again are as old.
+#[test]
+fn a_number_is_valid_for_a_minute_after_the_first_slots() {
+    for (seconds, is_valid) in [(30, true), (70, false)] {
+        for is_again in [true, false] {
+            let now = process::since_boot().expect("a clock");
+            let taken = u64::try_from(now.saturating_sub(Duration::from_secs(seconds)).as_millis()).ok();
+            let served_as = Some(SavedNumber::of(Number(3), &take()));
+            let holder = SavedHolding { taken, served_as, ..holds(Hold::Process) };
+            let (mut service, _directories) = service_after(|state| leave(state, &holder));
+            let session = calls(&mut service, 1000);
+            if !is_again {
+                session.on(Event::Granted(Some(7), granted(), None));
+            }
+            let expected = is_valid.then_some((Number(3), taken));
+            let taken_up = service.take_up_unused(1, &Take { is_again, ..take() });
+            assert_eq!(taken_up, (vec![7], expected), "{seconds} {is_again}");
+        }
     }
 }
 
