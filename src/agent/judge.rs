@@ -478,6 +478,13 @@ mod tests {
         assert!(judges.questions.judged.is_empty() && judges.answer().is_none());
     }
 
+    impl Judges {
+        /// This policy was just read.
+        pub(in crate::agent) fn have_read(&mut self, text: &str) {
+            self.judge.policies = Arc::new(PolicyReader::of(text, true));
+        }
+    }
+
     /// What the agent decides about this request by these rules.
     fn judged(rules: &str, take: &Take) -> Outcome {
         let text = format!("[repository.seats]\nkeeper = \"agent\"\nlimit = 3\n{rules}");

@@ -13,6 +13,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use jiff::Timestamp;
+
 use crate::{
     policy::{Faults, Policy, Sources, Watch},
     sys::Stamp,
@@ -63,6 +65,12 @@ impl PolicyReader {
     pub(super) fn at_once(&self) -> Option<Arc<Policy>> {
         let last = self.last.try_lock().ok()?.clone()?;
         (last.is_local && last.counts() && last.policy.is_surely_fresh()).then_some(last.policy)
+    }
+
+    /// The generation that the policy that was read last has now. This never waits.
+    pub(super) fn generation(&self) -> Option<u16> {
+        let last = self.last.try_lock().ok()?.clone()?;
+        Some(last.policy.generation(Timestamp::now()))
     }
 
     /// The policy as it is now. A fault in a delegated file affects only the launches that the file applies
@@ -211,7 +219,9 @@ mod tests {
             let is_last = |policy: Arc<Policy>| Arc::ptr_eq(&policy, &last);
             assert_eq!(reader.at_once().is_some_and(is_last), is_local);
             assert!(reader.current().is_ok_and(is_last));
+            assert_eq!(reader.generation(), Some(last.generation(Timestamp::now())));
         }
+        assert_eq!(PolicyReader::default().generation(), None);
         assert!(PolicyReader::default().at_once().is_none(), "nothing was read");
     }
 

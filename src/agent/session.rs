@@ -190,6 +190,8 @@ pub(super) struct Waiting {
     pub(super) taken: Option<u64>,
     /// How it begins to wait at the site, if a queue has a maximum length.
     pub(super) begins: Begins,
+    /// Whether another policy applied at its last heartbeat, or other hours, than when it was judged.
+    pub(super) is_outdated: bool,
     /// Its saved position, and in which file.
     pub(super) written: Option<(u64, SavedPlace)>,
 }
@@ -241,8 +243,13 @@ impl Session {
                 self.release_unused();
                 match outcome {
                     Ok(request) => {
-                        if mem::take(&mut self.has_other_variables) && !self.has_places_for(&request) {
-                            self.leave_queues();
+                        if mem::take(&mut self.has_other_variables) {
+                            if !self.has_places_for(&request) {
+                                self.leave_queues();
+                            } else if let Some((_, saved)) = &mut self.place.written {
+                                // It is saved again, for the variables that it names now.
+                                saved.lines.clear();
+                            }
                         }
                         let spared = self.evictions.extract_if(.., |eviction| !eviction.is_due_by(&request));
                         for spared in spared {
@@ -477,7 +484,7 @@ impl Session {
         if let Stage::Evicting(are_all_gone) = &mut self.stage {
             *are_all_gone &= fate.has_left();
         }
-        if fate.has_left() {
+        if fate.has_left() && overdue.elsewhere.is_none() {
             // Its process can have other slots, or the same ones again.
             self.tried.retain(|pid| *pid != overdue.process());
         }

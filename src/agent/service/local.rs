@@ -1,7 +1,11 @@
 //! What the agent keeps of this host: its clients, what they hold and wait for, the judges, the evictions,
 //! and pending work. It knows nothing of the site, which changes it by these methods.
 
-use std::{collections::BTreeSet, mem, time::Duration};
+use std::{
+    collections::BTreeSet,
+    mem,
+    time::{Duration, Instant},
+};
 
 use crate::{
     agent::{
@@ -29,7 +33,12 @@ pub(in crate::agent) struct Local {
     pub(super) work: Worklist,
     /// The number that the next session or holding gets.
     pub(super) next: u64,
+    /// The generation of the policy that was read last, and when it was computed.
+    pub(super) generation: Option<(Instant, u16)>,
 }
+
+/// A heartbeat takes a generation that was computed so recently: each of many waiters sends one a second.
+const GENERATION_FOR: Duration = Duration::from_millis(100);
 
 impl Local {
     /// The tables, and who has slots of them.
@@ -161,6 +170,23 @@ impl Local {
         }
         let is_taken = self.ledger.is_taken(session.peer.uid, opened);
         is_taken.then(|| "the descriptor keeps slots already".to_owned())
+    }
+
+    /// Whether a launch keeps waiting by another policy, or by other hours, than newcomers. These may not
+    /// pass it, so it would block them also where they have room. A launcher asks again after the next
+    /// answer, with the variables that are used by then. So only a second heartbeat shows that it does not.
+    pub(super) fn is_left_behind(&mut self, number: u64, request: &AcquireRequest) -> bool {
+        let is_old = |(computed, _): (Instant, u16)| computed.elapsed() > GENERATION_FOR;
+        if !request.is_fresh()
+            && self.generation.is_none_or(is_old)
+            && let Some(now) = self.judges.policies().generation()
+        {
+            self.generation = Some((Instant::now(), now));
+        }
+        let Some(session) = self.sessions.get_mut(&number) else { return false };
+        let is_outdated =
+            !request.is_fresh() && self.generation.is_some_and(|(_, now)| now != request.generation);
+        mem::replace(&mut session.place.is_outdated, is_outdated) && is_outdated
     }
 
     /// One check; another one if the launch finds a queue full, and a waiter in it does not respond.

@@ -94,7 +94,8 @@ impl Service {
             ledger.state().forget_confirmation();
         }
         let (sessions, work, next) = (Sessions::default(), Worklist::default(), next.max(1));
-        let mut local = Local { connections, ledger, sessions, judges, evictor, work, next };
+        let generation = None;
+        let mut local = Local { connections, ledger, sessions, judges, evictor, work, next, generation };
         if let Some(site) = &mut site {
             site.restore(&mut local);
         }
@@ -479,6 +480,11 @@ impl Service {
             },
             CheckOutcome::Failed(why) => self.local.fail(number, why),
             CheckOutcome::Stale => self.local.on(number, Event::Stale),
+            CheckOutcome::Blocked(blocked)
+                if blocked.waits && is_asked && self.local.is_left_behind(number, &request) =>
+            {
+                self.local.on(number, Event::Stale);
+            }
             CheckOutcome::Blocked(mut blocked) => {
                 self.begin_evictions(number, &mem::take(&mut blocked.evictions));
                 let may_change =

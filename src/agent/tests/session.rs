@@ -413,7 +413,12 @@ fn a_launch_with_other_variables_keeps_its_place_in_the_same_queues() {
             assert_eq!(stage.places(), 1, "it is not judged yet");
             stage.on(Event::Accepted(None));
         }
+        stage.session().place.written = Some((5, super::place(own_pid())));
         assert_eq!(judged(&mut stage, needed), (places, places == 0), "{}", needed.join(" "));
+        // A number that it keeps is saved again, for these variables.
+        let is_outdated =
+            stage.session().place.written.as_ref().is_some_and(|(_, saved)| saved.lines.is_empty());
+        assert_eq!(is_outdated, value.is_some() && places == 1, "{}", needed.join(" "));
         stage.on(Event::Stale);
         assert_eq!(judged(&mut stage, &["third"]), (places, false), "only the policy has changed");
     }

@@ -210,6 +210,44 @@ fn a_full_queue_has_room_beside_a_launch_that_does_not_respond() {
     }
 }
 
+/// A launch that keeps waiting by an older policy is judged again: newcomers wait behind it, although they
+/// may have room. Its launcher has the time between two heartbeats to ask again itself.
+#[test]
+fn a_launch_that_keeps_waiting_by_an_older_policy_is_judged_again() {
+    let ago = Instant::now().checked_sub(AWAY).expect("a moment");
+    for (judged, is_older, is_judged) in [
+        (ago, true, true),
+        (ago, false, false),
+        // It was judged just now.
+        (Instant::now() + HOUR, true, false),
+    ] {
+        let (mut service, _directories) = service();
+        service.local.judges.have_read("[repository.seats]\nlimit = 1\n");
+        let now = service.local.judges.policies().generation().expect("it was read");
+        let _held = service.local.ledger.store().table("seats").take(&[1]).expect("it is free");
+        let claim = Claim {
+            amount: Amount::plain(Slots::Number(1), 1),
+            wait: Setting { bound: None, default: Some(Wait::Forever) },
+            ..claim("seats")
+        };
+        let demands = vec![Demand::One(claim)];
+        let generation = if is_older { now + 1 } else { now };
+        calls(&mut service, 1000);
+        service.decide(1, AcquireRequest { generation, judged, ..needs(demands) }, false);
+        // Whether it is judged after each of these.
+        let mut after = |event| {
+            service.local.on(1, event);
+            service.run_effects();
+            let session = service.local.sessions.get(&1).expect("it is connected");
+            let is_judged = session.load().is_busy;
+            assert_eq!((session.is_queued(), session.load().places), (!is_judged, 1));
+            is_judged
+        };
+        let found = [after(Event::Turn), after(Event::Beats), after(Event::Turn), after(Event::Beats)];
+        assert_eq!(found, [false, false, false, is_judged], "{is_older}");
+    }
+}
+
 /// A launch is checked when the time of a claim is over, also if it says nothing then.
 #[test]
 fn a_launch_is_checked_when_its_time_is_over() {
