@@ -588,6 +588,19 @@ fn the_repositories_of_a_group_stay_the_groups() {
     let changed = "changed /run/cad/: root (0), mode 3770; it was root (0), mode 0770\n";
     init.clone().stdout(changed).status(0);
     well();
+
+    // A file that one user has alone needs no group.
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    let own = policy.replace("[repository.seats]", "[repository.seats]\nper = \"user\"");
+    assert_ne!(own, policy);
+    site.system_policy(&own);
+    set_mode(&directory, 0o1770);
+    site.test().user("ann").args(["run", "--", "matlab"]).stdin("").status(0);
+    let gids = fs::read_dir(&directory)
+        .expect("the directory")
+        .map(|entry| entry.and_then(|entry| entry.metadata()));
+    assert!(gids.map(|status| status.expect("a file").gid()).any(|gid| gid != cad), "ann has her own group");
+    assert_eq!(found("repositories"), ["lock-file-own"]);
 }
 
 /// Links and files with a second name are nobody's lock file, and are not given to anybody.

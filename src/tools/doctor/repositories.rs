@@ -266,7 +266,8 @@ fn of_files(
             (Ok(status), Ok(_)) => {
                 findings.extend(closed(path, layer.create_mode()));
                 let group = path.parent().and_then(|above| fs::metadata(above).ok()).map(|above| above.gid());
-                if !layer.is_for_all() && group.is_some_and(|group| group != status.gid()) {
+                let is_of_group = !layer.is_for_all() && !known.is_by_user();
+                if is_of_group && group.is_some_and(|group| group != status.gid()) {
                     let text = format!(
                         "{} has another group than its directory: launches of that group are refused (74)",
                         path.shown()
