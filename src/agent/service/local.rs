@@ -176,17 +176,21 @@ impl Local {
     /// pass it, so it would block them also where they have room. A launcher asks again after the next
     /// answer, with the variables that are used by then. So only a second heartbeat shows that it does not.
     pub(super) fn is_left_behind(&mut self, number: u64, request: &AcquireRequest) -> bool {
+        let is_outdated =
+            !request.is_fresh() && self.generation().is_some_and(|now| now != request.generation);
+        let Some(session) = self.sessions.get_mut(&number) else { return false };
+        mem::replace(&mut session.place.is_outdated, is_outdated) && is_outdated
+    }
+
+    /// The generation of the policy that was read last, if it is known.
+    fn generation(&mut self) -> Option<u16> {
         let is_old = |(computed, _): (Instant, u16)| computed.elapsed() > GENERATION_FOR;
-        if !request.is_fresh()
-            && self.generation.is_none_or(is_old)
+        if self.generation.is_none_or(is_old)
             && let Some(now) = self.judges.policies().generation()
         {
             self.generation = Some((Instant::now(), now));
         }
-        let Some(session) = self.sessions.get_mut(&number) else { return false };
-        let is_outdated =
-            !request.is_fresh() && self.generation.is_some_and(|(_, now)| now != request.generation);
-        mem::replace(&mut session.place.is_outdated, is_outdated) && is_outdated
+        self.generation.map(|(_, now)| now)
     }
 
     /// One check; another one if the launch finds a queue full, and a waiter in it does not respond.
