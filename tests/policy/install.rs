@@ -223,6 +223,41 @@ fn who_would_be_forgotten_by_a_new_name_is_said_before() {
     install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
 }
 
+/// A lock file that has the name of another kind of member does not count for that: `matlab.4711.lock` is the
+/// file of a user, and then that of a command.
+#[test]
+fn who_would_be_forgotten_by_another_kind_of_member_is_said_before() {
+    needs_root!();
+    let site = site();
+    let policy = |per: &str| MAIN.replace("limit = 5", &format!("limit = 5\n{per}"));
+    site.system_file("policy.toml", &policy("per = \"user\""));
+    site.program("matlab");
+    site.account("ann", &[]);
+    let uid = site.user("ann").uid;
+    let running = site.test().user("ann").args(["run", "--", "matlab"]).spawn();
+    let told = format!(
+        "
+        ...
+        1 slot of matlab [ann] is held in /run/rungate/matlab.{uid}.lock, and would not be counted.
+        Until these programs end, more can run than the limit allows.
+        "
+    );
+    for per in ["per = \"command\"", "per = \"host\""] {
+        site.write("work/policy.toml", &policy(per));
+        install(&site, ["--yes", "policy.toml"])
+            .stdout(&told)
+            .stderr("[..]--yes --allow-uncounted accepts that\nrungate: nothing was changed\n")
+            .status(1);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), policy("per = \"user\""), "{per}");
+    }
+    // The same members by a path of their own, and one file for all, count it.
+    for same in ["path = \"matlab.{uid}.lock\"".to_owned(), format!("path = \"matlab.{uid}.lock\"")] {
+        site.write("work/policy.toml", &policy(&same));
+        install(&site, ["--yes", "policy.toml"]).stdout("...\n").status(0);
+    }
+    drop(running);
+}
+
 /// Delegates a drop-in to the user with this number.
 const DELEGATES: &str =
     "\n[delegate.\"20-cad.toml\"]\nowner = \"root\"\nusers = [4711]\ncommands = [\"matlab\"]\n";

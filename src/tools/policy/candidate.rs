@@ -18,11 +18,11 @@ use crate::{
     cli::ConsentOptions,
     keeper::Holder,
     launch::{Program, Situation, SystemNames},
-    policy::{Difference, Faults, Policy, Proposal, Purpose, Request, Sources},
+    policy::{Difference, Faults, Placeholder, Policy, Proposal, Purpose, Repository, Request, Sources},
     sys::{accounts, process},
     text::{Diagnostic, Error, Show, print, stream, table::Table, visible},
     tools::shared::{
-        ListedFile,
+        ListedFile, RepositoryFiles,
         rehearsal::{self, Rehearsal, rehearse},
         repositories, wanted,
     },
@@ -258,13 +258,13 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 
 /// A line for each place in which slots are held that would not be counted, or may be.
 fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
-    let before = wanted(old, situation, &[]).unwrap_or_default();
-    let after = wanted(new, situation, &[]).unwrap_or_default();
-    let is_counted = |file: &ListedFile| {
-        after.iter().flat_map(|repository| &repository.files).any(|known| place(known) == place(file))
+    let (before, after) = (tables(old, situation), tables(new, situation));
+    let is_counted = |(repository, file): &(&Repository, ListedFile)| {
+        let mut those = after.iter().filter(|(_, known)| place(known) == place(file));
+        those.any(|(other, _)| is_for_members_of(other, repository))
     };
     let mut text = String::new();
-    for file in before.iter().flat_map(|repository| &repository.files).filter(|file| !is_counted(file)) {
+    for (_, file) in before.iter().filter(|one| !is_counted(one)) {
         let title = visible(file.title());
         let _ = match file.survey().map(|survey| survey.used) {
             Ok(0) => Ok(()),
@@ -283,6 +283,33 @@ fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
         text.push_str("Until these programs end, more can run than the limit allows.\n");
     }
     text
+}
+
+/// The tables of a policy, each with its repository.
+fn tables<'p>(policy: &'p Policy, situation: &Situation) -> Vec<(&'p Repository, ListedFile)> {
+    let all = wanted(policy, situation, &[]).unwrap_or_default();
+    let of = |(known, listed): (&'p Repository, RepositoryFiles)| {
+        listed.files.into_iter().map(move |file| (known, file))
+    };
+    policy.repositories().iter().zip(all).flat_map(of).collect()
+}
+
+/// Whether a table is also that of the same member for this repository: a file of the user 1000 also has the
+/// name of a file of the command "1000".
+fn is_for_members_of(this: &Repository, other: &Repository) -> bool {
+    let is_for_all = this.placeholders().next().is_none();
+    is_for_all || this.placeholders().map(kind).eq(other.placeholders().map(kind))
+}
+
+/// What the members are. Values that callers choose are the same by any name.
+fn kind(placeholder: &Placeholder) -> Option<&Placeholder> {
+    match placeholder {
+        Placeholder::Argument(_)
+        | Placeholder::Arguments
+        | Placeholder::Environment(_)
+        | Placeholder::Captured(_) => None,
+        fixed => Some(fixed),
+    }
 }
 
 /// The table of the slots, as listings distinguish tables.
