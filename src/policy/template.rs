@@ -360,13 +360,13 @@ impl Step<'_> {
 impl PathTemplate {
     /// Its path from the root, or from the caller's directory, step by step.
     pub(super) fn steps(&self) -> Vec<Step<'_>> {
-        let start = match &self.start {
-            Start::At(directory) => directory.join(&self.base),
-            Start::Runtime => Path::new("{runtime}").join(&self.base),
-        };
+        let start = self.base("{runtime}".as_ref());
         let mut steps: Vec<Step<'_>> = start.as_os_str().as_bytes().iter().copied().map(Step::Byte).collect();
         for name in &self.names {
-            steps.push(Step::Byte(b'/'));
+            // A directory that is empty, or the root, ends in one.
+            if !matches!(steps.last(), Some(Step::Byte(b'/'))) {
+                steps.push(Step::Byte(b'/'));
+            }
             let last = name.pieces.iter().rposition(|piece| matches!(piece, Piece::Value(_)));
             for (index, piece) in name.pieces.iter().enumerate() {
                 match piece {

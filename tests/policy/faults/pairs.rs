@@ -450,6 +450,16 @@ fn paths_meet_only_if_a_value_can_be_the_text() {
     // What separates two values is no digit.
     case(&paths("x/{user}{host}.lock", "x/{user}%.ws1.lock"), Some("paths-meet"));
     case(&paths("x/{user}{host}.lock", "x/{uid}.lock"), None);
+    // Directly below the root, and by the whole path or not.
+    case(&paths("/{user}.lock", "/x{user}.lock"), Some("paths-meet"));
+    case(&paths("/x/{user}.lock", "/{user}/x.lock"), Some("paths-meet"));
+    let runtime = |paths: String| {
+        let codes = codes_of(&[(MAIN, &format!("[defaults]\ndirectory = '{{runtime}}'\n{paths}"))]);
+        codes.into_iter().filter(|code| *code == "paths-meet").count()
+    };
+    assert_eq!(runtime(paths("x/{user}.lock", "{runtime}/x/{arg1}.lock")), 1);
+    assert_eq!(runtime(paths("{arg1}.lock", "{runtime}/x{user}.lock")), 1);
+    assert_eq!(runtime(paths("x/{user}.lock", "{runtime}/x{user}.lock")), 0);
 }
 
 /// A value that is none hides nothing of what follows in its table.
