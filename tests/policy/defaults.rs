@@ -159,6 +159,29 @@ fn an_explicit_default_changes_nothing() {
     }
 }
 
+/// "2 minutes, or four times every if that is longer": a slow command has samples that count until the next one.
+#[test]
+fn samples_that_are_taken_seldom_stay_longer() {
+    let site = Site::new();
+    for (every, stale_after, is_default) in [
+        ("5m", "20m", true),
+        ("5m", "5m", false),
+        ("30s", "2m", true),
+        ("31s", "2m4s", true),
+        ("31s", "2m", false),
+    ] {
+        let every = format!("every = \"{every}\"");
+        site.write("old.toml", &policy("outside", &every));
+        site.write("new.toml", &policy("outside", &format!("{every}\nstale_after = \"{stale_after}\"")));
+        let outcome = site.test().args(["policy", "diff", "$DIR/old.toml", "$DIR/new.toml"]).outcome();
+        assert_eq!(
+            (outcome.stderr.as_str(), outcome.stdout.is_empty()),
+            ("", is_default),
+            "{every}, {stale_after}"
+        );
+    }
+}
+
 #[test]
 fn unset_fields_of_a_test_have_the_documented_values() {
     let site = Site::new();

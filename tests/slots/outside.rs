@@ -407,7 +407,9 @@ fn a_command_that_misbehaves_leaves_the_last_sample() {
     ] {
         let longest = if script.starts_with("sleep") { "1s" } else { "1m" };
         let script = toml_text(script);
-        let command = format!("command = [\"/bin/sh\", \"-c\", {script}]\n    stale_after = \"{longest}\"");
+        let command = format!(
+            "command = [\"/bin/sh\", \"-c\", {script}]\n    every = \"1s\"\n    stale_after = \"{longest}\""
+        );
         let policy = policy("").replace("command = [\"/bin/cat\", \"$DIR/work/used\"]", &command);
         site.system_policy(&policy);
         let outcome = measure(&site).outcome();

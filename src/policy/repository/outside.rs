@@ -44,7 +44,7 @@ pub(in crate::policy) static OUTSIDE: Keys = Keys {
         key(
             "stale_after",
             Shape::Duration,
-            "The age at which a sample no longer counts; default: \"2m\".",
+            "The age at which a sample no longer counts; default: \"2m\", or four times every if that is longer.",
             "Commands that run seldom.",
         ),
         key(
@@ -64,6 +64,7 @@ pub(in crate::policy) static OUTSIDE: Keys = Keys {
 };
 
 const EVERY: Duration = Duration::from_secs(15);
+/// The default of `stale_after` if samples are taken often.
 const STALE_AFTER: Duration = Duration::from_secs(120);
 const SETTLE: Duration = Duration::from_secs(30);
 
@@ -76,6 +77,11 @@ pub(crate) struct Measuring {
     pub(crate) stale_after: Duration,
     pub(crate) when_stale: WhenStale,
     pub(crate) settle: Duration,
+}
+
+/// The default of `stale_after`: some measurements can fail before no sample counts.
+fn usual_stale_after(every: Duration) -> Duration {
+    STALE_AFTER.max(every.saturating_mul(4))
 }
 
 fn value<T: Default>(written: Option<Written<T>>) -> T {
@@ -108,12 +114,18 @@ impl Measuring {
             outside.fault(outside.at, Fault::OutsideOfWhom);
         }
         let duration = |key, otherwise| outside.duration(key).map_or(otherwise, |written| written.value);
+        let every = duration("every", EVERY).max(Duration::from_secs(1));
+        let stale_after = outside.duration("stale_after");
+        // Between two samples, none would count.
+        if let Some(short) = stale_after.as_ref().filter(|written| written.value < every) {
+            outside.fault(short.at, Fault::TooShort { key: "stale_after", least: every });
+        }
         Some(Measuring {
             command: command.into_iter().map(|word| word.value.to_owned()).collect(),
             counts: value(outside.choice("counts")),
             of: value(outside.choice("of")),
-            every: duration("every", EVERY).max(Duration::from_secs(1)),
-            stale_after: duration("stale_after", STALE_AFTER),
+            every,
+            stale_after: stale_after.map_or(usual_stale_after(every), |written| written.value),
             when_stale: value(outside.choice("when_stale")),
             settle: duration("settle", SETTLE),
         })
@@ -125,8 +137,9 @@ impl Measuring {
         let mut keys = vec![("command", list(command.iter().map(|word| string(word))))];
         keys.extend(counts.unless_default().map(|word| ("counts", string(word))));
         keys.extend(of.unless_default().map(|word| ("of", string(word))));
+        let usual = usual_stale_after(*every);
         for (name, duration, default) in
-            [("every", every, EVERY), ("stale_after", stale_after, STALE_AFTER), ("settle", settle, SETTLE)]
+            [("every", every, EVERY), ("stale_after", stale_after, usual), ("settle", settle, SETTLE)]
         {
             if *duration != default {
                 keys.push((name, string(&show_duration(*duration))));

@@ -462,6 +462,25 @@ fn paths_meet_only_if_a_value_can_be_the_text() {
     assert_eq!(runtime(paths("x/{user}.lock", "{runtime}/x{user}.lock")), 0);
 }
 
+/// Between two samples, none would count.
+#[test]
+fn a_sample_is_not_stale_before_the_next_one() {
+    let outside = |keys: &str| {
+        format!(
+            "[repository.a]\nlimit = 1\noutside = {{ command = ['/bin/true']{keys} }}\n[[rule]]\nacquire = ['a']\n"
+        )
+    };
+    for (keys, code) in [
+        (", every = '5m'", None),
+        (", every = '5m', stale_after = '5m'", None),
+        (", every = '5m', stale_after = '4m59s'", Some("too-short")),
+        (", stale_after = '15s'", None),
+        (", stale_after = '14s'", Some("too-short")),
+    ] {
+        case(&outside(keys), code);
+    }
+}
+
 /// A value that is none hides nothing of what follows in its table.
 #[test]
 fn what_follows_a_damaged_value_is_told() {
