@@ -441,6 +441,96 @@ fn a_link_stays_a_link() {
     assert_eq!(text(&site, "etc/kept.toml"), POLICY.replace("= 5", "= 3"));
 }
 
+/// The file behind the link of the main file is the main file: it is checked beside the drop-ins, under the
+/// same lock, and the change is known.
+#[test]
+fn the_file_behind_a_link_is_edited_as_the_systems() {
+    needs_root!();
+    let site = site();
+    fs::rename(site.path("etc/rungate/policy.toml"), site.path("etc/kept.toml")).expect("rename");
+    symlink("../kept.toml", site.path("etc/rungate/policy.toml")).expect("a link");
+    let rule = "[[rule]]\nname = \"two\"\ncommands = [\"maple\"]\nacquire = [\"matlab\"]\n";
+    site.system_file("policy.d/10-two.toml", rule);
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    let behind = ["--yes", "/etc/kept.toml"];
+
+    // Beside the old main file this text has no fault; in its place it has.
+    site.script("empty", "#!/bin/sh\necho 'version = 1' > \"$1\"\n");
+    let outcome = edit(&site, "empty", behind).outcome();
+    let fault = "/etc/rungate/policy.d/10-two.toml:4:";
+    let stays = "rungate: /etc/rungate/policy.toml stays as it is: 1 fault\n";
+    for expected in [fault, "[unknown-repository]", stays] {
+        assert!(outcome.stderr.contains(expected), "{expected}: {}", outcome.stderr);
+    }
+    assert_eq!((outcome.ending, text(&site, "etc/kept.toml")), (Ending::Status(1), POLICY.to_owned()));
+
+    let mut first = waiting_editor(&site);
+    let taken = "rungate: /etc/rungate/policy.toml is being edited by another user [..]\n[..]\n";
+    edit(&site, "lower", behind).stderr(taken).status(75);
+    first.write_line("first");
+    assert_eq!(first.end().ending, Ending::Status(0));
+    let with_first = format!("{POLICY}# first\n");
+    assert_eq!(text(&site, "etc/kept.toml"), with_first);
+
+    assert_eq!(edit(&site, "lower", behind).outcome().ending, Ending::Status(0));
+    assert_eq!(text(&site, "etc/kept.toml"), with_first.replace("= 5", "= 3"));
+    assert_eq!(site.test().args(["policy", "undo", "--yes"]).outcome().ending, Ending::Status(0));
+    assert_eq!(text(&site, "etc/kept.toml"), with_first);
+    assert!(site.path("etc/rungate/policy.toml").is_symlink());
+}
+
+/// The file behind the link of a delegated drop-in is that drop-in, so its rules may only lower limits.
+#[test]
+fn the_file_behind_a_link_is_edited_as_the_departments() {
+    needs_root!();
+    let site = site();
+    site.account("cadadm", &[]);
+    let delegates =
+        "\n[delegate.\"20-cad.toml\"]\nowner = \"cadadm\"\nusers = [4711]\ncommands = [\"matlab\"]\n";
+    site.system_file("policy.toml", &format!("{POLICY}{delegates}"));
+    for directory in ["etc/rungate/policy.d", "etc/rungate/cad"] {
+        fs::create_dir(site.path(directory)).expect("a directory");
+        set_mode(&site.path(directory), 0o755);
+    }
+    let file = "etc/rungate/cad/20-cad.toml";
+    site.write(file, "version = 1\n");
+    for path in ["etc/rungate/cad", file] {
+        chown(site.path(path), Some(site.user("cadadm").uid), None).expect("chown");
+    }
+    symlink("../cad/20-cad.toml", site.path("etc/rungate/policy.d/20-cad.toml")).expect("a link");
+    let add = |acquire: &str| {
+        let rule = format!("[[rule]]\\nname = \"of cad\"\\nacquire = [{acquire}]\\n");
+        site.script("rule", &format!("#!/bin/sh\nprintf '{rule}' >> \"$1\"\n"));
+        edit(&site, "rule", ["--yes", "/etc/rungate/cad/20-cad.toml"]).user("cadadm").outcome()
+    };
+    let outcome = add("\"matlab\"");
+    for expected in ["/etc/rungate/policy.d/20-cad.toml:4:", "[may-only-lower]", "stays as it is: 1 fault\n"]
+    {
+        assert!(outcome.stderr.contains(expected), "{expected}: {}", outcome.stderr);
+    }
+    assert_eq!((outcome.ending, text(&site, file).as_str()), (Ending::Status(1), "version = 1\n"));
+    let outcome = add("{ repository = \"matlab\", ceiling = 2 }");
+    assert_eq!(outcome.ending, Ending::Status(0), "{}{}", outcome.stdout, outcome.stderr);
+    assert!(text(&site, file).ends_with("acquire = [{ repository = \"matlab\", ceiling = 2 }]\n"));
+    assert_eq!(fs::metadata(site.path(file)).expect("the file").uid(), site.user("cadadm").uid);
+}
+
+/// Another name of the same inode is a file of its own: an edit of it does not change the policy.
+#[test]
+fn another_name_of_the_same_file_is_no_file_of_the_policy() {
+    needs_root!();
+    let site = site();
+    let one = "version = 1\n";
+    site.system_file("policy.d/10-one.toml", one);
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    fs::hard_link(site.path("etc/rungate/policy.d/10-one.toml"), site.path("etc/copy.toml")).expect("a name");
+    site.script("comment", "#!/bin/sh\necho '# changed' >> \"$1\"\n");
+    let outcome = edit(&site, "comment", ["--yes", "/etc/copy.toml"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}{}", outcome.stdout, outcome.stderr);
+    assert_eq!(text(&site, "etc/copy.toml"), format!("{one}# changed\n"));
+    assert_eq!(text(&site, "etc/rungate/policy.d/10-one.toml"), one);
+}
+
 /// For anybody else it is their own policy.
 #[test]
 fn a_user_edits_their_own() {

@@ -262,10 +262,14 @@ impl Location {
         Self::of_path(&situation.own_policy_to_write()?, situation)
     }
 
-    /// The location of a file that is read and written: a link stays, and points to the new text.
+    /// The location of a file that is read and written: a link stays, and points to the new text. The file
+    /// behind a link of the policy in force is that file of the policy.
     pub(super) fn of_path(path: &Path, situation: &Situation) -> Result<Self, Error> {
         let path = situation.directory.join(path);
         let sources = sources_of(&path, situation)?;
+        if let Some(link) = link_to(&path, &sources, situation) {
+            return Self::of_path(&link, situation);
+        }
         let path = path_in(&sources, &path);
         make_directory(&path, &sources, situation)?;
         let real = if is_link(&path) { canonical(&path)? } else { path.clone() };
@@ -422,6 +426,17 @@ fn sources_of(path: &Path, situation: &Situation) -> Result<Sources, Error> {
     } else {
         Sources { given: Some(path.to_owned()), ..system }
     })
+}
+
+/// The file of the policy in force that is a link to a file in another place. Another name of the same inode
+/// is no such link: an edit gives only one of the names a new file.
+fn link_to(path: &Path, sources: &Sources, situation: &Situation) -> Option<PathBuf> {
+    let real = sources.given.as_ref().and_then(|_| path.canonicalize().ok())?;
+    let drop_ins = sources.drop_ins();
+    let mut of_policy = vec![sources.system.clone()];
+    of_policy.extend(names(&drop_ins).iter().map(|name| drop_ins.join(name)));
+    of_policy.extend(situation.own_policy());
+    of_policy.into_iter().find(|known| known.canonicalize().is_ok_and(|known| known == real))
 }
 
 /// How the policy itself names the path.
