@@ -304,6 +304,30 @@ fn a_users_drop_in_comes_back_only_with_its_delegation() {
     assert!(outcome.stderr.ends_with(&format!("{left}{same}")), "{}", outcome.stderr);
 }
 
+/// A link to the file of a user does not come back where the policy does not delegate the drop-in: the policy
+/// would distrust the file, and every launch would be refused.
+#[test]
+fn a_link_to_a_users_file_comes_back_only_with_its_delegation() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.toml", "version = 1\n\n[repository.matlab]\nlimit = 1\n");
+    let (link, to) = file_of_cad(&site);
+    symlink(&to, &link).expect("a link");
+    policy(&site, &["install", "--allow-uncounted", "--remove", "20-cad.toml"]);
+    assert!(!link.is_symlink());
+    let outcome = site.test().args(["policy", "undo", "--yes", "--allow-uncounted"]).outcome();
+    let left = format!(
+        "rungate: /etc/rungate/policy.d/20-cad.toml is left alone: it was a link to a file of cadadm ({}), and the policy \
+         would not delegate it to that user\nrungate: there is nothing else to undo\nTo see older changes: rungate \
+         policy log\n",
+        site.user("cadadm").uid
+    );
+    assert!(outcome.stderr.ends_with(&left), "{}", outcome.stderr);
+    assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stderr);
+    assert!(!link.is_symlink());
+    assert_eq!(site.test().args(["policy", "check"]).outcome().ending, Ending::Status(0));
+}
+
 /// A drop-in that comes back to a policy without its delegation is root's again, whoever it was given to.
 #[test]
 fn a_drop_in_that_is_no_longer_delegated_is_roots() {

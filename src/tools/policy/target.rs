@@ -180,8 +180,9 @@ pub(super) struct Link {
     pub(super) location: Location,
     before: Option<State>,
     to: PathBuf,
-    /// The text of the department.
+    /// The text of the department, and the owner of its file.
     text: String,
+    pub(super) owner: u32,
 }
 
 impl Link {
@@ -202,7 +203,7 @@ impl Link {
         let bytes = file.ok_or_else(unread)?.read().map_err(distrusted)?;
         let text = String::from_utf8(bytes).map_err(|_| unread())?;
         let before = state(&location.path);
-        Ok(Some(Self { location, before, to, text }))
+        Ok(Some(Self { location, before, to, text, owner }))
     }
 
     /// The policy with it.

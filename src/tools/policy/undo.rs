@@ -65,11 +65,29 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
     // If there was none, nothing was limited.
     let text = text.unwrap_or_else(|| "version = 1\n".to_owned());
     let (mut steps, mut differs) = (vec![Step::Put(Rc::new(Target::at(main)?), text)], false);
+    let main = [steps[0].proposal()];
+    // Root's text would be what this user wrote, or the policy would distrust it.
+    let may_belong_to = |location: &Location, owner: u32, what: &str| -> Result<bool, Error> {
+        let is_trusted = location.may_belong_to(owner, &main)?;
+        if !is_trusted {
+            stream::complain(&format!(
+                "rungate: {} is left alone: {what} {}, and the policy would not delegate it to that user",
+                location.path.shown(),
+                accounts::shown(owner)
+            ));
+        }
+        Ok(is_trusted)
+    };
     let before = names(&drop_ins);
     for name in &before {
         let link = fs::read_link(drop_ins.join(name));
         if let Ok(to) = link {
-            steps.extend(Link::of(name, to, situation)?.map(Step::Link));
+            let Some(link) = Link::of(name, to, situation)? else { continue };
+            if may_belong_to(&link.location, link.owner, "it was a link to a file of")? {
+                steps.push(Step::Link(link));
+            } else {
+                differs = true;
+            }
         } else if drop_ins.join(name).is_file() {
             let (text, mut attributes) = kept(&drop_ins, name, situation)?;
             let target = match Target::of_path(&path_of_system(name, "the copy")?, situation) {
@@ -82,13 +100,7 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
                 }
             };
             let owner = copy.owner(name)?;
-            // Root's text would be what this user wrote.
-            if !target.location.may_belong_to(owner, &[steps[0].proposal()])? {
-                stream::complain(&format!(
-                    "rungate: {} is left alone: it belonged to {}, and the policy would not delegate it to that user",
-                    target.path().shown(),
-                    accounts::shown(owner)
-                ));
+            if !may_belong_to(&target.location, owner, "it belonged to")? {
                 differs |= target.before != text;
                 continue;
             }
