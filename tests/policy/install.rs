@@ -568,6 +568,49 @@ fn what_is_distrusted_can_be_taken_away() {
         .status(64);
 }
 
+/// A file that belongs to a user becomes root's, also if its text stays the same: the policy distrusts it
+/// until then. The file of a delegation stays the user's.
+#[test]
+fn a_distrusted_file_becomes_roots_also_with_the_same_text() {
+    needs_root!();
+    let site = site();
+    site.account("ann", &[]);
+    let ann = site.user("ann").uid;
+    let one = "version = 1\n";
+    site.system_file("policy.d/20-cad.toml", one);
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    site.write("work/20-cad.toml", one);
+    site.write("work/policy.toml", MAIN);
+    for (name, place) in [("policy.toml", "policy.toml"), ("20-cad.toml", "policy.d/20-cad.toml")] {
+        let file = site.path("etc/rungate").join(place);
+        std::os::unix::fs::chown(&file, Some(ann), None).expect("chown");
+        let check = site.test().args(["policy", "check"]);
+        assert_eq!(check.outcome().ending, Ending::Status(1), "{name} is distrusted");
+        let outcome = install(&site, ["--yes", "--allow-uncounted", name]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{name}: {}{}", outcome.stdout, outcome.stderr);
+        let status = fs::metadata(&file).expect("the file");
+        assert_eq!((status.uid(), status.mode() & 0o7777), (0, 0o644), "{name}");
+        assert_eq!(check.outcome().ending, Ending::Status(0), "{name} is trusted again");
+    }
+
+    // A delegation that comes in the same change counts; without it the file becomes root's.
+    let drop_in = site.path("etc/rungate/policy.d/20-cad.toml");
+    std::os::unix::fs::chown(&drop_in, Some(ann), None).expect("chown");
+    let owner_and_inode = || fs::metadata(&drop_in).map(|status| (status.uid(), status.ino())).expect("it");
+    let before = owner_and_inode();
+    for (main, owner) in
+        [(MAIN.to_owned() + &DELEGATES.replace("\"root\"", "\"ann\""), ann), (MAIN.to_owned(), 0)]
+    {
+        site.write("work/policy.toml", &main);
+        let both = ["--yes", "--allow-uncounted", "policy.toml", "20-cad.toml"];
+        let outcome = install(&site, both).outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{}{}", outcome.stdout, outcome.stderr);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), main);
+        let after = owner_and_inode();
+        assert_eq!((after.0, after == before), (owner, owner == ann));
+    }
+}
+
 /// Owner and mode stay, and so do access control lists and labels.
 #[test]
 fn what_else_a_file_has_is_kept() {

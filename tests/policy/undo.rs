@@ -328,7 +328,8 @@ fn a_link_to_a_users_file_comes_back_only_with_its_delegation() {
     assert_eq!(site.test().args(["policy", "check"]).outcome().ending, Ending::Status(0));
 }
 
-/// A drop-in that comes back to a policy without its delegation is root's again, whoever it was given to.
+/// A drop-in that comes back to a policy without its delegation is root's again, whoever it was given to, and
+/// whether its text was changed or not.
 #[test]
 fn a_drop_in_that_is_no_longer_delegated_is_roots() {
     needs_root!();
@@ -336,14 +337,16 @@ fn a_drop_in_that_is_no_longer_delegated_is_roots() {
     let alone = "version = 1\n\n[repository.matlab]\nlimit = 1\n";
     site.system_file("policy.toml", alone);
     site.system_file("policy.d/20-cad.toml", OF_CAD);
-    change(&site, 1);
     let file = drop_in(&site, "20-cad.toml");
-    is_cadadms(&site, "etc/rungate/policy.d/20-cad.toml");
-    fs::write(&file, format!("{OF_CAD}# later\n")).expect("cadadm's change");
-    policy(&site, &["undo"]);
-    assert_eq!(fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy"), alone);
-    assert_eq!(fs::read_to_string(&file).expect("the drop-in"), OF_CAD);
-    let status = fs::metadata(&file).expect("the drop-in");
-    assert_eq!((status.uid(), status.mode() & 0o7777), (0, 0o644));
-    site.test().args(["policy", "check"]).stdout("[..]").stderr("...").status(0);
+    for later in [format!("{OF_CAD}# later\n"), OF_CAD.to_owned()] {
+        change(&site, 1);
+        is_cadadms(&site, "etc/rungate/policy.d/20-cad.toml");
+        fs::write(&file, later).expect("cadadm's change");
+        policy(&site, &["undo"]);
+        assert_eq!(fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy"), alone);
+        assert_eq!(fs::read_to_string(&file).expect("the drop-in"), OF_CAD);
+        let status = fs::metadata(&file).expect("the drop-in");
+        assert_eq!((status.uid(), status.mode() & 0o7777), (0, 0o644));
+        site.test().args(["policy", "check"]).stdout("[..]").stderr("...").status(0);
+    }
 }

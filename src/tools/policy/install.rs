@@ -42,7 +42,7 @@ fn perform_or_show(
     situation: &Situation,
     elsewhere: impl Fn(&[Step]) -> Option<String>,
 ) -> Result<u8, Error> {
-    let due: Vec<Step> = steps.into_iter().filter(Step::is_due).collect();
+    let due = step::due(steps);
     let Some(first) = due.first() else { return Ok(ExitStatus::Success as u8) };
     let sources = &first.location().sources;
     let candidate = Candidate::after(&due, sources);

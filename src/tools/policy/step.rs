@@ -45,6 +45,13 @@ pub(super) fn make<'s>(
     Ok(())
 }
 
+/// Those of these steps that change anything.
+pub(super) fn due(mut steps: Vec<Step>) -> Vec<Step> {
+    let proposals: Vec<Proposal> = steps.iter().map(Step::proposal).collect();
+    steps.retain(|step| step.is_due(&proposals));
+    steps
+}
+
 /// The step for one file.
 pub(super) enum Step {
     /// It gets this text.
@@ -70,10 +77,12 @@ impl Step {
         &self.location().path
     }
 
-    /// Whether there is anything to do.
-    pub(super) fn is_due(&self) -> bool {
+    /// Whether there is anything to do, if these are the new texts.
+    fn is_due(&self, proposals: &[Proposal]) -> bool {
         match self {
-            Self::Put(target, text) => target.before.as_ref() != Some(text),
+            Self::Put(target, text) => {
+                target.before.as_ref() != Some(text) || target.is_distrusted(proposals)
+            }
             Self::Link(_) | Self::TakeAway(_) => true,
         }
     }

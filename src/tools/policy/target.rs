@@ -27,6 +27,8 @@ pub(super) struct Target {
     pub(super) location: Location,
     /// The present text; empty if there is no file.
     pub(super) before: Option<String>,
+    /// The present owner; root if there is no file.
+    owner: u32,
     attributes: Attributes,
 }
 
@@ -39,7 +41,8 @@ impl Target {
     /// The file at a place.
     pub(super) fn at(location: Location) -> Result<Self, Error> {
         let (before, attributes) = read(&location.directory, &location.name, &location.path)?;
-        Ok(Self { location, before, attributes })
+        let owner = owner_of(&attributes);
+        Ok(Self { location, before, owner, attributes })
     }
 
     /// The same; the file gets these attributes with its new text.
@@ -66,7 +69,8 @@ impl Target {
     /// Puts the text in place as a part of these proposals.
     pub(super) fn put(&self, text: &str, proposals: &[Proposal]) -> Result<(), Error> {
         let Location { directory, name, .. } = &self.location;
-        let attributes = if self.may_keep_its_owner(proposals)? { &self.attributes } else { &NEW };
+        let may_keep = self.may_belong_to(owner_of(&self.attributes), proposals)?;
+        let attributes = if may_keep { &self.attributes } else { &NEW };
         directory.place(name, text.as_bytes(), attributes).map_err(|failure| {
             let text = format!("{} cannot be put in place: {failure}", visible(self.path()));
             Error::new(ExitStatus::System, text)
@@ -75,16 +79,25 @@ impl Target {
 }
 
 impl Target {
-    /// Whether the policy with these proposals trusts its owner. If not, root's new text is root's.
-    fn may_keep_its_owner(&self, proposals: &[Proposal]) -> Result<bool, Error> {
+    /// Whether the policy with these proposals distrusts the present owner. One that cannot be looked up is
+    /// reported by [`Self::put`].
+    pub(super) fn is_distrusted(&self, proposals: &[Proposal]) -> bool {
+        !self.may_belong_to(self.owner, proposals).is_ok_and(|may_belong| may_belong)
+    }
+
+    /// Whether the policy with these proposals trusts this owner. If not, root's new text is root's.
+    fn may_belong_to(&self, owner: u32, proposals: &[Proposal]) -> Result<bool, Error> {
         let Location { sources, .. } = &self.location;
-        let owner = self.attributes.before.as_ref().map_or(0, |before| before.uid);
         let is_of_system = sources.given.is_none() && sources.own.is_none();
         if !is_of_system || accounts::own_uid() != 0 {
             return Ok(true);
         }
         self.location.may_belong_to(owner, proposals)
     }
+}
+
+fn owner_of(attributes: &Attributes) -> u32 {
+    attributes.before.as_ref().map_or(0, |before| before.uid)
 }
 
 /// The text under a name and its owner; the owner of the delegation may also own it.

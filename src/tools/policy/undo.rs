@@ -6,6 +6,7 @@ use std::{ffi::OsStr, fs, path::Path, rc::Rc};
 use super::{
     Location, Past, Removal, Step, Target, install,
     past::Copy,
+    step,
     target::{self, Link, distrusted, names, path_of_system},
 };
 use crate::{
@@ -45,7 +46,8 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
         return Err(Error::new(ExitStatus::Usage, text).advise("To see them: rungate policy log".to_owned()));
     };
     let (steps, differs) = steps(location, copy, situation)?;
-    if !steps.iter().any(Step::is_due) {
+    let steps = step::due(steps);
+    if steps.is_empty() {
         if differs {
             let text = "there is nothing else to undo".to_owned();
             let advice = "To see older changes: rungate policy log".to_owned();
