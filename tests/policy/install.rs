@@ -568,6 +568,36 @@ fn what_is_distrusted_can_be_taken_away() {
         .status(64);
 }
 
+/// Where two arguments mean the same file or drop-in, nothing is changed.
+#[test]
+fn the_same_file_cannot_be_named_twice() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.d/10-one.toml", "version = 1\n");
+    set_mode(&site.path("etc/rungate/policy.d"), 0o755);
+    site.write("work/policy.toml", &MAIN.replace("= 5", "= 6"));
+    for directory in ["work/a", "work/b"] {
+        fs::create_dir(site.path(directory)).expect("a directory");
+        set_mode(&site.path(directory), 0o755);
+        site.write(format!("{directory}/20-cad.toml"), "version = 1\n");
+    }
+    let twice: [(&[&str], &str); 4] = [
+        (&[".", "policy.toml"], "policy.toml"),
+        (&["a/20-cad.toml", "b/20-cad.toml"], "policy.d/20-cad.toml"),
+        (&["a/20-cad.toml", "policy.toml", "b"], "policy.d/20-cad.toml"),
+        (&["--remove", "10-one.toml", "--remove", "10-one.toml"], "policy.d/10-one.toml"),
+    ];
+    for (arguments, name) in twice {
+        install(&site, ["--yes"])
+            .args(arguments)
+            .stderr(&format!("rungate: /etc/rungate/{name} is named twice\n"))
+            .status(64);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), MAIN, "{arguments:?}");
+        let there = ["10-one.toml", "20-cad.toml"].map(|name| drop_in_is_there(&site, name));
+        assert_eq!(there, [true, false], "{arguments:?}");
+    }
+}
+
 /// A file that belongs to a user becomes root's, also if its text stays the same: the policy distrusts it
 /// until then. The file of a delegation stays the user's.
 #[test]

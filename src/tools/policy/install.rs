@@ -3,6 +3,7 @@
 
 use std::{
     collections::{BTreeSet, HashSet},
+    mem,
     path::{Path, PathBuf},
     rc::Rc,
 };
@@ -123,14 +124,15 @@ fn steps(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Ve
     let put = if arguments.files.is_empty() { Vec::new() } else { files(arguments, situation)? };
     let removals = arguments.remove.iter().map(|name| Removal::of(name, situation).map(Step::TakeAway));
     let removals = removals.collect::<Result<Vec<Step>, Error>>()?;
-    let twice = removals.iter().find(|removal| put.iter().any(|step| step.path() == removal.path()));
-    match twice {
-        Some(step) => {
-            let text = format!("{} cannot be installed and removed at once", visible(step.path()));
-            Err(Error::new(ExitStatus::Usage, text))
+    let steps: Vec<Step> = put.into_iter().chain(removals).collect();
+    for (index, step) in steps.iter().enumerate() {
+        if let Some(earlier) = steps[..index].iter().find(|earlier| earlier.path() == step.path()) {
+            let is_same = mem::discriminant(earlier) == mem::discriminant(step);
+            let why = if is_same { "is named twice" } else { "cannot be installed and removed at once" };
+            return Err(Error::new(ExitStatus::Usage, format!("{} {why}", visible(step.path()))));
         }
-        None => Ok(put.into_iter().chain(removals).collect()),
     }
+    Ok(steps)
 }
 
 /// Each file with its place: for root by its name, for other users one file as their own policy.
