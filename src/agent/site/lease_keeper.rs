@@ -2,8 +2,9 @@
 //! one. It renews the lease, which lasts a third of the ttl, so that others soon see that a host cannot be
 //! reached. It reads the key, so that the agent knows until when no host can have considered it dead. On
 //! request it writes the keys again, which makes every older transaction of this agent fail, however late it
-//! is committed. If the agent of another host writes the same key, both write it in turns of a third of the
-//! ttl. So each detects the other while both exist.
+//! is committed. An etcd that is full refuses that, but renews leases and answers reads: then the old key is
+//! kept meanwhile. If the agent of another host writes the same key, both write it in turns of a third of
+//! the ttl. So each detects the other while both exist.
 
 use std::{
     collections::BTreeMap,
@@ -79,12 +80,18 @@ impl LeaseKeeper {
         let mut looked = Instant::now();
         loop {
             let begun = Instant::now();
-            let is_due = self.has_to_look || begun.duration_since(looked) >= self.ttl / THIRD;
-            // A write of the key finds it, too.
-            let is_checked = is_due || written.is_none();
+            let is_written = written.is_some();
+            // If the key cannot be written, the lease is renewed only with a check.
+            let interval = self.ttl / if is_written { THIRD } else { THIRD * THIRD };
+            let is_due = self.has_to_look || begun.duration_since(looked) >= interval;
             let advanced = self.advance(&mut written, &mut lease, &mut disputed, is_due);
-            // A check that failed stays due.
-            if is_checked && advanced.is_ok() {
+            let is_checked = match &advanced {
+                // A write of the key finds it, too.
+                Ok(()) => is_due || !is_written,
+                // A check that failed stays due, unless it came after a write that failed.
+                Err(_) => is_due && !is_written,
+            };
+            if is_checked {
                 (looked, self.has_to_look) = (begun, false);
             }
             let rest = match advanced {
@@ -147,7 +154,13 @@ impl LeaseKeeper {
             if lease.is_none() {
                 self.look_before()?;
             }
-            *written = Some(self.write(lease)?);
+            let now = self.write(lease).inspect_err(|_| {
+                if let Some(lease) = lease.filter(|_| is_checked) {
+                    // The error of the write is reported.
+                    let _ = self.keep(lease);
+                }
+            });
+            *written = Some(now?);
             return Ok(());
         };
         if let Err(trouble) = self.client.keep_alive(known.lease) {
@@ -201,6 +214,20 @@ impl LeaseKeeper {
             && other.is_of_boot_of(&self.record.agent)
         {
             self.reporter.tell(Report::Twin { agent: Some(other), sent, generation });
+        }
+        Ok(())
+    }
+
+    /// Renews the lease and looks for the key that this agent has written before: while that exists, no host
+    /// considers this one dead.
+    fn keep(&self, lease: i64) -> Result<(), EtcdError> {
+        self.client.keep_alive(lease)?;
+        let sent = process::since_boot().unwrap_or_default();
+        let (found, revision, generation) = self.find(0)?;
+        if let Found::Another(Some(agent)) = found
+            && agent == self.record.agent
+        {
+            self.reporter.tell(Report::Confirmed { sent, revision, generation });
         }
         Ok(())
     }
@@ -349,21 +376,30 @@ mod tests {
         fn advances(&mut self, is_checked: bool) -> Vec<&'static str> {
             let Self { keeper, written, lease, disputed, .. } = self;
             keeper.advance(written, lease, disputed, is_checked).expect("each request is answered");
-            let word = |report| match report {
-                Report::Registered { .. } => "registered",
-                Report::Confirmed { .. } => "confirmed",
-                Report::LeaseLost => "lease lost",
-                Report::Twin { .. } => "twin",
-                _ => "something else",
-            };
-            self.reports.try_iter().map(word).collect()
+            self.reports.try_iter().map(|report| word(&report)).collect()
+        }
+
+        /// One step that is not possible, and what it reports.
+        fn reports_of_a_failure(&mut self, is_checked: bool) -> Vec<&'static str> {
+            let Self { keeper, written, lease, disputed, .. } = self;
+            assert!(keeper.advance(written, lease, disputed, is_checked).is_err());
+            self.reports.try_iter().map(|report| word(&report)).collect()
         }
 
         /// One step that is not possible. It reports nothing.
         fn fails(&mut self) {
-            let Self { keeper, written, lease, disputed, .. } = self;
-            assert!(keeper.advance(written, lease, disputed, true).is_err());
-            assert_eq!(self.reports.try_iter().count(), 0);
+            assert_eq!(self.reports_of_a_failure(true), [""; 0]);
+        }
+    }
+
+    fn word(report: &Report) -> &'static str {
+        match report {
+            Report::Registered { .. } => "registered",
+            Report::Confirmed { .. } => "confirmed",
+            Report::LeaseLost => "lease lost",
+            Report::Twin { .. } => "twin",
+            Report::Unreached(_) => "unreached",
+            _ => "something else",
         }
     }
 
@@ -444,6 +480,53 @@ mod tests {
         scene.fails();
         assert_eq!(scene.advances(true), ["registered"]);
         assert_eq!((scene.written.map(|written| written.revision), scene.lease), (Some(10), Some(3)));
+    }
+
+    /// An etcd that is full refuses every write, and still renews leases and answers reads. So the key that
+    /// is there is kept, when that is due, and confirms the host. Only the host's own key does.
+    #[test]
+    fn a_key_that_cannot_be_written_is_kept() {
+        let full = || refused("etcdserver: mvcc: database space exceeded");
+        let gone = found(7, "/test/h/lab", &[], None);
+        for (read, is_due, reports) in [
+            (key("boot.1", 8), true, vec!["confirmed"]),
+            // A write that seemed to fail may have been committed.
+            (key("boot.1", 9), true, vec!["confirmed"]),
+            (key("boot.2", 9), true, vec![]),
+            (gone, true, vec![]),
+            (key("boot.1", 8), false, vec![]),
+        ] {
+            let mut scene = Scene::new(true, &[full(), RENEWED.to_owned(), read.clone()]);
+            scene.keeper.heed(Command::Publish(BTreeMap::new()), &mut scene.written);
+            assert_eq!(scene.reports_of_a_failure(is_due), reports, "{read}");
+            assert_eq!((scene.written.is_none(), scene.lease), (true, Some(3)), "{read}");
+            if is_due {
+                let asked = scene.member.join().expect("three requests");
+                assert_eq!(asked[1]["ID"], "3", "the lease of the key is renewed");
+            }
+        }
+        // There is nothing to keep without a lease.
+        let mut scene = Scene::new(false, &[key("boot.1", 8), full(), RENEWED.to_owned(), key("boot.1", 8)]);
+        assert_eq!(scene.reports_of_a_failure(true), [""; 0]);
+    }
+
+    /// A write that is refused is tried again soon. What keeps the key meanwhile is not repeated as often.
+    #[test]
+    fn a_key_that_cannot_be_written_is_kept_once_in_a_while() {
+        let full = || refused("etcdserver: mvcc: database space exceeded");
+        let nothing = found(7, "/test/h/lab", &[], None);
+        let answers =
+            [nothing, LEASE.to_owned(), full(), RENEWED.to_owned(), key("boot.1", 8), full(), committed(10)];
+        let Scene { mut keeper, reports, .. } = Scene::new(false, &answers);
+        let (commands, commanded) = channel();
+        (keeper.commands, keeper.has_to_look, keeper.ttl) = (commanded, true, Duration::from_secs(3600));
+        keeper.start();
+        let told = [(); 4].map(|()| {
+            let report = reports.recv_timeout(Duration::from_secs(60)).expect("a report");
+            word(&report)
+        });
+        assert_eq!(told, ["confirmed", "unreached", "unreached", "registered"]);
+        drop(commands);
     }
 
     /// A lease lasts a second at least.
