@@ -70,6 +70,26 @@ fn an_etcd_that_was_restored_lets_nobody_in() {
     is_missing_after(|_| (), "another", true);
 }
 
+/// All keys of the site are deleted: the etcd has the same name as before, and its revision rises.
+#[test]
+fn keys_that_were_deleted_let_nobody_in() {
+    needs_etcd!();
+    let etcd = Etcd::new();
+    let (settings, [mut one, two]) = two_hosts(&etcd, ENDLESS, "");
+    let prefix = prefix_of(&two);
+    let mut running = one.test().args(["run", "--", "matlab"]).spawn();
+    eventually("the slot is seen", || (held(&two) == 1).then_some(()));
+    one.agent.signal(nix::sys::signal::Signal::SIGKILL);
+    etcd.control(&["del", "--prefix", &prefix]).expect("they are deleted");
+    is_held_back(&two);
+    is_held_back(&Host::new("lab3", &seats(1, ""), &settings));
+    assert_eq!(slots(&etcd, &prefix).len(), 0);
+    one.restart();
+    eventually("it is put back", || (slots(&etcd, &prefix).len() == 1).then_some(()));
+    eventually("it is counted", || (held(&two) == 1).then_some(()));
+    assert!(running.answers());
+}
+
 /// What is written elsewhere, so that the revision of a backup is lower.
 fn later(etcd: &Etcd) {
     for _ in 0..20 {

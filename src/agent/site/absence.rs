@@ -10,7 +10,10 @@ use std::{
 
 use super::{
     Admission, AgentId, Change, Changed, ClusterRecord, Compare, Key, Level, Operation, Site, TableOfSite,
-    Transaction, Value, Work, etcd::Snapshot, log, proof, record::bytes,
+    Transaction, Value, Work,
+    etcd::{Pair, Snapshot},
+    log, proof,
+    record::bytes,
 };
 use crate::{agent::service::local::Local, sys::process};
 
@@ -132,8 +135,8 @@ impl Site {
 //
 // `c/id` says which etcd the tables belong to. A backup has the id of another etcd, unless it was restored
 // under the same token (`--initial-cluster-token`). Then agents that knew a later revision mark it as
-// doubtful. That key belongs to no host, and is written before this host has its key, so the reconciler does
-// not handle it.
+// doubtful. They do the same if the keys of the site were deleted, and `c/id` with them. That key belongs to
+// no host, and is written before this host has its key, so the reconciler does not handle it.
 
 /// The etcd of the mirror, and what follows from it.
 #[derive(Debug, Default)]
@@ -151,6 +154,14 @@ pub(super) struct Origin {
     doubted: Option<i64>,
 }
 
+/// The id of the etcd, as it was written at a revision.
+#[derive(Clone, Copy, Debug)]
+struct Name {
+    at: i64,
+    /// Whether agents that know it do not write the id of this etcd after it.
+    is_final: bool,
+}
+
 impl Origin {
     /// The generation: the number of etcds that this agent has seen.
     pub(super) fn generation(&self) -> u64 {
@@ -164,14 +175,13 @@ impl Site {
         let before = self.origin.cluster.replace(cluster);
         let is_another = before.is_some() && self.origin.generation != generation;
         self.origin.generation = generation;
-        let named = self.mirror.cluster().1;
-        self.origin.longest = self.origin.longest.max(self.longest_ttl());
+        let name = self.name_before();
         let changed = self.mirror.replace(revision, pairs);
         self.looked = None;
         if is_another {
             // If the same backup was restored before, the id was written then at a higher revision.
             let now = self.mirror.cluster().1;
-            let is_silent = before == self.origin.cluster && now <= named;
+            let is_silent = before == self.origin.cluster && now <= name.at;
             self.origin.doubted = (is_silent || now == 0).then_some(now);
             // After one more restore, the time begins again: hosts may have been confirmed until then.
             self.origin.held_back = self.origin.held_back.and(process::since_boot());
@@ -185,9 +195,44 @@ impl Site {
                 // It was written before this read, which confirmed nothing.
                 self.presence.look();
             }
+        } else {
+            self.look_for_loss(name);
         }
         self.look_at_name();
         changed
+    }
+
+    /// Keys were changed.
+    pub(super) fn follow(&mut self, changes: Vec<(Pair, bool)>) -> Changed {
+        let key = self.keys.name(&Key::Cluster);
+        if changes.iter().all(|(pair, _)| pair.key != key) {
+            return self.mirror.apply(changes);
+        }
+        let name = self.name_before();
+        let changed = self.mirror.apply(changes);
+        self.look_for_loss(name);
+        changed
+    }
+
+    /// The id of the etcd, before keys change.
+    fn name_before(&mut self) -> Name {
+        self.origin.longest = self.origin.longest.max(self.longest_ttl());
+        let at = self.mirror.cluster().1;
+        Name { at, is_final: self.is_named() || self.origin.doubted == Some(at) }
+    }
+
+    /// If the id is gone, all keys may be. An agent that was started since then may have written it again.
+    fn look_for_loss(&mut self, before: Name) {
+        let (said, at) = self.mirror.cluster();
+        let is_again = before.is_final && said == self.origin.cluster.as_deref();
+        if at == before.at || !(at == 0 || is_again) {
+            return;
+        }
+        log(Level::Warning, "the keys of the site were deleted: what this host holds is put back");
+        self.origin.doubted = Some(at);
+        // As after one more restore.
+        self.origin.held_back = self.origin.held_back.and(process::since_boot());
+        self.origin.is_incomplete = true;
     }
 
     /// Earlier revisions mean nothing now.
@@ -249,8 +294,8 @@ impl Site {
             return None;
         }
         Some(format!(
-            "etcd was restored from a backup, or replaced: no slots are granted for about {} s more, \
-                until each host has put back what it holds",
+            "etcd was restored from a backup or replaced, or its keys were deleted: no slots are granted for \
+                about {} s more, until each host has put back what it holds",
             left.as_secs().max(1)
         ))
     }

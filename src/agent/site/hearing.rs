@@ -113,7 +113,7 @@ impl Site {
                 return self.changed(changed);
             }
             Report::Changes(changes) => {
-                let changed = self.mirror.apply(changes);
+                let changed = self.follow(changes);
                 return self.changed(changed);
             }
             Report::Done(number, result) => return self.done(local, number, result),

@@ -5,10 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::stage::{Stage, host, of_host, saved, settings, slot};
+use super::stage::{Stage, done, host, of_host, saved, settings, slot};
 use crate::{
     agent::site::{
-        AgentId, ClusterRecord, Command, Key, Presence, Report, Value, access,
+        AgentId, ClusterRecord, Command, Compare, Done, Key, Operation, Presence, Report, Transaction, Value,
+        access,
         etcd::{Inventory, Pair, Snapshot},
         record::bytes,
     },
@@ -79,6 +80,103 @@ fn an_id_that_nobody_has_written_since_a_restore_names_nothing() {
         assert!(is_named_after(1, before));
         assert_eq!(is_named_after(2, after), is_named, "{before} {after}");
     }
+}
+
+/// The keys of a site may be deleted, and its etcd is the same as before. Nothing is granted from then on:
+/// the id is in doubt, also if an agent that was started since then has written it again. The time without
+/// grants begins again if it is deleted once more.
+#[test]
+fn an_id_that_was_deleted_is_in_doubt() {
+    let doubt = |stage: &Stage, at: i64| {
+        let key = stage.site.keys.name(&Key::Cluster);
+        let id = bytes(&ClusterRecord { cluster: String::new() });
+        Transaction {
+            compares: vec![Compare::ChangedAt(key.clone(), at)],
+            operations: vec![Operation::Put(key, id)],
+        }
+    };
+    for (case, (again, doubted)) in
+        [(None, Some(0)), (Some("one"), Some(10)), (Some(""), None)].into_iter().enumerate()
+    {
+        for way in ["read", "together", "apart"] {
+            let mut stage = Stage::open(|_| ());
+            assert!(stage.site.is_open());
+            let (gone, again) = (stage.id(9, ""), again.map(|cluster| stage.id(10, cluster)));
+            match (way, again) {
+                ("read", again) => {
+                    let own = stage.own_key(8);
+                    stage.reads_of(1, "one", 11, again.into_iter().chain([own]).collect());
+                }
+                ("apart", Some(again)) => {
+                    stage.sees(vec![(gone, false)]);
+                    assert!(!stage.site.is_open());
+                    let (number, asked) = stage.asks().expect("the doubt is written");
+                    assert_eq!(asked, doubt(&stage, 0));
+                    let another_was_first = Done { holds: false, ..done(10) };
+                    stage.hears_together(vec![
+                        Report::Done(number, Ok(another_was_first)),
+                        Report::Changes(vec![(again, true)]),
+                    ]);
+                }
+                (_, again) => {
+                    let again = again.map(|id| (id, true));
+                    stage.sees([(gone, false)].into_iter().chain(again).collect());
+                }
+            }
+            assert!(!stage.site.is_open(), "{way} {case}");
+            let asked = stage.asks();
+            let written = asked.as_ref().map(|(_, asked)| asked.clone());
+            assert_eq!(written, doubted.map(|at| doubt(&stage, at)), "{way} {case}");
+            if let Some((number, _)) = asked {
+                let id = stage.id(12, "");
+                stage.hears_together(vec![
+                    Report::Done(number, Ok(done(12))),
+                    Report::Changes(vec![(id, true)]),
+                ]);
+            }
+            assert!(stage.site.is_held_back().is_some(), "{way} {case}");
+            assert_eq!(stage.asks(), None, "{way} {case}");
+            let gone = stage.id(13, "");
+            stage.sees(vec![(gone, false)]);
+            let written = stage.asks().map(|(_, asked)| asked);
+            assert_eq!(written, Some(doubt(&stage, 0)), "{way} {case}");
+        }
+    }
+}
+
+/// The id that follows a doubt is that of a complete site.
+#[test]
+fn an_id_that_follows_a_doubt_names_the_etcd() {
+    let mut stage = Stage::open(|_| ());
+    let [gone, doubt, id] = [(9, ""), (10, ""), (11, "one")].map(|(at, cluster)| stage.id(at, cluster));
+    stage.sees(vec![(gone, false)]);
+    let (number, _) = stage.asks().expect("the doubt is written");
+    stage.hears_together(vec![Report::Done(number, Ok(done(10))), Report::Changes(vec![(doubt, true)])]);
+    assert!(!stage.site.is_named() && stage.site.is_held_back().is_some());
+    stage.sees(vec![(id, true)]);
+    assert!(stage.site.is_named() && stage.site.is_held_back().is_none());
+}
+
+/// A host whose slots were deleted together with all keys is not confirmed before they are there again.
+#[test]
+fn a_host_whose_slots_were_deleted_is_not_confirmed() {
+    let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+    let record = Value::Slot(stage.record(&saved(&[1]), 0)).bytes();
+    let held = stage.pair(&slot(1), 6, record.clone());
+    stage.reads(7, vec![held]);
+    stage.registers(8);
+    let first = stage.site.presence.confirmed().expect("nothing is missing");
+    let (id, gone) = (stage.id(9, ""), stage.pair(&slot(1), 9, Vec::new()));
+    stage.sees(vec![(id, false), (gone, false)]);
+    let sent = first + Duration::from_secs(1);
+    let confirmed = |stage: &mut Stage| {
+        stage.hears(Report::Confirmed { sent, revision: 10, generation: 1 });
+        stage.site.presence.confirmed()
+    };
+    assert_eq!(confirmed(&mut stage), Some(first));
+    let again = stage.pair(&slot(1), 10, record);
+    stage.sees(vec![(again, true)]);
+    assert_eq!(confirmed(&mut stage), Some(sent));
 }
 
 /// A read that is older than the mirror, an answer of another etcd, and an inventory that differs make the

@@ -580,7 +580,7 @@ fn an_etcd_that_is_lost_after_a_restore_is_reported() {
         let told = |stage: &Stage| {
             [stage.site.why(), stage.site.about().trouble.expect("no slots are granted").text]
         };
-        let restored = "etcd was restored from a backup, or replaced: no slots are granted for about ";
+        let restored = "etcd was restored from a backup or replaced, or its keys were deleted: no slots are granted for about ";
         assert!(told(&stage).iter().all(|text| text.starts_with(restored)), "etcd works");
         let not_reached = stage.site.client.keep_alive(1).expect_err("no member listens");
         let error = not_reached.to_string();
