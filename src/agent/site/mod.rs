@@ -141,7 +141,7 @@ impl Site {
         Watcher {
             client: client.clone(),
             keys: keys.clone(),
-            longest: *ttl / 3,
+            interval: *ttl / 3,
             reporter: reporter.clone(),
             is_doubted: Arc::clone(&is_doubted),
         }

@@ -1,7 +1,8 @@
 //! The thread that feeds the mirror: one complete read, then every change since. If changes were compacted
-//! before they were received, or on request, it starts over with a complete read. Every third of the ttl the
-//! watch is restarted, after a check whether it is behind. A dead connection looks like one on which nothing
-//! happens. It also checks whether the received changes are complete and correct.
+//! before they were received, or on request, it starts over with a complete read. Every few seconds the watch
+//! is restarted, after a check whether it is behind. A dead connection, or a member that hangs, looks like
+//! one on which nothing happens. Every third of the ttl it also checks whether the received changes are
+//! complete and correct.
 
 use std::{
     collections::BTreeSet,
@@ -28,6 +29,10 @@ use crate::{
 /// How long it rests after an error.
 const REST: Duration = Duration::from_millis(200);
 
+/// How long a watch lasts at most. One of a member that hangs reports nothing, so no transaction of this host
+/// is known to be complete meanwhile.
+const LONGEST: Duration = Duration::from_secs(5);
+
 /// Up to this many keys are all compared each time.
 const FEW: i64 = 1000;
 
@@ -42,13 +47,16 @@ struct Known {
     /// The revision up to which keys were compared, and how often since all were compared.
     compared: i64,
     times: u32,
+    /// When that was.
+    listed: Instant,
 }
 
 /// Its settings.
 pub(super) struct Watcher {
     pub(super) client: Client,
     pub(super) keys: Keys,
-    pub(super) longest: Duration,
+    /// How often keys are compared.
+    pub(super) interval: Duration,
     pub(super) reporter: Reporter,
     /// Set to request a complete read.
     pub(super) is_doubted: Arc<AtomicBool>,
@@ -91,7 +99,7 @@ impl Watcher {
                 if !self.reporter.tell(Report::Fresh(snapshot)) {
                     return Ok(false);
                 }
-                Known { revision, generation, compared: revision, times: 0 }
+                Known { revision, generation, compared: revision, times: 0, listed: Instant::now() }
             }
         };
         let now = known.insert(now);
@@ -105,11 +113,12 @@ impl Watcher {
             return Ok(true);
         }
         // A member that has just joined was observed to omit changes.
-        if !is_fresh && !self.list(now, summary.count)? {
+        let is_due = !is_fresh && now.listed.elapsed() >= self.interval;
+        if is_due && !self.list(now, summary.count)? {
             *known = None;
             return Ok(true);
         }
-        let mut watch = self.client.watch(&self.keys.all(), now.revision + 1, self.longest)?;
+        let mut watch = self.client.watch(&self.keys.all(), now.revision + 1, self.interval.min(LONGEST))?;
         while let Some(heard) = watch.next()? {
             match heard {
                 // A doubt that came before it is noticed below.
@@ -142,9 +151,9 @@ impl Watcher {
         let since = if count <= FEW || known.times == 0 { 0 } else { known.compared };
         // Changes that were compacted since cannot be reported any more, and there would be more the next
         // time.
-        let Some(inventory) = self.client.inventory(&self.keys.all(), known.revision, since)? else {
-            return Ok(true);
-        };
+        let inventory = self.client.inventory(&self.keys.all(), known.revision, since)?;
+        known.listed = Instant::now();
+        let Some(inventory) = inventory else { return Ok(true) };
         known.compared = known.revision;
         if inventory.generation != known.generation {
             return Ok(false);
@@ -283,9 +292,11 @@ mod tests {
 
     use super::*;
     use crate::{
-        agent::site::etcd::tests::{found, member, refused},
+        agent::site::etcd::tests::{found, member, refused, unfinished},
         sys::Bell,
     };
+
+    const INTERVAL: Duration = Duration::from_secs(60);
 
     const BEGUN: &str = "{\"result\":{\"created\":true}}\n";
 
@@ -300,11 +311,17 @@ mod tests {
         let watcher = Watcher {
             client,
             keys: Keys::below("/test/"),
-            longest: Duration::from_secs(60),
+            interval: INTERVAL,
             reporter: Reporter { reports, bell: Arc::new(Bell::new().expect("a bell")) },
             is_doubted: Arc::default(),
         };
         (watcher, heard, member)
+    }
+
+    /// Its keys were compared so long ago that this is due.
+    fn known(revision: i64, generation: u64, compared: i64, times: u32) -> Known {
+        let listed = Instant::now().checked_sub(INTERVAL).expect("a moment");
+        Known { revision, generation, compared, times, listed }
     }
 
     fn words(reports: &Receiver<Report>) -> Vec<&'static str> {
@@ -329,6 +346,9 @@ mod tests {
         let mut known = None;
         assert_eq!(watcher.advance(&mut known), Ok(true));
         assert_eq!(words(&reports), ["fresh", "compared", "changes"]);
+        let reported = known.as_mut().expect("all was read");
+        assert_eq!(reported.revision, 9);
+        reported.listed = self::known(9, 0, 7, 0).listed;
         assert_eq!(watcher.advance(&mut known), Ok(true));
         assert_eq!(words(&reports), ["compared", "listed"]);
         let asked = member.join().expect("six requests");
@@ -358,7 +378,7 @@ mod tests {
             [(0, 1000, true), (0, 1001, false), (8, 1001, false), (9, 1001, true), (8, 1000, true)]
         {
             let (watcher, reports, member) = watcher(&[one_key(9)]);
-            let mut known = Known { revision: 9, generation: 0, compared: 5, times };
+            let mut known = known(9, 0, 5, times);
             assert_eq!(watcher.list(&mut known, count), Ok(true));
             assert_eq!((words(&reports), known.compared), (vec!["listed"], 9));
             let asked = member.join().expect("a request");
@@ -367,13 +387,39 @@ mod tests {
         }
     }
 
+    /// A watch that is restarted before keys have to be compared again costs one read. If keys are compared,
+    /// the time begins again.
+    #[test]
+    fn a_watch_is_restarted_more_often_than_keys_are_compared() {
+        let answers = [one_key(7), one_key(7), BEGUN.to_owned(), one_key(7), BEGUN.to_owned()];
+        let (watcher, reports, member) = watcher(&answers);
+        let mut known = Some(known(7, 0, 7, 0));
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!(words(&reports), ["compared", "listed"]);
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert_eq!(words(&reports), ["compared"]);
+        let asked = member.join().expect("five requests");
+        assert_eq!(asked[4]["create_request"]["start_revision"], "8");
+    }
+
+    /// A member that hangs closes no connection, and reports no changes. So the watch is restarted soon,
+    /// however long the ttl is.
+    #[test]
+    fn a_watch_of_a_member_that_hangs_ends_soon() {
+        let (watcher, reports, _member) = watcher(&[one_key(7), one_key(7), unfinished(BEGUN)]);
+        let (begun, mut known) = (Instant::now(), None);
+        assert_eq!(watcher.advance(&mut known), Ok(true));
+        assert!(begun.elapsed() < INTERVAL, "{} s", begun.elapsed().as_secs());
+        assert_eq!((words(&reports), known.is_some()), (vec!["fresh", "compared"], true));
+    }
+
     /// Keys at a revision that was compacted cannot be compared any more. The watch continues, and later ones
     /// are compared.
     #[test]
     fn what_was_compacted_is_not_compared() {
         let compacted = refused("etcdserver: mvcc: required revision has been compacted");
         let (watcher, reports, _member) = watcher(&[compacted, one_key(9)]);
-        let mut known = Known { revision: 9, generation: 0, compared: 5, times: 0 };
+        let mut known = known(9, 0, 5, 0);
         assert_eq!(watcher.list(&mut known, 1), Ok(true));
         assert_eq!((words(&reports), known.compared), (vec![], 5));
         assert_eq!(watcher.list(&mut known, 1), Ok(true));
@@ -387,7 +433,7 @@ mod tests {
     /// On request, and when another etcd answers or changes were compacted, everything is read again.
     #[test]
     fn a_watch_that_may_have_missed_changes_starts_over() {
-        let known_in = |generation| Some(Known { revision: 7, generation, compared: 7, times: 0 });
+        let known_in = |generation| Some(known(7, generation, 7, 0));
         let (watcher, reports, _member) = watcher(&[one_key(7), one_key(7), BEGUN.to_owned()]);
         watcher.is_doubted.store(true, Ordering::Relaxed);
         let mut known = known_in(0);
@@ -398,7 +444,7 @@ mod tests {
         assert_eq!(watcher.advance(&mut known), Ok(true));
         assert_eq!((words(&reports), known.is_some()), (vec!["compared"], false));
         let (watcher, reports, _member) = self::watcher(&[one_key(7)]);
-        let mut known = Known { revision: 7, generation: 1, compared: 7, times: 0 };
+        let mut known = self::known(7, 1, 7, 0);
         assert_eq!((watcher.list(&mut known, 1), words(&reports)), (Ok(false), vec![]));
         // A watch that etcd ends for another reason is an error.
         let canceled = "{\"result\":{\"canceled\":true,\"cancel_reason\":\"no\"}}\n".to_owned();

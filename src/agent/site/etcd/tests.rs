@@ -18,6 +18,14 @@ const REFUSED: &str = "refused: ";
 /// The same of one that does not say whether it was done.
 const UNCLEAR: &str = "unclear: ";
 
+/// The same of one that hangs before the end of its answer.
+const UNFINISHED: &str = "unfinished: ";
+
+/// The answer of a member that hangs after it.
+pub(in crate::agent::site) fn unfinished(answer: &str) -> String {
+    format!("{UNFINISHED}{answer}")
+}
+
 /// The answer of a member that does not say whether it has done what it was asked for.
 pub(in crate::agent::site) fn unclear(why: &str) -> String {
     format!("{UNCLEAR}{}", json!({ "error": why }))
@@ -70,8 +78,13 @@ fn answered(listener: &TcpListener, answer: &str) -> Value {
     let failed = statuses.iter().find_map(|(prefix, status)| Some((*status, answer.strip_prefix(prefix)?)));
     let (status, answer) = failed.unwrap_or(("200 OK", answer));
     let head = format!("HTTP/1.1 {status}\r\nContent-Type: application/json\r\nConnection: close\r\n");
-    let length = answer.len();
+    let (answer, missing) = answer.strip_prefix(UNFINISHED).map_or((answer, 0), |answer| (answer, 1));
+    let length = answer.len() + missing;
     write!(&connection, "{head}Content-Length: {length}\r\n\r\n{answer}").expect("it reads");
+    if missing > 0 {
+        // Until the client hangs up.
+        let _ = lines.read_to_end(&mut Vec::new());
+    }
     // A request for metrics has no body.
     if length == 0 { Value::Null } else { serde_json::from_slice(&question).expect("JSON") }
 }
