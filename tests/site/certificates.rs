@@ -130,6 +130,41 @@ fn what_is_wrong_with_the_host_is_told() {
     is_told(&elsewhere, &["permission denied", "etcdctl role grant-permission"]);
 }
 
+/// Certificates are renewed in their place, even by another authority: the agent needs no restart. A
+/// certificate whose key is not there yet is not used.
+#[test]
+fn renewed_certificates_need_no_restart() {
+    needs_etcd!();
+    needs_openssl!();
+    let (authority, next) = (Authority::new(), Authority::new());
+    let [(member, of_host), (next_member, next_of_host)] = [&authority, &next].map(|authority| {
+        let sign = |name: &str, other: &str| authority.sign(name, "/O=our site", other, 30);
+        (sign("member", "IP:127.0.0.1"), sign("host", "DNS:lab1"))
+    });
+    let options =
+        ["--client-cert-auth".to_owned(), format!("--trusted-ca-file={}", authority.certificate().display())];
+    let etcd = Etcd::secure(&authority, &[&member, &member, &member], &options);
+    let endpoint = etcd.endpoints().next().expect("a member");
+    let more = ca(&authority) + &shows(&of_host);
+    let host = Host::new("lab1", &seats(1, ""), &settings(&endpoint, &Etcd::prefix(), TTL, &more));
+    starts(&host);
+    let renew = |from: &Path, to: &Path| {
+        fs::copy(from, to).expect("it is renewed");
+    };
+    renew(&next.certificate(), &authority.certificate());
+    renew(&next_member.certificate, &member.certificate);
+    renew(&next_member.key, &member.key);
+    renew(&next_of_host.certificate, &of_host.certificate);
+    etcd.restart();
+    eventually("the certificate is not used without its key", || {
+        let outcome = host.test().args(["run", "--", "matlab"]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(74), "{outcome:?}");
+        outcome.stderr.contains("its certificate is not trusted").then_some(())
+    });
+    renew(&next_of_host.key, &of_host.key);
+    starts(&host);
+}
+
 /// Tokens run out and must be renewed, and a password that was changed counts without a restart.
 #[test]
 fn a_token_that_runs_out_is_renewed() {

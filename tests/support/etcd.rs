@@ -219,6 +219,13 @@ impl Etcd {
         self.is_back(member);
     }
 
+    /// All members end, and are started again.
+    pub(crate) fn restart(&self) {
+        (0..MEMBERS).for_each(|member| self.kill_one(member));
+        (0..MEMBERS).for_each(|member| self.start_one(Path::new(ETCD), member, &[]));
+        eventually("a majority of the members answers", || self.control(&["get", "nothing"]));
+    }
+
     /// A member ends, and goes on as another program.
     pub(crate) fn upgrade(&self, member: usize, program: &Path) {
         self.kill_one(member);
@@ -270,8 +277,7 @@ impl Etcd {
             ])
             .expect("it is restored");
         }
-        (0..MEMBERS).for_each(|member| self.start_one(Path::new(ETCD), member, &[]));
-        eventually("a majority of the members answers", || self.control(&["get", "nothing"]));
+        self.restart();
     }
 
     fn data(&self, member: usize) -> PathBuf {

@@ -5,7 +5,6 @@ use std::{
     collections::BTreeMap,
     fs,
     io::Read,
-    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -17,35 +16,16 @@ use super::{
     AuthenticateRequest, AuthenticateResponse, Done, EtcdError, Failure, Header, Kind, LeaseGrantRequest,
     LeaseRequest, LeaseResponse, Long, Pair, Range, RangeRequest, RangeResponse, Streamed, Transaction,
     TransactionResponse,
+    connector::{Access, Connector},
 };
 use crate::{keeper::agent::message::Latency, text::visible};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use ureq::{
-    Agent, Body,
-    http::Response,
-    tls::{Certificate, ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem},
-};
+use ureq::{Body, http::Response};
 
 /// A longer answer is not read to its end.
 const LONGEST_ANSWER: u64 = 256 * 1024 * 1024;
 
 const LONGEST_METRICS: u64 = 4 * 1024 * 1024;
-
-/// The addresses of etcd, and the agent's credentials.
-#[derive(Clone, Debug, Default)]
-pub(in crate::agent::site) struct Access {
-    /// The members, as `https://HOST:PORT`.
-    pub(in crate::agent::site) endpoints: Vec<String>,
-    /// The authority that signed the members' certificates.
-    pub(in crate::agent::site) ca: Option<PathBuf>,
-    /// The certificate of this host.
-    pub(in crate::agent::site) certificate: Option<PathBuf>,
-    pub(in crate::agent::site) key: Option<PathBuf>,
-    pub(in crate::agent::site) user: Option<String>,
-    pub(in crate::agent::site) password_file: Option<PathBuf>,
-    /// How long one member may take for an answer.
-    pub(in crate::agent::site) patience: Duration,
-}
 
 /// Several threads may call at once.
 #[derive(Clone, Debug)]
@@ -54,7 +34,7 @@ pub(in crate::agent::site) struct Client(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     access: Access,
-    agent: Agent,
+    connector: Mutex<Connector>,
     /// The member that answered last.
     current: AtomicUsize,
     token: Mutex<Option<String>>,
@@ -65,22 +45,10 @@ struct Inner {
 impl Client {
     /// Reads the certificates, or says what is wrong with them.
     pub(in crate::agent::site) fn new(access: Access) -> Result<Self, String> {
-        let config = Agent::config_builder()
-            .tls_config(config(&access)?)
-            .http_status_as_error(false)
-            .max_redirects(0)
-            // The environment of the agent does not matter.
-            .proxy(None)
-            .timeout_resolve(Some(access.patience))
-            .timeout_connect(Some(access.patience))
-            .timeout_send_request(Some(access.patience))
-            .timeout_send_body(Some(access.patience))
-            .timeout_recv_response(Some(access.patience))
-            .build();
-        let agent = Agent::new_with_config(config);
+        let connector = Mutex::new(Connector::new(&access)?);
         Ok(Self(Arc::new(Inner {
             access,
-            agent,
+            connector,
             current: AtomicUsize::new(0),
             token: Mutex::new(None),
             generations: Generations::default(),
@@ -199,9 +167,8 @@ impl Client {
         token: Option<&str>,
         longest: Option<Duration>,
     ) -> Result<Response<Body>, EtcdError> {
-        let mut request = self
-            .0
-            .agent
+        let agent = self.connector().agent();
+        let mut request = agent
             .post(format!("{}{path}", endpoint.trim_end_matches('/')))
             .config()
             .timeout_recv_body(longest)
@@ -213,7 +180,14 @@ impl Client {
             request = request.header("Authorization", token);
         }
         let patience = self.0.access.patience;
-        let response = request.send(question).map_err(|error| EtcdError::of(endpoint, patience, &error))?;
+        let response = request.send(question).map_err(|error| {
+            let trouble = EtcdError::of(endpoint, patience, &error);
+            if trouble.may_be_of_certificates() {
+                // The next attempt uses them.
+                self.connector().renew(&self.0.access);
+            }
+            trouble
+        })?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -242,12 +216,16 @@ impl Client {
     /// The metrics of the member that answers, if it has them.
     pub(super) fn metrics(&self) -> Option<String> {
         let endpoint = self.endpoint(self.0.current.load(Ordering::Relaxed));
-        let request = self.0.agent.get(format!("{}/metrics", endpoint.trim_end_matches('/')));
+        let request = self.connector().agent().get(format!("{}/metrics", endpoint.trim_end_matches('/')));
         let request = request.config().timeout_recv_body(Some(self.0.access.patience)).build();
         let response = request.call().ok().filter(|response| response.status().is_success())?;
         let mut text = String::new();
         response.into_body().into_reader().take(LONGEST_METRICS).read_to_string(&mut text).ok()?;
         Some(text)
+    }
+
+    fn connector(&self) -> MutexGuard<'_, Connector> {
+        self.0.connector.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn token(&self) -> std::sync::MutexGuard<'_, Option<String>> {
@@ -300,52 +278,6 @@ impl Client {
         *self.token() = Some(answer.token.clone());
         Ok(Some(answer.token))
     }
-}
-
-// The certificates: the authority that the agent trusts, and its own certificate.
-
-/// From the files that [`Access`] names; or what is wrong with them.
-pub(super) fn config(access: &Access) -> Result<TlsConfig, String> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = TlsConfig::builder().unversioned_rustls_crypto_provider(provider);
-    let authorities = match &access.ca {
-        Some(path) => certificates(path)?,
-        // Without an authority no member is trusted, which is right for everything but plain http.
-        None => Vec::new(),
-    };
-    config = config.root_certs(RootCerts::Specific(Arc::new(authorities)));
-    if let (Some(certificate), Some(key)) = (&access.certificate, &access.key) {
-        let chain = certificates(certificate)?;
-        config = config.client_cert(Some(ClientCert::new_with_certs(&chain, private_key(key)?)));
-    }
-    Ok(config.build())
-}
-
-fn certificates(path: &Path) -> Result<Vec<Certificate<'static>>, String> {
-    let certificate = |item| match item {
-        PemItem::Certificate(certificate) => Some(certificate),
-        _ => None,
-    };
-    let found: Vec<_> = items(path)?.into_iter().filter_map(certificate).collect();
-    if found.is_empty() {
-        return Err(format!("{} contains no certificate", visible(path)));
-    }
-    Ok(found)
-}
-
-fn private_key(path: &Path) -> Result<PrivateKey<'static>, String> {
-    let key = |item| match item {
-        PemItem::PrivateKey(key) => Some(key),
-        _ => None,
-    };
-    let found = items(path)?.into_iter().find_map(key);
-    found.ok_or_else(|| format!("{} contains no private key", visible(path)))
-}
-
-fn items(path: &Path) -> Result<Vec<PemItem<'static>>, String> {
-    let bytes = fs::read(path).map_err(|error| format!("cannot read {}: {error}", visible(path)))?;
-    let items: Result<Vec<_>, _> = parse_pem(&bytes).collect();
-    items.map_err(|error| format!("{} is not a PEM file: {error}", visible(path)))
 }
 
 // The calls, each with its path, and what their answers mean.
@@ -801,16 +733,6 @@ mod tests {
         let (client, _member) = member(&["{}", r#"{"ID":"1"}"#]);
         assert!(client.grant_lease(1).is_err());
         assert_eq!(client.grant_lease(1), Ok(1));
-    }
-
-    /// A file without a certificate names no authority.
-    #[test]
-    fn a_file_without_a_certificate_is_an_error() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let path = directory.path().join("ca.pem");
-        fs::write(&path, "no certificate\n").expect("a new file");
-        let error = Client::new(Access { ca: Some(path), ..Access::default() }).expect_err("no authority");
-        assert!(error.ends_with(" contains no certificate"), "{error}");
     }
 
     /// What a watch reports counts too: an etcd that is at an earlier revision later was restored.

@@ -81,6 +81,11 @@ impl EtcdError {
         self.kind == Kind::LeaseGone
     }
 
+    /// Whether other certificates may help.
+    pub(super) fn may_be_of_certificates(&self) -> bool {
+        matches!(self.kind, Kind::Distrusted(_) | Kind::Unwelcome(_) | Kind::HungUp(_))
+    }
+
     /// Whether another member may answer, although this one did not.
     pub(super) fn is_of_member(&self) -> bool {
         !matches!(self.kind, Kind::Refused(_) | Kind::LeaseGone | Kind::Compacted | Kind::TokenExpired)

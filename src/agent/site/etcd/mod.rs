@@ -3,6 +3,7 @@
 //! ([`EtcdError::is_definite`]): a transaction without an answer may have been committed, and may still be.
 
 mod client;
+mod connector;
 mod etcd_error;
 mod message;
 
@@ -24,7 +25,8 @@ use self::message::{
     WireCompare, WireOperation,
 };
 pub(super) use self::{
-    client::{Access, Client, ClusterStatus, Inventory, Snapshot},
+    client::{Client, ClusterStatus, Inventory, Snapshot},
+    connector::Access,
     etcd_error::EtcdError,
     message::Pair,
 };
