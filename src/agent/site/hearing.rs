@@ -77,10 +77,7 @@ impl Site {
                     return Heard::All;
                 }
             }
-            Report::Confirmed { sent, revision, generation } => {
-                if revision < self.mirror.revision() {
-                    self.doubt();
-                }
+            Report::Confirmed { sent, generation } => {
                 self.on_found(local, sent, generation);
             }
             Report::Unreached(trouble) | Report::Deaf(trouble) => self.presence.note(trouble),

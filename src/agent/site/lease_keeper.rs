@@ -177,10 +177,10 @@ impl LeaseKeeper {
             return Ok(());
         }
         let sent = process::since_boot().unwrap_or_default();
-        let (found, revision, generation) = self.find(known.revision)?;
+        let (found, generation) = self.find(known.revision)?;
         match found {
             Found::AsWritten => {
-                self.reporter.tell(Report::Confirmed { sent, revision, generation });
+                self.reporter.tell(Report::Confirmed { sent, generation });
             }
             Found::Another(other) if other.as_ref() != Some(&self.record.agent) => {
                 *written = None;
@@ -208,7 +208,7 @@ impl LeaseKeeper {
     /// boot is this host's own, from before its start.
     fn look_before(&self) -> Result<(), EtcdError> {
         let sent = process::since_boot().unwrap_or_default();
-        let (found, _, generation) = self.find(0)?;
+        let (found, generation) = self.find(0)?;
         if let Found::Another(Some(other)) = found
             && other != self.record.agent
             && other.is_of_boot_of(&self.record.agent)
@@ -223,11 +223,11 @@ impl LeaseKeeper {
     fn keep(&self, lease: i64) -> Result<(), EtcdError> {
         self.client.keep_alive(lease)?;
         let sent = process::since_boot().unwrap_or_default();
-        let (found, revision, generation) = self.find(0)?;
+        let (found, generation) = self.find(0)?;
         if let Found::Another(Some(agent)) = found
             && agent == self.record.agent
         {
-            self.reporter.tell(Report::Confirmed { sent, revision, generation });
+            self.reporter.tell(Report::Confirmed { sent, generation });
         }
         Ok(())
     }
@@ -255,14 +255,14 @@ impl LeaseKeeper {
         Ok(Written { lease: current, revision: done.revision })
     }
 
-    fn find(&self, revision: i64) -> Result<(Found, i64, u64), EtcdError> {
+    fn find(&self, revision: i64) -> Result<(Found, u64), EtcdError> {
         let snapshot = self.client.read(&Range::key(self.keys.name(&Key::Host(self.host.clone()))))?;
         let found = match snapshot.pairs.first() {
             None => Found::Gone,
             Some(pair) if pair.revision == revision => Found::AsWritten,
             Some(pair) => Found::Another(read::<HostRecord>(&pair.value).map(|record| record.agent)),
         };
-        Ok((found, snapshot.revision, snapshot.generation))
+        Ok((found, snapshot.generation))
     }
 }
 

@@ -782,7 +782,9 @@ mod tests {
         known.heard(1, 9);
         known.heard(0, 99);
         assert_eq!(known.answered(known.ask(), &header("1", 9)), 1);
+        let asked = known.ask();
         known.heard(1, 12);
+        assert_eq!(known.answered(asked, &header("1", 10)), 1, "it was sent before");
         assert_eq!(known.answered(known.ask(), &header("1", 11)), 2, "a change was heard of before");
         assert_eq!(known.answered(known.ask(), &header("2", 100)), 3);
     }
