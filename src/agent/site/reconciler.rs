@@ -177,6 +177,14 @@ impl Site {
             key => self.own.wanted(key, local.ledger().store()),
         };
         let Difference { changes, taken } = diff(&now, wanted, |key| self.present(key));
+        // If the answer to a write was lost, the mirror shows that the last use was written.
+        for key in &now {
+            let Key::Stamps(table) = key else { continue };
+            let there = self.present(key).and_then(|there| there.value);
+            if there.is_some() && there == self.own.wanted(key, local.ledger().store()) {
+                self.own.has_told_use(table);
+            }
+        }
         if !changes.is_empty() {
             self.send_changes(changes);
         }
@@ -596,6 +604,15 @@ impl OwnKeys {
     /// It was written, or must be forgotten.
     pub(super) fn forget_use(&mut self, table: &str) {
         self.used.remove(table);
+    }
+
+    /// Etcd has it as this host wants it. A withdrawn start may still be the one before another start.
+    fn has_told_use(&mut self, table: &str) {
+        let Some(untold) = self.used.get_mut(table) else { return };
+        untold.end = None;
+        if untold.withdrawn.is_empty() {
+            self.forget_use(table);
+        }
     }
 
     /// The slots that are being released.

@@ -10,10 +10,11 @@ use super::stage::{Stage, done, holding, request, saved, slot};
 use crate::{
     agent::{
         AcquireRequest, Session,
-        ledger::state::{SavedStamps, since_1970},
+        ledger::state::{SavedHolding, SavedStamps, since_1970},
         site::{
             AgentId, Change, Compare, Done, Key, Operation, Report, SlotRecord, Transaction, Value,
-            etcd::Pair, proof::transaction,
+            etcd::{EtcdError, Pair},
+            proof::transaction,
         },
     },
     judge::terms::{Demand, ElapsedFrom, Pause, TooSoon, table_of_site},
@@ -177,6 +178,40 @@ fn a_longer_pause_is_written_with_the_slots_of_its_launch() {
     stage.sees(written);
     assert_eq!(stage.asks(), None);
     assert_eq!(stage.table().stamps(), (None, None));
+}
+
+/// An end whose answer was lost is known to all when etcd has it, also if a start was withdrawn before. A
+/// host that hears then of a reset on another host forgets it too, and does not write it again.
+#[test]
+fn an_end_that_etcd_has_is_forgotten_with_a_reset_of_another_host() {
+    for is_withdrawn in [false, true] {
+        let mut stage = Stage::open(|_| ());
+        let started = since_1970(SystemTime::UNIX_EPOCH + HOUR);
+        let paced = SavedHolding { started, paced_at_site: vec![table_of_site("seats")], ..saved(&[1]) };
+        if is_withdrawn {
+            stage.site.own.was_not_used(&paced);
+        }
+        stage.site.note_end(&stage.local, &paced);
+        let end = stage.table().stamps().1;
+        assert!(end.is_some());
+        stage.site.reconcile(&mut stage.local);
+        let (number, asked) = stage.asks().expect("the end is written");
+        let [Operation::Put(_, value)] = asked.operations.as_slice() else { panic!("one last use") };
+        let written = stage.pair(&key("seats"), 9, value.clone());
+        stage.hears(Report::Done(number, Err(EtcdError::replaced())));
+        stage.writes_its_key(10);
+        assert_eq!(stage.asks(), None, "the result is unknown");
+        let own = stage.own_key(10);
+        stage.sees(vec![(written, true), (own, true)]);
+        assert_eq!((stage.table().stamps().1, stage.asks()), (end, None), "etcd has it");
+        let reset = stage.pair(&key("seats"), 11, Vec::new());
+        stage.sees(vec![(reset, false)]);
+        assert_eq!(stage.table().stamps(), (None, None), "{is_withdrawn}");
+        if !is_withdrawn {
+            stage.hears(Report::Tick);
+            assert_eq!(stage.asks(), None);
+        }
+    }
 }
 
 /// Each start that is recorded looks at the next few tables, and after the last one at the first again. So
