@@ -5,6 +5,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    mem,
     time::Duration,
 };
 
@@ -250,13 +251,19 @@ impl Site {
     }
 
     /// Whether the etcd that answers is known to have everything that this host holds. After a change of
-    /// etcd, the host's key is written again once, to protect these slots.
+    /// etcd, the host's key is written again once, to protect these slots. If other hosts may have considered
+    /// this one dead, it must also have heard of everything until its key was written: they may have its
+    /// slots.
     pub(super) fn check_complete(&mut self, local: &Local) -> bool {
         if self.origin.cluster.is_none() {
             return false;
         }
-        if !self.origin.is_incomplete {
+        let was_dead = self.presence.was_dead();
+        if !self.origin.is_incomplete && !was_dead {
             return true;
+        }
+        if was_dead && !self.has_settled() {
+            return false;
         }
         let is_there = self.wanted_slots(local).into_iter().all(|(key, value)| match (key, value) {
             (Key::Slot(table, slot), Value::Slot(wanted)) => {
@@ -264,8 +271,7 @@ impl Site {
             }
             _ => true,
         });
-        self.origin.is_incomplete = !is_there;
-        if is_there {
+        if is_there && mem::take(&mut self.origin.is_incomplete) {
             self.presence.register_anew();
         }
         is_there

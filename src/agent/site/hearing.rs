@@ -6,7 +6,9 @@ use std::{
 };
 
 use super::{Changed, Done, Level, Report, Site, Work, etcd::EtcdError, log};
-use crate::{agent::service::local::Local, judge::terms::table_of_site, keeper::memory, text::visible};
+use crate::{
+    agent::service::local::Local, judge::terms::table_of_site, keeper::memory, sys::process, text::visible,
+};
 
 /// How many reports are processed before other work.
 const MOST_AT_ONCE: usize = 1000;
@@ -72,7 +74,7 @@ impl Site {
     fn heard(&mut self, local: &mut Local, report: Report) -> Heard {
         match report {
             Report::Registered { revision, generation, sent } => {
-                self.presence.on_registered(revision, sent);
+                self.presence.on_registered(revision, process::since_boot().unwrap_or(sent));
                 if self.on_found(local, sent, generation) {
                     return Heard::All;
                 }
@@ -179,7 +181,10 @@ impl Site {
     /// Retries everything that may succeed now.
     fn put_right(&mut self, local: &mut Local) {
         self.settle(local);
-        self.check_complete(local);
+        if self.check_complete(local) && self.presence.was_dead() {
+            // Now a read of its key confirms the host.
+            self.presence.look();
+        }
         self.see_notices(local);
         self.answer_notices(local);
         self.see_restored_tickets(local);

@@ -36,7 +36,7 @@ pub(super) struct Presence {
     commands: Sender<Command>,
     /// The revision of the host's key as this agent wrote it; none while it is being written again.
     registration: Option<i64>,
-    /// When that was.
+    /// When the agent heard of that.
     registered: Option<Duration>,
     /// When the last read was sent that found it so.
     confirmed: Option<Duration>,
@@ -77,9 +77,15 @@ impl Presence {
         self.registration
     }
 
-    /// The host's key was written with this revision; requested then.
-    pub(super) fn on_registered(&mut self, revision: i64, sent: Duration) {
-        (self.registration, self.registered) = (Some(revision), Some(sent));
+    /// The host's key was written with this revision; the agent has heard of it now.
+    pub(super) fn on_registered(&mut self, revision: i64, now: Duration) {
+        (self.registration, self.registered) = (Some(revision), Some(now));
+    }
+
+    /// Whether the host's key was written again after the deadline, and is not confirmed since: before that,
+    /// other hosts may have deleted its slots.
+    pub(super) fn was_dead(&self) -> bool {
+        self.registered.zip(self.deadline()).is_some_and(|(registered, deadline)| registered > deadline)
     }
 
     /// Requests that the host's key is written again, so that no earlier transaction can be committed.

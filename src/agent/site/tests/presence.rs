@@ -8,11 +8,15 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::stage::{Stage, deleted, of_host, saved, slot};
+use super::stage::{Stage, deleted, done, of_host, request, saved, slot};
 use crate::{
     agent::{
+        Session,
         ledger::state::{SavedHolding, SavedSilence, State},
-        site::{AgentId, Key, Report, SlotRecord, Value, etcd::EtcdError, presence::Presence},
+        site::{
+            AgentId, Change, Command as Asked, Key, Report, SlotRecord, Value, etcd::EtcdError,
+            presence::Presence,
+        },
     },
     judge::terms::OnLost,
     sys::{PidFd, Process, Signal, process},
@@ -103,6 +107,90 @@ fn keys_of_an_earlier_agent_go_when_the_host_is_alone_by_its_name() {
         stage.sees(left.into());
         let asked = stage.asks().map(|(_, asked)| asked);
         assert_eq!(asked, is_alone.then(|| stage.kept(8, &[deleted(slot(1), 9)])), "{ago} s ago");
+    }
+}
+
+/// This host has moved its program to slot 2, as the next transaction says, and hears of that.
+fn moves(stage: &mut Stage, registration: i64) {
+    let value = Value::Slot(stage.record(&saved(&[1]), 0));
+    let (number, asked) = stage.asks().expect("it gets another slot");
+    let put = Change { key: slot(2), at: 0, value: Some(value.clone()) };
+    assert_eq!(asked, stage.kept(registration, &[put]));
+    let revision = registration + 5;
+    stage.hears(Report::Done(number, Ok(done(revision))));
+    assert!(!stage.site.is_open(), "the others may have heard of it, and this host has not");
+    let moved = stage.pair(&slot(2), revision, value.bytes());
+    stage.sees(vec![(moved, true)]);
+}
+
+/// Slot 1 as a launch on another host has it.
+fn of_another(stage: &Stage) -> Vec<u8> {
+    let (host, agent) = ("lab9".to_owned(), AgentId::default());
+    Value::Slot(SlotRecord { host, agent, ..stage.record(&saved(&[1]), 0) }).bytes()
+}
+
+/// Before a host that was considered dead writes its key again, its slots may go to launches on other hosts.
+/// It grants slots only when it has heard of that, and its programs have slots again. A host that writes its
+/// key in time grants slots at once, even if it hears late of changes.
+#[test]
+fn a_host_that_was_considered_dead_first_counts_its_programs() {
+    for (ago, was_dead) in [(30, false), (200, true)] {
+        let mut stage = Stage::open(|state| state.write(1, &saved(&[1])).expect("there is room"));
+        let (number, _) = stage.asks().expect("the slot is put back");
+        stage.hears(Report::Done(number, Ok(done(9))));
+        let record = Value::Slot(stage.record(&saved(&[1]), 0)).bytes();
+        let held = stage.pair(&slot(1), 9, record);
+        stage.sees(vec![(held, true)]);
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        let contact = now().saturating_sub(seconds(ago));
+        stage.site.presence = presence(&state, 60);
+        stage.site.presence.on_registered(8, contact);
+        stage.site.presence.confirm(contact, &state);
+        let commands = stage.site.presence.recorded();
+        let launch = stage.local.add_session(Session::default());
+        stage.site.rest_without(&mut stage.local, launch, request());
+        stage.writes_its_key(20);
+        assert_eq!(stage.site.is_open(), !was_dead, "{ago} s ago");
+        assert_eq!(stage.site.resting.contains_key(&launch), was_dead, "{ago} s ago");
+        if !was_dead {
+            continue;
+        }
+        let value = of_another(&stage);
+        let (taken, own) = (stage.pair(&slot(1), 15, value), stage.own_key(20));
+        stage.sees(vec![(taken, true), (own, true)]);
+        assert_eq!((stage.site.is_open(), commands.try_iter().count()), (false, 0));
+        moves(&mut stage, 20);
+        assert!(stage.site.resting.contains_key(&launch) && !stage.site.is_open());
+        assert_eq!(commands.try_iter().next(), Some(Asked::Look), "a read has to confirm it");
+        stage.hears(Report::Confirmed { sent: now(), generation: 1 });
+        assert_eq!((stage.site.is_open(), stage.table().used()), (true, 2));
+    }
+}
+
+/// The same for an agent that starts when its host was considered dead: a read that finds its key confirms
+/// nothing before its programs have slots.
+#[test]
+fn an_agent_that_starts_too_late_first_counts_its_programs() {
+    for (ago, was_dead) in [(30, false), (200, true)] {
+        let mut stage = Stage::new(|state| {
+            state.write(1, &saved(&[1])).expect("there is room");
+            let silence = SavedSilence { ttl: seconds(60), margin: Duration::ZERO };
+            state.write_silence(&silence).expect("there is room");
+            state.write_confirmation(now().saturating_sub(seconds(ago))).expect("there is room");
+        });
+        stage.writes_its_key(6);
+        let value = of_another(&stage);
+        let taken = stage.pair(&slot(1), 5, value);
+        stage.reads(7, vec![taken]);
+        stage.hears(Report::Confirmed { sent: now(), generation: 1 });
+        assert_eq!(stage.site.is_open(), !was_dead, "{ago} s ago");
+        if was_dead {
+            stage.hears(Report::Tick);
+            moves(&mut stage, 6);
+            stage.hears(Report::Confirmed { sent: now(), generation: 1 });
+            assert_eq!((stage.site.is_open(), stage.table().used()), (true, 2));
+        }
     }
 }
 

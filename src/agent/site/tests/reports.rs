@@ -22,7 +22,8 @@ use crate::{
 #[test]
 fn an_etcd_that_was_not_read_confirms_nothing() {
     let (mut local, mut site, reports, _directories) = host(|_| ());
-    let seconds = Duration::from_secs;
+    let now = process::since_boot().expect("a clock");
+    let seconds = |seconds| now + Duration::from_secs(seconds);
     let mut confirmed_after = |report: Report| {
         reports.send(report).expect("it is heard");
         site.hear(&mut local);
