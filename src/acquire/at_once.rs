@@ -102,10 +102,12 @@ impl PlaceInLine {
         self.number = self.number.or(Some(number));
     }
 
-    /// The same before it has waited in any queue: it finds queues full like every newcomer.
+    /// Uses a number until it waits in a queue; before that it may get another one. It finds queues full like
+    /// every newcomer.
     pub fn begin_as(&mut self, number: Number) {
-        self.is_ahead_of_time |= self.number.is_none();
-        self.come_as(number);
+        if self.is_new() {
+            (self.number, self.is_ahead_of_time) = (Some(number), true);
+        }
     }
 
     /// The places in memory under which it waits.

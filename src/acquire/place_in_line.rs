@@ -80,7 +80,7 @@ impl PlaceInLine {
     }
 
     /// Whether it has waited in no queue yet.
-    fn is_new(&self) -> bool {
+    pub fn is_new(&self) -> bool {
         self.number.is_none() || self.is_ahead_of_time
     }
 

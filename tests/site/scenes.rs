@@ -32,16 +32,21 @@ pub(super) fn two_at_once(fault: Option<&'static str>) -> usize {
     1 + usize::from(starts_at_once(&two, fault))
 }
 
-/// Somebody waits in the queue, and a newcomer has not heard of it: whether it gets the slot before.
+/// Somebody waits in the queue, and a newcomer has not heard of it: whether it gets the slot before. In
+/// between another launch has waited and left, so the newcomer's host knows an earlier revision than that at
+/// which the first comes.
 pub(super) fn is_overtaken(fault: Option<&'static str>) -> bool {
     let scene = Scene::new("", fault);
-    // Of those who come at the same revision the host of the lower name is first.
     let ((one, way), (two, deaf), (three, _way)) =
         (scene.host("lab1"), scene.host("lab2"), scene.host("lab3"));
     Scene::meet(&[&one, &two, &three]);
     let holder = two.test().args(["run", "--", "matlab"]).spawn();
     eventually("the slot is seen", || (held(&one) == 1 && held(&two) == 1).then_some(()));
     deaf.deafen(true);
+    let other = three.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    eventually("another stands in line", || (waiting(&one) == 1).then_some(()));
+    drop(other);
+    eventually("it has left", || (waiting(&one) == 0).then_some(()));
     let mut first = one.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
     first.write_line("first");
     eventually("it stands in line", || (waiting(&three) == 1).then_some(()));

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     agent::{
-        AcquireRequest, Event,
+        AcquireRequest, Event, Session,
         ledger::{holding::Holding, state::SavedStamps},
         service::local::Local,
     },
@@ -24,8 +24,8 @@ use crate::{
 };
 
 impl Site {
-    /// Prepares a check of the site's tables: the launch gets its number, and its search starts where no
-    /// other host starts.
+    /// Prepares a check of the site's tables: the launch gets its number, unless it has waited under one, and
+    /// its search starts where no other host starts.
     pub(in crate::agent) fn prepare(&mut self, local: &mut Local, session: u64, order: &AcquireRequest) {
         for name in order.tables_of_site() {
             // Changes of the mirror are shown once, not at each check.
@@ -57,7 +57,8 @@ impl Site {
             begins.looked = (self.origin.generation(), self.mirror.revision());
         }
         begins.lines.extend(order.ends_of_lines().map(str::to_owned));
-        if session.place.line.number().is_none() && order.tables_of_site().next().is_some() {
+        let needs_number = session.place.line.number().is_none() || is_newcomer(session);
+        if needs_number && order.tables_of_site().next().is_some() {
             // After a restore, launches of any host may wait with numbers of later revisions.
             let revision = self.mirror.revision();
             for last in order.tables_of_site().filter_map(|name| self.mirror.last_ticket(name)) {
@@ -83,13 +84,14 @@ impl Site {
         };
         let Some(session) = local.session_mut(session_number) else { return };
         let number = session.place.line.number().map_or(u64::MAX, |number| number.0);
+        let before = if is_newcomer(session) { u64::MAX } else { number };
         let own = holding.held.iter().filter(|held| !held.is_shared());
         let of_site = own.filter_map(|held| Some((name_on_site(held.table().name())?, held)));
         let takings: Option<Vec<Taking>> =
             of_site.map(|(name, held)| self.taking(&order, name, held)).collect();
         let Some(takings) = takings else { return self.rest(local, session_number, order, holding) };
         let launch = process::since_boot().map_or(0, |now| u64::try_from(now.as_nanos()).unwrap_or(0));
-        let mut compares = proof::compares(&self.keys, &takings, number, self.mirror.revision());
+        let mut compares = proof::compares(&self.keys, &takings, before, self.mirror.revision());
         compares.push(proof::of_host(&self.keys, &self.host, registration));
         compares.push(self.proof_of_name());
         let room = proof::MOST_IN_TRANSACTION.saturating_sub(compares.len());
@@ -325,9 +327,17 @@ impl Site {
 /// After this long it checks again even if nothing seems to have changed.
 const REST: Duration = Duration::from_millis(200);
 
-/// A launch that has waited for the site for longer is refused, even if this host itself changes something.
-/// A member of etcd that hangs delays a change by less, and `PATIENCE` is not over yet.
+/// A launch that has waited for the site for longer is refused, even if this host itself changes something,
+/// and keeps its number. A member of etcd that hangs delays a change by less, and `PATIENCE` is not over yet.
 const LONGEST_CHANGE: Duration = Duration::from_secs(2);
+
+/// Whether a launch comes behind every launch that waits, also behind those that the mirror does not show: it
+/// has waited in no queue, and gets a later number with each check. Launches that always come after it could
+/// keep it from its slots for ever. So once it has rested for long, it keeps its number.
+fn is_newcomer(session: &Session) -> bool {
+    let place = &session.place;
+    place.line.is_new() && place.resting.is_none_or(|since| since.elapsed() < LONGEST_CHANGE)
+}
 
 /// A launch that waits for etcd.
 #[derive(Debug)]

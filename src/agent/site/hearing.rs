@@ -76,6 +76,7 @@ impl Site {
             Report::Registered { revision, generation, sent } => {
                 self.presence.on_registered(revision, process::since_boot().unwrap_or(sent));
                 if self.on_found(local, sent, generation) {
+                    self.numbers.reach(revision);
                     return Heard::All;
                 }
             }
@@ -140,6 +141,9 @@ impl Site {
     fn done(&mut self, local: &mut Local, number: u64, result: Result<Done, EtcdError>) -> Heard {
         let Some((work, result)) = self.pending.answered(number, result) else { return Heard::Nothing };
         let was_done = result.as_ref().is_ok_and(|done| done.holds);
+        if let Ok(done) = &result {
+            self.numbers.reach(done.revision);
+        }
         match work {
             Work::Take(admission) => self.proved(local, *admission, result),
             Work::Join { launch, under, tickets } => self.joined(local, launch, under, tickets, result),

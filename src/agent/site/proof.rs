@@ -32,7 +32,8 @@ pub(super) struct Taking {
     pub(super) stamps: Option<i64>,
 }
 
-/// The conditions for all tables of a launch that has this number, by a mirror at this revision.
+/// The conditions for all tables of a launch that comes behind all lower numbers than this one, by a mirror
+/// at this revision.
 pub(super) fn compares(keys: &Keys, takings: &[Taking], number: u64, revision: i64) -> Vec<Compare> {
     let mut each: Vec<Vec<Compare>> = takings.iter().map(|taking| of_slots(keys, taking, revision)).collect();
     let of_use: Vec<Compare> =

@@ -257,8 +257,8 @@ fn begins_in(session: Option<&Session>, wanted: &BTreeMap<Key, Value>) -> bool {
     wanted.keys().any(|key| matches!(key, Key::Ticket(table, _) if ends(table)))
 }
 
-// Numbers of the queue, the same on every host: the revision at the first look, then what distinguishes
-// launches of one revision.
+// Numbers of the queue, the same on every host: the revision at the check that found the queue, then what
+// distinguishes launches of one revision.
 
 /// Bits for the host and for the agent's own sequence.
 const HOST_BITS: u32 = 12;
@@ -285,12 +285,17 @@ impl Numbers {
     /// The next number: lower than all at a later revision. If more launches come at one revision than it
     /// has numbers, those of the next one follow.
     pub(super) fn next(&mut self, revision: i64) -> u64 {
-        let revision = u64::try_from(revision).unwrap_or(0).wrapping_shl(SEQUENCE_BITS);
-        let next = self.last.saturating_add(1);
-        // The sequence continues at a later revision: no host always precedes another one at the same.
-        self.last = next.max(revision | (next & ((1 << SEQUENCE_BITS) - 1)));
+        self.last = self.last.saturating_add(1);
+        self.reach(revision);
         // The sequence precedes the host: numbers of one host at one revision keep their order.
         self.last.wrapping_shl(HOST_BITS) | self.host
+    }
+
+    /// Etcd is at this revision, also if the mirror is not yet. New numbers are of no earlier one.
+    pub(super) fn reach(&mut self, revision: i64) {
+        let revision = u64::try_from(revision).unwrap_or(0).wrapping_shl(SEQUENCE_BITS);
+        // The sequence continues at a later revision: no host always precedes another one at the same.
+        self.last = self.last.max(revision | (self.last & ((1 << SEQUENCE_BITS) - 1)));
     }
 
     /// New numbers are higher than this one, which is from before the agent failed.

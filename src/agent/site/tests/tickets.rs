@@ -1,21 +1,24 @@
 //! Tickets and their numbers: those of launches on other hosts, and of launches that waited when the agent
 //! before this one died.
 
-use std::{iter, time::Duration};
+use std::{
+    iter,
+    time::{Duration, Instant},
+};
 
 use serde_json::json;
 
-use super::stage::{Stage, deleted, done, of_host, request};
+use super::stage::{Stage, deleted, done, holding, of_host, request, saved};
 use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
         AcquireRequest, Session,
         ledger::state::SavedPlace,
-        site::{AgentId, Compare, Done, Key, Operation, Report, TicketRecord, record::bytes},
+        site::{AgentId, Compare, Done, Key, Operation, PATIENCE, Report, TicketRecord, record::bytes},
     },
     judge::terms::{Demand, Location, table_of_site},
     keeper::{Class, Number},
-    sys::{Process, own_pid},
+    sys::{Process, own_pid, process},
 };
 
 /// This process, as it waits under this number.
@@ -162,6 +165,85 @@ fn newcomers_come_after_a_number_of_a_later_revision() {
         let next = next_for(table, of_ticket);
         assert!(number(7, 0) < next && next < number(8, 0), "{table} {next:x}");
     }
+}
+
+/// A launch that has waited in no queue, and rests since then.
+fn newcomer(stage: &mut Stage, since: Option<Instant>) -> u64 {
+    let launch = stage.local.add_session(Session::default());
+    stage.local.session_mut(launch).expect("a launch").place.resting = since;
+    launch
+}
+
+/// Its number when it is checked now.
+fn checked(stage: &mut Stage, launch: u64) -> u64 {
+    stage.site.prepare(&mut stage.local, launch, &request());
+    let session = stage.local.session(launch).expect("a launch");
+    session.place.line.number().expect("it has a number").0
+}
+
+/// It got a slot in memory. Returns the number of the transaction that proves it, and the conditions.
+fn proves(stage: &mut Stage, launch: u64) -> (u64, Vec<Compare>) {
+    let held = stage.table().take(&[1]).expect("it is free");
+    stage.site.prove(&mut stage.local, launch, request(), holding(saved(&[1]), held));
+    let (sent, asked) = stage.asks().expect("it is proved");
+    (sent, asked.compares)
+}
+
+/// A launch that has waited in no queue proves that no launch waits that its host has not heard of. If there
+/// is one, it has a later number than that at its next check.
+#[test]
+fn a_newcomer_comes_behind_launches_that_its_host_has_not_heard_of() {
+    let mut stage = Stage::open(|_| ());
+    let since = Instant::now().checked_add(PATIENCE * 1000);
+    let launch = newcomer(&mut stage, since);
+    checked(&mut stage, launch);
+    let (sent, compares) = proves(&mut stage, launch);
+    let all = stage.site.keys.line_before("seats", u64::MAX);
+    assert!(compares.contains(&Compare::UnchangedSince(all, 8)));
+    // A launch on another host waits since revision 10: its ticket was written at revision 11.
+    stage.hears(Report::Done(sent, Ok(Done { holds: false, ..done(12) })));
+    assert_eq!(stage.site.mirror.revision(), 8);
+    assert!(checked(&mut stage, launch) > number(10, 4095));
+}
+
+/// Launches that always come later do not keep a newcomer from its slots for ever. Once it has rested for a
+/// while, it keeps its number, and proves that no launch with a lower one waits.
+#[test]
+fn a_newcomer_that_has_rested_for_a_while_keeps_its_number() {
+    let now = Instant::now();
+    let (later, before) = (now.checked_add(PATIENCE * 1000), now.checked_sub(PATIENCE * 3 / 4));
+    for (since, keeps_it) in [(None, false), (later, false), (before, true)] {
+        let mut stage = Stage::open(|_| ());
+        let launch = newcomer(&mut stage, since);
+        let first = checked(&mut stage, launch);
+        let own = stage.own_key(9);
+        stage.sees(vec![(own, true)]);
+        let next = checked(&mut stage, launch);
+        assert_eq!((next == first, next >> 24), if keeps_it { (true, 8) } else { (false, 9) });
+        let (_, compares) = proves(&mut stage, launch);
+        let line = stage.site.keys.line_before("seats", if keeps_it { first } else { u64::MAX });
+        assert!(compares.contains(&Compare::UnchangedSince(line, 9)));
+    }
+}
+
+/// Etcd may answer before this host has heard of all changes until then. Launches that come after the answer
+/// have numbers of its revision: they come behind those that already waited. Another etcd has other
+/// revisions.
+#[test]
+fn a_launch_has_a_number_of_the_revision_of_the_last_answer() {
+    let mut stage = Stage::open(|_| ());
+    let since = Instant::now().checked_add(PATIENCE * 1000);
+    let launch = newcomer(&mut stage, since);
+    assert_eq!(checked(&mut stage, launch) >> 24, 8);
+    stage.writes_its_key(10);
+    assert_eq!(checked(&mut stage, launch) >> 24, 10);
+    let (sent, _) = proves(&mut stage, launch);
+    stage.hears(Report::Done(sent, Ok(Done { holds: false, ..done(12) })));
+    assert_eq!(checked(&mut stage, launch) >> 24, 12);
+    let sent = process::since_boot().expect("a clock");
+    stage.hears(Report::Registered { revision: 20, generation: 2, sent });
+    assert_eq!(checked(&mut stage, launch) >> 24, 12);
+    assert_eq!(stage.site.mirror.revision(), 8);
 }
 
 /// A launch that calls a restarted agent has its tickets of before.
