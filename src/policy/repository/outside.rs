@@ -114,10 +114,10 @@ impl Measuring {
             outside.fault(outside.at, Fault::OutsideOfWhom);
         }
         let duration = |key, otherwise| outside.duration(key).map_or(otherwise, |written| written.value);
-        let every = duration("every", EVERY).max(Duration::from_secs(1));
-        let stale_after = outside.duration("stale_after");
-        // Between two samples, none would count.
-        if let Some(short) = stale_after.as_ref().filter(|written| written.value < every) {
+        let (written, stale_after) = (outside.duration("every"), outside.duration("stale_after"));
+        let every = written.as_ref().map_or(EVERY, |written| written.value).max(Duration::from_secs(1));
+        // Between two samples, none would count. Without "every", a timer may run the command at other times.
+        if let Some(short) = stale_after.as_ref().filter(|short| written.is_some() && short.value < every) {
             outside.fault(short.at, Fault::TooShort { key: "stale_after", least: every });
         }
         Some(Measuring {

@@ -295,10 +295,10 @@ fn tables<'p>(policy: &'p Policy, situation: &Situation) -> Vec<(&'p Repository,
 }
 
 /// Whether a table is also that of the same member for this repository: a file of the user 1000 also has the
-/// name of a file of the command "1000".
+/// name of a file of the command "1000". This one may distinguish less.
 fn is_for_members_of(this: &Repository, other: &Repository) -> bool {
-    let is_for_all = this.placeholders().next().is_none();
-    is_for_all || this.placeholders().map(kind).eq(other.placeholders().map(kind))
+    let mut others = other.placeholders().map(kind);
+    this.placeholders().map(kind).all(|own| others.any(|known| known == own))
 }
 
 /// What the members are. Values that callers choose are the same by any name.

@@ -79,10 +79,10 @@ impl Target {
 }
 
 impl Target {
-    /// Whether the policy with these proposals distrusts the present owner. One that cannot be looked up is
-    /// reported by [`Self::put`].
+    /// Whether the policy with these proposals distrusts the present owner. That is not known if a look-up
+    /// fails.
     pub(super) fn is_distrusted(&self, proposals: &[Proposal]) -> bool {
-        !self.may_belong_to(self.owner, proposals).is_ok_and(|may_belong| may_belong)
+        self.may_belong_to(self.owner, proposals).is_ok_and(|may_belong| !may_belong)
     }
 
     /// Whether the policy with these proposals trusts this owner. If not, root's new text is root's.
