@@ -209,10 +209,20 @@ impl Site {
         if changes.iter().all(|(pair, _)| pair.key != key) {
             return self.mirror.apply(changes);
         }
-        let name = self.name_before();
-        let changed = self.mirror.apply(changes);
-        self.look_for_loss(name);
-        changed
+        // Records of hosts may go before it.
+        self.name_before();
+        let mut all = Changed::default();
+        for change in changes {
+            let name = (change.0.key == key).then(|| self.name_before());
+            let Changed { tables, hosts, keys } = self.mirror.apply(vec![change]);
+            all.tables.extend(tables);
+            all.hosts.extend(hosts);
+            all.keys.extend(keys);
+            if let Some(name) = name {
+                self.look_for_loss(name);
+            }
+        }
+        all
     }
 
     /// The id of the etcd, before keys change.

@@ -484,6 +484,11 @@ impl Site {
             return text;
         }
         let Some((trouble, since)) = self.presence.trouble() else {
+            if self.presence.was_dead() {
+                return "this host was considered dead by the others: it grants slots when all of its programs \
+                    have theirs again. Try again"
+                    .to_owned();
+            }
             return format!(
                 "the site is overloaded: no transaction succeeded for {} s. Try again",
                 PATIENCE.as_secs()

@@ -80,8 +80,19 @@ impl Site {
                     return Heard::All;
                 }
             }
-            Report::Confirmed { sent, generation } => {
-                self.on_found(local, sent, generation);
+            Report::Confirmed { revision, generation, sent } => {
+                if self.on_found(local, sent, generation) {
+                    self.numbers.reach(revision);
+                }
+            }
+            Report::Kept { sent, generation } => {
+                // After the deadline, it may be a late commit, and others may have deleted the slots before.
+                let is_in_time = self.presence.deadline().is_some_and(|deadline| sent <= deadline);
+                let is_of_mirror = generation == self.origin.generation();
+                if is_in_time && is_of_mirror && self.check_complete(local) {
+                    self.presence.extend(sent, local.ledger().state());
+                    self.ended.clear();
+                }
             }
             Report::Unreached(trouble) | Report::Deaf(trouble) => self.presence.note(trouble),
             Report::LeaseLost => {

@@ -94,6 +94,7 @@ impl LeaseKeeper {
             if is_checked {
                 (looked, self.has_to_look) = (begun, false);
             }
+            let has_failed = advanced.is_err();
             let rest = match advanced {
                 // A key that another host wrote is left to it for a while.
                 Ok(()) if written.is_none() => self.ttl / THIRD,
@@ -105,9 +106,9 @@ impl LeaseKeeper {
                     REST.min(self.ttl / 3)
                 }
             };
-            // It is the turn of the other host with this name, and nothing interrupts that.
+            // Nothing interrupts the turn of the other host with this name, nor the rest after an error.
             let is_its_turn = written.is_none() && disputed.is_some();
-            if !self.rest(rest, is_its_turn, &mut written) {
+            if !self.rest(rest, is_its_turn || has_failed, &mut written) {
                 return;
             }
         }
@@ -177,10 +178,10 @@ impl LeaseKeeper {
             return Ok(());
         }
         let sent = process::since_boot().unwrap_or_default();
-        let (found, generation) = self.find(known.revision)?;
+        let (found, revision, generation) = self.find(known.revision)?;
         match found {
             Found::AsWritten => {
-                self.reporter.tell(Report::Confirmed { sent, generation });
+                self.reporter.tell(Report::Confirmed { revision, generation, sent });
             }
             Found::Another(other) if other.as_ref() != Some(&self.record.agent) => {
                 *written = None;
@@ -208,7 +209,7 @@ impl LeaseKeeper {
     /// boot is this host's own, from before its start.
     fn look_before(&self) -> Result<(), EtcdError> {
         let sent = process::since_boot().unwrap_or_default();
-        let (found, generation) = self.find(0)?;
+        let (found, _, generation) = self.find(0)?;
         if let Found::Another(Some(other)) = found
             && other != self.record.agent
             && other.is_of_boot_of(&self.record.agent)
@@ -223,11 +224,11 @@ impl LeaseKeeper {
     fn keep(&self, lease: i64) -> Result<(), EtcdError> {
         self.client.keep_alive(lease)?;
         let sent = process::since_boot().unwrap_or_default();
-        let (found, generation) = self.find(0)?;
+        let (found, _, generation) = self.find(0)?;
         if let Found::Another(Some(agent)) = found
             && agent == self.record.agent
         {
-            self.reporter.tell(Report::Confirmed { sent, generation });
+            self.reporter.tell(Report::Kept { sent, generation });
         }
         Ok(())
     }
@@ -255,14 +256,15 @@ impl LeaseKeeper {
         Ok(Written { lease: current, revision: done.revision })
     }
 
-    fn find(&self, revision: i64) -> Result<(Found, u64), EtcdError> {
+    /// The state of the key, with the revision and the generation of the etcd that answers.
+    fn find(&self, revision: i64) -> Result<(Found, i64, u64), EtcdError> {
         let snapshot = self.client.read(&Range::key(self.keys.name(&Key::Host(self.host.clone()))))?;
         let found = match snapshot.pairs.first() {
             None => Found::Gone,
             Some(pair) if pair.revision == revision => Found::AsWritten,
             Some(pair) => Found::Another(read::<HostRecord>(&pair.value).map(|record| record.agent)),
         };
-        Ok((found, snapshot.generation))
+        Ok((found, snapshot.revision, snapshot.generation))
     }
 }
 
@@ -396,6 +398,7 @@ mod tests {
         match report {
             Report::Registered { .. } => "registered",
             Report::Confirmed { .. } => "confirmed",
+            Report::Kept { .. } => "kept",
             Report::LeaseLost => "lease lost",
             Report::Twin { .. } => "twin",
             Report::Unreached(_) => "unreached",
@@ -483,15 +486,15 @@ mod tests {
     }
 
     /// An etcd that is full refuses every write, and still renews leases and answers reads. So the key that
-    /// is there is kept, when that is due, and confirms the host. Only the host's own key does.
+    /// is there is kept, when that is due. Only the host's own key protects its slots.
     #[test]
     fn a_key_that_cannot_be_written_is_kept() {
         let full = || refused("etcdserver: mvcc: database space exceeded");
         let gone = found(7, "/test/h/lab", &[], None);
         for (read, is_due, reports) in [
-            (key("boot.1", 8), true, vec!["confirmed"]),
+            (key("boot.1", 8), true, vec!["kept"]),
             // A write that seemed to fail may have been committed.
-            (key("boot.1", 9), true, vec!["confirmed"]),
+            (key("boot.1", 9), true, vec!["kept"]),
             (key("boot.2", 9), true, vec![]),
             (gone, true, vec![]),
             (key("boot.1", 8), false, vec![]),
@@ -525,7 +528,7 @@ mod tests {
             let report = reports.recv_timeout(Duration::from_secs(60)).expect("a report");
             word(&report)
         });
-        assert_eq!(told, ["confirmed", "unreached", "unreached", "registered"]);
+        assert_eq!(told, ["kept", "unreached", "unreached", "registered"]);
         drop(commands);
     }
 

@@ -254,8 +254,10 @@ fn carry_out(client: &Client, reporter: &Reporter, to_do: &Mutex<Receiver<Job>>)
 pub(super) enum Report {
     /// The host's key was written with this revision; requested at this time since boot.
     Registered { revision: i64, generation: u64, sent: Duration },
-    /// A read that was sent then found the host's key.
-    Confirmed { sent: Duration, generation: u64 },
+    /// A read that was sent then found the host's key, in etcd at this revision.
+    Confirmed { revision: i64, generation: u64, sent: Duration },
+    /// The host's key could not be written again. A read that was sent then found one of this agent.
+    Kept { sent: Duration, generation: u64 },
     /// No member answers, or none correctly.
     Unreached(EtcdError),
     /// The newest key had this revision when a read was sent.

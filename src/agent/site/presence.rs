@@ -144,8 +144,7 @@ impl Presence {
         self.registered.is_some_and(is_over) && !self.is_disputed()
     }
 
-    /// A read that was sent then found the host's key unchanged. That is saved at most ten times per ttl: an
-    /// older saved time is earlier, so no program runs for too long because of it.
+    /// A read that was sent then found the host's key unchanged: nothing is wrong.
     pub(super) fn confirm(&mut self, sent: Duration, state: &State) {
         let now = process::since_boot().unwrap_or_default();
         let was_lost = self.deadline().is_some_and(|deadline| deadline < now);
@@ -157,9 +156,15 @@ impl Presence {
             };
             log(Level::Notice, text);
         }
+        self.trouble = None;
+        self.extend(sent, state);
+    }
+
+    /// No host considers this one dead that has read its key since then. That is saved at most ten times per
+    /// ttl: an older saved time is earlier, so no program runs for too long because of it.
+    pub(super) fn extend(&mut self, sent: Duration, state: &State) {
         let confirmed = self.confirmed.max(Some(sent)).unwrap_or(sent);
         self.confirmed = Some(confirmed);
-        self.trouble = None;
         if self.registered.is_some() && self.began.take().is_some() && self.silence != self.own {
             (self.silence, self.saved) = (self.own, None);
         }
@@ -343,7 +348,8 @@ impl Site {
     }
 
     /// Another host has a slot that this host lost: its holders get another one, even beyond the limit, or
-    /// their programs are ended. A slot that only stays taken after the end of its program moves too.
+    /// their programs are ended. A slot that only stays taken after the end of its program moves too, and one
+    /// whose holder outlives KILL.
     pub(super) fn move_slot(&mut self, local: &mut Local, name: &str, slot: u64) {
         let here = table_of_site(name);
         let mut lingering = local.ledger().lingering().values();
@@ -357,7 +363,13 @@ impl Site {
         let stops = |(_, of): &&(u64, &Holding)| of.stops_without(&here);
         let stopped: Vec<u64> = holders.iter().filter(stops).map(|(number, _)| *number).collect();
         if !stopped.is_empty() && self.is_held_back().is_none() {
-            return self.kill_lost(local, &stopped, "another host has its slot");
+            let was_killed = |number: &u64| self.ended.get(number).copied().flatten().is_some();
+            let outlives_it = stopped.iter().all(was_killed);
+            self.kill_lost(local, &stopped, "another host has its slot");
+            // A process of another user may keep the slot: then it is counted.
+            if !outlives_it {
+                return;
+            }
         }
         let table = local.ledger().store().table(&here);
         let Some(another) = table.occupancy().free_among(1..=u64::MAX).next() else { return };

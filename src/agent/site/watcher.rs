@@ -47,8 +47,8 @@ struct Known {
     /// The revision up to which keys were compared, and how often since all were compared.
     compared: i64,
     times: u32,
-    /// When that was.
-    listed: Instant,
+    /// When that was; none if a watch has ended with an error since: another etcd may answer now.
+    listed: Option<Instant>,
 }
 
 /// Its settings.
@@ -78,6 +78,9 @@ impl Watcher {
                     if !self.reporter.tell(Report::Deaf(trouble)) {
                         return;
                     }
+                    if let Some(known) = &mut known {
+                        known.listed = None;
+                    }
                     self.client.turn_to_next();
                     thread::sleep(REST);
                 }
@@ -99,24 +102,25 @@ impl Watcher {
                 if !self.reporter.tell(Report::Fresh(snapshot)) {
                     return Ok(false);
                 }
-                Known { revision, generation, compared: revision, times: 0, listed: Instant::now() }
+                Known { revision, generation, compared: revision, times: 0, listed: Some(Instant::now()) }
             }
         };
         let now = known.insert(now);
-        // Whether a change is missing: then this watch does not report it any more.
-        let sent = process::since_boot().unwrap_or_default();
-        let summary = self.client.summary(&self.keys.all())?;
-        self.reporter.tell(Report::Compared { sent, revision: summary.last_change });
-        // Another etcd has answered, or one whose data were restored.
-        if summary.generation != now.generation {
-            *known = None;
-            return Ok(true);
-        }
-        // A member that has just joined was observed to omit changes.
-        let is_due = !is_fresh && now.listed.elapsed() >= self.interval;
-        if is_due && !self.list(now, summary.count)? {
-            *known = None;
-            return Ok(true);
+        if is_fresh || now.listed.is_none_or(|listed| listed.elapsed() >= self.interval) {
+            // Whether a change is missing: then this watch does not report it any more.
+            let sent = process::since_boot().unwrap_or_default();
+            let summary = self.client.summary(&self.keys.all())?;
+            self.reporter.tell(Report::Compared { sent, revision: summary.last_change });
+            // Another etcd has answered, or one whose data were restored.
+            if summary.generation != now.generation {
+                *known = None;
+                return Ok(true);
+            }
+            // A member that has just joined was observed to omit changes.
+            if !is_fresh && !self.list(now, summary.count)? {
+                *known = None;
+                return Ok(true);
+            }
         }
         let mut watch = self.client.watch(&self.keys.all(), now.revision + 1, self.interval.min(LONGEST))?;
         while let Some(heard) = watch.next()? {
@@ -152,7 +156,7 @@ impl Watcher {
         // Changes that were compacted since cannot be reported any more, and there would be more the next
         // time.
         let inventory = self.client.inventory(&self.keys.all(), known.revision, since)?;
-        known.listed = Instant::now();
+        known.listed = Some(Instant::now());
         let Some(inventory) = inventory else { return Ok(true) };
         known.compared = known.revision;
         if inventory.generation != known.generation {
@@ -320,7 +324,7 @@ mod tests {
 
     /// Its keys were compared so long ago that this is due.
     fn known(revision: i64, generation: u64, compared: i64, times: u32) -> Known {
-        let listed = Instant::now().checked_sub(INTERVAL).expect("a moment");
+        let listed = Some(Instant::now().checked_sub(INTERVAL).expect("a moment"));
         Known { revision, generation, compared, times, listed }
     }
 
@@ -366,6 +370,7 @@ mod tests {
         let mut known = None;
         assert_eq!(watcher.advance(&mut known), Ok(true));
         assert_eq!((words(&reports), known.is_some()), (vec!["fresh", "compared", "changes"], true));
+        known.as_mut().expect("all was read").listed = self::known(9, 0, 7, 0).listed;
         assert_eq!(watcher.advance(&mut known), Ok(true));
         assert_eq!((words(&reports), known.is_some()), (vec!["compared"], false));
     }
@@ -387,19 +392,19 @@ mod tests {
         }
     }
 
-    /// A watch that is restarted before keys have to be compared again costs one read. If keys are compared,
+    /// A watch that is restarted before keys have to be compared again reads nothing. If keys are compared,
     /// the time begins again.
     #[test]
     fn a_watch_is_restarted_more_often_than_keys_are_compared() {
-        let answers = [one_key(7), one_key(7), BEGUN.to_owned(), one_key(7), BEGUN.to_owned()];
+        let answers = [one_key(7), one_key(7), BEGUN.to_owned(), BEGUN.to_owned()];
         let (watcher, reports, member) = watcher(&answers);
         let mut known = Some(known(7, 0, 7, 0));
         assert_eq!(watcher.advance(&mut known), Ok(true));
         assert_eq!(words(&reports), ["compared", "listed"]);
         assert_eq!(watcher.advance(&mut known), Ok(true));
-        assert_eq!(words(&reports), ["compared"]);
-        let asked = member.join().expect("five requests");
-        assert_eq!(asked[4]["create_request"]["start_revision"], "8");
+        assert_eq!(words(&reports), [""; 0]);
+        let asked = member.join().expect("four requests");
+        assert_eq!(asked[3]["create_request"]["start_revision"], "8");
     }
 
     /// A member that hangs closes no connection, and reports no changes. So the watch is restarted soon,

@@ -18,7 +18,11 @@ use super::{
     TransactionResponse,
     connector::{Access, Connector},
 };
-use crate::{keeper::agent::message::Latency, text::visible};
+use crate::{
+    agent::{Level, Topic, log::log},
+    keeper::agent::message::Latency,
+    text::visible,
+};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use ureq::{Body, http::Response};
 
@@ -184,7 +188,14 @@ impl Client {
             let trouble = EtcdError::of(endpoint, patience, &error);
             if trouble.may_be_of_certificates() {
                 // The next attempt uses them.
-                self.connector().renew(&self.0.access);
+                let renewed = self.connector().renew(&self.0.access);
+                if let Err(why) = renewed {
+                    log(
+                        Level::Warning,
+                        Topic::Site,
+                        &format!("the renewed certificates cannot be used: {why}"),
+                    );
+                }
             }
             trouble
         })?;

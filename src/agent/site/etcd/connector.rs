@@ -35,12 +35,16 @@ pub(in crate::agent::site) struct Access {
 /// What distinguishes a file from the one that it replaces: its number, its size, and when it was written.
 type Stamp = (u64, u64, i64, i64);
 
+/// Those of the authority, the certificate and its key.
+type Stamps = [Option<Stamp>; 3];
+
 /// Makes connections with the certificates of some files.
 #[derive(Debug)]
 pub(super) struct Connector {
     agent: Agent,
-    /// These files: they may have been replaced since then.
-    stamps: [Option<Stamp>; 3],
+    /// These files, and those that were read later and cannot be used: they may have been replaced since.
+    stamps: Stamps,
+    unusable: Option<Stamps>,
 }
 
 impl Connector {
@@ -59,7 +63,7 @@ impl Connector {
             .timeout_send_body(Some(access.patience))
             .timeout_recv_response(Some(access.patience))
             .build();
-        Ok(Self { agent: Agent::new_with_config(config), stamps })
+        Ok(Self { agent: Agent::new_with_config(config), stamps, unusable: None })
     }
 
     pub(super) fn agent(&self) -> Agent {
@@ -67,18 +71,19 @@ impl Connector {
     }
 
     /// Reads files that were replaced. If they cannot be used, such as a certificate whose key is not written
-    /// yet, the former certificates stay. Returns whether there are new ones.
-    pub(super) fn renew(&mut self, access: &Access) -> bool {
-        if stamps(access) == self.stamps {
-            return false;
+    /// yet, the former certificates stay, and the result says once what is wrong.
+    pub(super) fn renew(&mut self, access: &Access) -> Result<(), String> {
+        let stamps = stamps(access);
+        if stamps == self.stamps || self.unusable == Some(stamps) {
+            return Ok(());
         }
-        let Ok(renewed) = Self::new(access) else { return false };
-        *self = renewed;
-        true
+        self.unusable = Some(stamps);
+        *self = Self::new(access)?;
+        Ok(())
     }
 }
 
-fn stamps(access: &Access) -> [Option<Stamp>; 3] {
+fn stamps(access: &Access) -> Stamps {
     [&access.ca, &access.certificate, &access.key].map(|path| {
         let found = fs::metadata(path.as_ref()?).ok()?;
         Some((found.ino(), found.size(), found.mtime(), found.mtime_nsec()))
@@ -163,7 +168,7 @@ mod tests {
         assert!(error.ends_with(" contains no certificate"), "{error}");
     }
 
-    /// A file is read again if it was replaced, and counts if it can be used.
+    /// A file is read again if it was replaced, and counts if it can be used. If not, that is an error once.
     #[test]
     fn a_file_that_was_replaced_is_read_again() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -171,19 +176,22 @@ mod tests {
         let access = of_authority(path.clone());
         fs::write(&path, CERTIFICATE).expect("a new file");
         let mut connector = Connector::new(&access).expect("an authority");
-        assert!(!connector.renew(&access), "it is the same file");
-        for (content, is_new) in [("no certificate\n".to_owned(), false), (CERTIFICATE.repeat(2), true)] {
-            fs::write(&path, content).expect("the file");
-            assert_eq!(connector.renew(&access), is_new);
-        }
-        assert!(!connector.renew(&access), "it was read");
+        let mut renew = || (connector.renew(&access).err(), connector.stamps == stamps(&access));
+        assert_eq!(renew(), (None, true), "it is the same file");
+        fs::write(&path, "no certificate\n").expect("the file");
+        let (error, is_used) = renew();
+        assert!(error.is_some_and(|why| why.ends_with(" contains no certificate")) && !is_used);
+        assert_eq!(renew(), (None, false), "it was told");
+        fs::write(&path, CERTIFICATE.repeat(2)).expect("the file");
+        assert_eq!(renew(), (None, true));
         fs::remove_file(&path).expect("the file");
-        assert!(!connector.renew(&access), "it is gone");
+        let (error, is_used) = renew();
+        assert!(error.is_some_and(|why| why.starts_with("cannot read ")) && !is_used);
         // Another file of the same size may be renamed to its name.
         let renamed = directory.path().join("new.pem");
         fs::write(&renamed, CERTIFICATE.repeat(2)).expect("a new file");
         fs::rename(&renamed, &path).expect("the file");
-        assert!(connector.renew(&access));
+        assert_eq!(renew(), (None, true));
     }
 
     /// A certificate is not used without its key.

@@ -14,7 +14,7 @@ use crate::{
         Session,
         ledger::state::{SavedHolding, SavedSilence, State},
         site::{
-            AgentId, Change, Command as Asked, Key, Report, SlotRecord, Value, etcd::EtcdError,
+            AgentId, Change, Command as Asked, Key, Operation, Report, SlotRecord, Value, etcd::EtcdError,
             presence::Presence,
         },
     },
@@ -163,7 +163,7 @@ fn a_host_that_was_considered_dead_first_counts_its_programs() {
         moves(&mut stage, 20);
         assert!(stage.site.resting.contains_key(&launch) && !stage.site.is_open());
         assert_eq!(commands.try_iter().next(), Some(Asked::Look), "a read has to confirm it");
-        stage.hears(Report::Confirmed { sent: now(), generation: 1 });
+        stage.hears(Report::Confirmed { revision: 1, generation: 1, sent: now() });
         assert_eq!((stage.site.is_open(), stage.table().used()), (true, 2));
     }
 }
@@ -183,12 +183,12 @@ fn an_agent_that_starts_too_late_first_counts_its_programs() {
         let value = of_another(&stage);
         let taken = stage.pair(&slot(1), 5, value);
         stage.reads(7, vec![taken]);
-        stage.hears(Report::Confirmed { sent: now(), generation: 1 });
+        stage.hears(Report::Confirmed { revision: 1, generation: 1, sent: now() });
         assert_eq!(stage.site.is_open(), !was_dead, "{ago} s ago");
         if was_dead {
             stage.hears(Report::Tick);
             moves(&mut stage, 6);
-            stage.hears(Report::Confirmed { sent: now(), generation: 1 });
+            stage.hears(Report::Confirmed { revision: 1, generation: 1, sent: now() });
             assert_eq!((stage.site.is_open(), stage.table().used()), (true, 2));
         }
     }
@@ -279,6 +279,32 @@ fn a_program_without_its_slot_is_killed_except_after_a_restore() {
             assert_eq!(ended_by, Some(signal as i32), "{cluster}");
         }
     }
+}
+
+/// A program that must stop may outlive KILL, as one of another user does that the agent may not end. It is
+/// counted then, so that its host grants slots again.
+#[test]
+fn a_program_that_outlives_kill_is_counted() {
+    let mut programs = Vec::new();
+    let mut stage = Stage::new(|state| programs.push(program(state, 1, OnLost::Stop)));
+    let agent = AgentId::default();
+    let other = SlotRecord { host: "lab9".to_owned(), agent, ..stage.record(&saved(&[1]), 0) };
+    let pairs = vec![
+        stage.id(5, "one"),
+        stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default())),
+        stage.pair(&slot(1), 6, Value::Slot(other).bytes()),
+    ];
+    stage.reads_of(1, "one", 7, pairs);
+    stage.registers(8);
+    assert!(stage.site.ended.contains_key(&1));
+    assert_eq!(stage.asks(), None, "it is killed first");
+    stage.site.looked = None;
+    stage.hears(Report::Tick);
+    let (_, asked) = stage.asks().expect("it gets another slot");
+    let Some(Operation::Put(key, _)) = asked.operations.first() else { panic!("a slot") };
+    assert_eq!(*key, stage.site.keys.name(&slot(2)));
+    let ended_by = programs[0].wait().expect("it is a child").signal();
+    assert_eq!(ended_by, Some(Signal::SIGKILL as i32));
 }
 
 /// Messages are about another host of the same name while it may be there. The name may pass to a third one:

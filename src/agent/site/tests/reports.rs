@@ -7,11 +7,14 @@ use std::{
 
 use super::stage::{Stage, done, host, of_host, saved, settings, slot};
 use crate::{
-    agent::site::{
-        AgentId, ClusterRecord, Command, Compare, Done, Key, Operation, Presence, Report, Transaction, Value,
-        access,
-        etcd::{Inventory, Pair, Snapshot},
-        record::bytes,
+    agent::{
+        ledger::state::State,
+        site::{
+            AgentId, ClusterRecord, Command, Compare, Done, Key, Operation, Presence, Report, Transaction,
+            Value, access,
+            etcd::{EtcdError, Inventory, Pair, Snapshot},
+            record::bytes,
+        },
     },
     policy::SiteSettings,
     sys::process,
@@ -29,7 +32,7 @@ fn an_etcd_that_was_not_read_confirms_nothing() {
         site.hear(&mut local);
         site.presence.confirmed()
     };
-    let confirmed = |sent, generation| Report::Confirmed { sent: seconds(sent), generation };
+    let confirmed = |sent, generation| Report::Confirmed { revision: 1, generation, sent: seconds(sent) };
     assert_eq!(confirmed_after(confirmed(1, 1)), None, "nothing was read yet");
     let read = Snapshot { revision: 7, generation: 1, cluster: "one".to_owned(), pairs: Vec::new() };
     assert_eq!(confirmed_after(Report::Fresh(read)), None);
@@ -58,7 +61,7 @@ fn a_host_that_has_read_nothing_yet_is_not_confirmed() {
         stage.reads_of(0, cluster, 7, vec![id]);
         assert!(commands.try_iter().any(|command| command == Command::Look));
         let sent = Duration::from_secs(2);
-        stage.hears(Report::Confirmed { sent, generation: 0 });
+        stage.hears(Report::Confirmed { revision: 1, generation: 0, sent });
         assert_eq!(stage.site.presence.confirmed(), Some(sent).filter(|_| is_confirmed), "{cluster}");
     }
 }
@@ -158,6 +161,48 @@ fn an_id_that_follows_a_doubt_names_the_etcd() {
     assert!(stage.site.is_named() && stage.site.is_held_back().is_none());
 }
 
+/// A host that hears late of deletions and what followed judges each in its turn: what was complete again is
+/// complete, and what was deleted once more is not.
+#[test]
+fn each_change_of_the_id_counts() {
+    let mut stage = Stage::open(|_| ());
+    let [gone, doubt, id] = [(9, ""), (10, ""), (20, "one")].map(|(at, cluster)| stage.id(at, cluster));
+    stage.sees(vec![(gone, false), (doubt, true), (id, true)]);
+    assert!(stage.site.is_named() && stage.site.is_held_back().is_none());
+    assert_eq!(stage.asks(), None);
+    let [gone, doubt] = [(21, ""), (22, "")].map(|(at, cluster)| stage.id(at, cluster));
+    stage.sees(vec![(gone, false), (doubt, true)]);
+    assert!(stage.site.is_held_back().is_some());
+    // Another agent was started after the second deletion.
+    let [gone, id] = [(23, ""), (24, "one")].map(|(at, cluster)| stage.id(at, cluster));
+    stage.sees(vec![(gone, false), (id, true)]);
+    assert!(!stage.site.is_named() && stage.site.is_held_back().is_some());
+}
+
+/// While the key of a host cannot be written, a read of it protects its slots as long as no other host can
+/// have considered this one dead. What is wrong stays wrong.
+#[test]
+fn a_key_that_is_kept_confirms_its_host_until_the_deadline() {
+    let mut stage = Stage::open(|_| ());
+    let now = process::since_boot().expect("a clock");
+    for (ago, is_in_time) in [(30, true), (200, false)] {
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        let contact = now.saturating_sub(Duration::from_secs(ago));
+        let commands = channel().0;
+        stage.site.presence = Presence::new(Duration::from_secs(60), Duration::ZERO, commands, &state);
+        stage.site.presence.on_registered(8, contact);
+        stage.site.presence.confirm(contact, &state);
+        stage.hears(Report::Unreached(EtcdError::replaced()));
+        let since = stage.site.presence.trouble().expect("it is wrong").1;
+        stage.hears(Report::Kept { sent: now, generation: 2 });
+        assert_eq!(stage.site.presence.confirmed(), Some(contact), "another etcd");
+        stage.hears(Report::Kept { sent: now, generation: 1 });
+        assert_eq!(stage.site.presence.confirmed(), Some(if is_in_time { now } else { contact }), "{ago} s");
+        assert_eq!(stage.site.presence.trouble().map(|(_, since)| *since), Some(since), "{ago} s");
+    }
+}
+
 /// A host whose slots were deleted together with all keys is not confirmed before they are there again.
 #[test]
 fn a_host_whose_slots_were_deleted_is_not_confirmed() {
@@ -171,7 +216,7 @@ fn a_host_whose_slots_were_deleted_is_not_confirmed() {
     stage.sees(vec![(id, false), (gone, false)]);
     let sent = first + Duration::from_secs(1);
     let confirmed = |stage: &mut Stage| {
-        stage.hears(Report::Confirmed { sent, generation: 1 });
+        stage.hears(Report::Confirmed { revision: 1, generation: 1, sent });
         stage.site.presence.confirmed()
     };
     assert_eq!(confirmed(&mut stage), Some(first));
@@ -187,7 +232,8 @@ fn a_mirror_that_may_be_wrong_is_read_again() {
     let mut stage = Stage::new(|_| ());
     stage.reads(7, Vec::new());
     let id = stage.site.keys.name(&Key::Cluster);
-    let confirmed = |generation: u64| Report::Confirmed { sent: Duration::from_secs(1), generation };
+    let confirmed =
+        |generation: u64| Report::Confirmed { revision: 1, generation, sent: Duration::from_secs(1) };
     let listed = |revision: i64, at: i64| {
         let keys = [(id.clone(), at)].into();
         Report::Listed(Inventory { revision, generation: 1, count: 1, since: 0, keys })
@@ -256,7 +302,7 @@ fn what_was_ended_for_a_loss_is_forgotten_when_the_site_is_back() {
     stage.site.ended.insert(1, None);
     let confirmed = |generation: u64| {
         let sent = Duration::from_secs(1);
-        Report::Confirmed { sent, generation }
+        Report::Confirmed { revision: 1, generation, sent }
     };
     stage.hears(confirmed(2));
     assert!(stage.site.ended.contains_key(&1), "another etcd answers");

@@ -241,8 +241,10 @@ fn a_launch_has_a_number_of_the_revision_of_the_last_answer() {
     stage.hears(Report::Done(sent, Ok(Done { holds: false, ..done(12) })));
     assert_eq!(checked(&mut stage, launch) >> 24, 12);
     let sent = process::since_boot().expect("a clock");
+    stage.hears(Report::Confirmed { revision: 15, generation: 1, sent });
+    assert_eq!(checked(&mut stage, launch) >> 24, 15);
     stage.hears(Report::Registered { revision: 20, generation: 2, sent });
-    assert_eq!(checked(&mut stage, launch) >> 24, 12);
+    assert_eq!(checked(&mut stage, launch) >> 24, 15);
     assert_eq!(stage.site.mirror.revision(), 8);
 }
 
