@@ -219,8 +219,7 @@ impl LeaseKeeper {
         Ok(())
     }
 
-    /// Renews the lease and looks for the key that this agent has written before: while that exists, no host
-    /// considers this one dead.
+    /// Renews the lease and looks for a key that this agent has written before.
     fn keep(&self, lease: i64) -> Result<(), EtcdError> {
         self.client.keep_alive(lease)?;
         let sent = process::since_boot().unwrap_or_default();

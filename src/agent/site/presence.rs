@@ -160,8 +160,9 @@ impl Presence {
         self.extend(sent, state);
     }
 
-    /// No host considers this one dead that has read its key since then. That is saved at most ten times per
-    /// ttl: an older saved time is earlier, so no program runs for too long because of it.
+    /// A read that was sent then found a key of this host, which no other host had considered dead before.
+    /// That is saved at most ten times per ttl: an older saved time is earlier, so no program runs for too
+    /// long because of it.
     pub(super) fn extend(&mut self, sent: Duration, state: &State) {
         let confirmed = self.confirmed.max(Some(sent)).unwrap_or(sent);
         self.confirmed = Some(confirmed);
@@ -348,8 +349,8 @@ impl Site {
     }
 
     /// Another host has a slot that this host lost: its holders get another one, even beyond the limit, or
-    /// their programs are ended. A slot that only stays taken after the end of its program moves too, and one
-    /// whose holder outlives KILL.
+    /// their programs are ended. A slot that only stays taken after the end of its program moves too. So does
+    /// one of a host that was considered dead, if its holder outlives KILL as a process of another user does.
     pub(super) fn move_slot(&mut self, local: &mut Local, name: &str, slot: u64) {
         let here = table_of_site(name);
         let mut lingering = local.ledger().lingering().values();
@@ -364,10 +365,10 @@ impl Site {
         let stopped: Vec<u64> = holders.iter().filter(stops).map(|(number, _)| *number).collect();
         if !stopped.is_empty() && self.is_held_back().is_none() {
             let was_killed = |number: &u64| self.ended.get(number).copied().flatten().is_some();
-            let outlives_it = stopped.iter().all(was_killed);
+            // Until it is counted, this host would stay closed.
+            let is_counted = self.presence.was_dead() && stopped.iter().all(was_killed);
             self.kill_lost(local, &stopped, "another host has its slot");
-            // A process of another user may keep the slot: then it is counted.
-            if !outlives_it {
+            if !is_counted {
                 return;
             }
         }

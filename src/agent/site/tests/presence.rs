@@ -251,6 +251,17 @@ fn only_programs_that_must_stop_are_ended_with_the_site() {
     }
 }
 
+/// This host reads that another one has slot 1.
+fn loses_slot_1(stage: &mut Stage, generation: u64, cluster: &str) {
+    let pairs = vec![
+        stage.id(5, "one"),
+        stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default())),
+        stage.pair(&slot(1), 6, of_another(stage)),
+    ];
+    stage.reads_of(generation, cluster, 7, pairs);
+    stage.registers(8);
+}
+
 /// A program that must not run without its slot is killed when another host has that slot. While the tables
 /// may be incomplete it continues with another slot: the other program may have ended before the restore.
 #[test]
@@ -261,15 +272,7 @@ fn a_program_without_its_slot_is_killed_except_after_a_restore() {
             programs.extend([program(state, 1, OnLost::Stop), program(state, 2, OnLost::Stop)]);
         });
         stage.reads(6, Vec::new());
-        let agent = AgentId::default();
-        let other = SlotRecord { host: "lab9".to_owned(), agent, ..stage.record(&saved(&[1]), 0) };
-        let pairs = vec![
-            stage.id(5, "one"),
-            stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default())),
-            stage.pair(&slot(1), 6, Value::Slot(other).bytes()),
-        ];
-        stage.reads_of(generation, cluster, 7, pairs);
-        stage.registers(8);
+        loses_slot_1(&mut stage, generation, cluster);
         assert_eq!(stage.site.is_held_back().is_some(), generation == 2);
         // The first signal that ends a program is the one that counts. The other one has its slot.
         for (program, signal) in programs.iter_mut().zip([signal, Signal::SIGUSR1]) {
@@ -281,30 +284,37 @@ fn a_program_without_its_slot_is_killed_except_after_a_restore() {
     }
 }
 
-/// A program that must stop may outlive KILL, as one of another user does that the agent may not end. It is
-/// counted then, so that its host grants slots again.
+/// A program that must stop may outlive KILL, as one of another user does that the agent may not end. If its
+/// host was considered dead, it is counted then, so that the host grants slots again. Otherwise it does not
+/// get another slot.
 #[test]
 fn a_program_that_outlives_kill_is_counted() {
-    let mut programs = Vec::new();
-    let mut stage = Stage::new(|state| programs.push(program(state, 1, OnLost::Stop)));
-    let agent = AgentId::default();
-    let other = SlotRecord { host: "lab9".to_owned(), agent, ..stage.record(&saved(&[1]), 0) };
-    let pairs = vec![
-        stage.id(5, "one"),
-        stage.pair(&Key::Host("lab9".to_owned()), 4, of_host(&AgentId::default())),
-        stage.pair(&slot(1), 6, Value::Slot(other).bytes()),
-    ];
-    stage.reads_of(1, "one", 7, pairs);
-    stage.registers(8);
-    assert!(stage.site.ended.contains_key(&1));
-    assert_eq!(stage.asks(), None, "it is killed first");
-    stage.site.looked = None;
-    stage.hears(Report::Tick);
-    let (_, asked) = stage.asks().expect("it gets another slot");
-    let Some(Operation::Put(key, _)) = asked.operations.first() else { panic!("a slot") };
-    assert_eq!(*key, stage.site.keys.name(&slot(2)));
-    let ended_by = programs[0].wait().expect("it is a child").signal();
-    assert_eq!(ended_by, Some(Signal::SIGKILL as i32));
+    for (ago, is_counted) in [(30, false), (200, true)] {
+        let mut programs = Vec::new();
+        let mut stage = Stage::open(|state| programs.push(program(state, 1, OnLost::Stop)));
+        let (number, _) = stage.asks().expect("the slot is put back");
+        stage.hears(Report::Done(number, Ok(done(9))));
+        let directory = tempfile::tempdir().expect("a directory");
+        let state = State::open(directory.path()).expect("it is new");
+        let contact = now().saturating_sub(seconds(ago));
+        stage.site.presence = presence(&state, 60);
+        stage.site.presence.on_registered(8, contact);
+        stage.site.presence.confirm(contact, &state);
+        stage.writes_its_key(20);
+        let (taken, own) = (stage.pair(&slot(1), 15, of_another(&stage)), stage.own_key(20));
+        stage.sees(vec![(taken, true), (own, true)]);
+        assert!(stage.site.ended.contains_key(&1));
+        assert_eq!(stage.asks(), None, "it is killed first");
+        stage.site.looked = None;
+        stage.hears(Report::Tick);
+        let asked = stage.asks().map(|(_, asked)| asked.operations);
+        let another = asked.is_some_and(|asked| {
+            matches!(asked.first(), Some(Operation::Put(key, _)) if *key == stage.site.keys.name(&slot(2)))
+        });
+        assert_eq!(another, is_counted, "{ago} s ago");
+        let ended_by = programs[0].wait().expect("it is a child").signal();
+        assert_eq!(ended_by, Some(Signal::SIGKILL as i32));
+    }
 }
 
 /// Messages are about another host of the same name while it may be there. The name may pass to a third one:
