@@ -1,6 +1,7 @@
 //! `rungate prune`: removes lock files of members that have no use any more, as rungate-prune(1) says.
 
-use std::fs::{self, File};
+use std::fs::{self, File, hard_link};
+use std::os::unix::fs::symlink;
 use std::time::{Duration, SystemTime};
 
 use crate::support::{Ending, Running, Site, Test, eventually, needs_root};
@@ -139,6 +140,26 @@ fn what_is_looked_at_stays() {
     assert!(is_there(&site, "x.lock"));
     drop(mutex);
     site.test().args(["prune"]).stdout("removed 1 of 1 lock files; [..]\n").status(0);
+}
+
+/// Any user can put a link or a FIFO where a lock file may be. It is no error, so that the service that prunes reports
+/// only what an administrator can correct.
+#[test]
+fn what_is_no_lock_file_stays_and_is_no_error() {
+    let site = site();
+    run(&site, &["job", "old"]);
+    age(&site, "old.lock");
+    symlink("/x", site.repository("link.lock")).expect("a link");
+    hard_link(site.repository("old.lock"), site.path("work/other-name")).expect("a second name");
+    site.test().program("/usr/bin/mkfifo").args(["$DIR/repositories/fifo.lock"]).status(0);
+    site.test().args(["prune"]).stdout("").stderr("").status(0);
+    for name in ["old.lock", "fifo.lock"] {
+        assert!(is_there(&site, name), "{name}");
+    }
+    assert!(site.repository("link.lock").is_symlink());
+    // Without the second name it is a lock file.
+    fs::remove_file(site.path("work/other-name")).expect("the second name");
+    site.test().args(["prune"]).stdout("removed 1 of 1 lock files; [..]\n").stderr("").status(0);
 }
 
 /// A launch that waits keeps the file.

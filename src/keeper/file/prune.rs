@@ -35,13 +35,20 @@ pub enum Pruned {
     InUse,
     /// It was used a short time ago, or the time of its last use still counts.
     Remembered,
-    /// rungate has never used it, or it is gone.
+    /// rungate has never used it, it is gone, or it is something that rungate never creates: any user may put a link
+    /// there.
     NotOurs,
 }
 
 /// Removes the file of one member, unless it is in use or remembers something.
 pub fn prune(place: &LockPath<'_>, pause: Option<Pause>, dry_run: bool) -> Result<Pruned, RepositoryError> {
-    let Some(file) = existing(place)? else { return Ok(Pruned::NotOurs) };
+    let file = match existing(place) {
+        Ok(Some(file)) => file,
+        Ok(None) | Err(RepositoryError::NotRegular { .. } | RepositoryError::SeveralLinks { .. }) => {
+            return Ok(Pruned::NotOurs);
+        }
+        Err(error) => return Err(error),
+    };
     let _mutex = match MutexGuard::lock(&file, Duration::ZERO) {
         Err(RepositoryError::MutexBusy { .. }) => return Ok(Pruned::InUse),
         locked => locked?,
