@@ -141,7 +141,12 @@ fn a_state_that_is_much_newer_is_refused() {
     needs_root!();
     let (site, agent) = Site::with_agent(OF_AGENT);
     agent.kill();
-    fs::write(site.agent_state().join("format"), "3\n").expect("a format");
+    // Some of what the next version saved remains after this one, which is a second step away for an older one.
+    let format = site.agent_state().join("format");
+    fs::write(&format, "2\n").expect("a format");
+    site.agent().kill();
+    assert_eq!(fs::read_to_string(&format).expect("a format"), "2\n");
+    fs::write(&format, "3\n").expect("a format");
     site.test()
         .rungate_agent()
         .stderr(

@@ -108,7 +108,8 @@ impl State {
             Err(error) if errno_of(&error) == Errno::ENOENT => String::new(),
             Err(error) => return Err(Fatal::State(file, Failure::of_io("read")(error))),
         };
-        if written != boot {
+        let is_new = written != boot;
+        if is_new {
             if !is_boot_id(&written) && state.has_holdings() {
                 return Err(Fatal::State(file, DAMAGED));
             }
@@ -123,8 +124,8 @@ impl State {
         } else if let Some(format) = state.format().filter(|format| !json::is_readable(*format)) {
             return Err(Fatal::NewerState(directory.to_owned(), format));
         }
-        // An agent restarts even if its disk is full.
-        if state.format() != Some(FORMAT) {
+        // An agent restarts even if its disk is full. What a newer one saved remains of its format.
+        if is_new || state.format().is_none_or(|format| format < FORMAT) {
             let text = format!("{FORMAT}\n");
             let written = replaced_file::replace(&state.format_file(), text.as_bytes(), MODE);
             written.map_err(|failure| Fatal::State(directory.to_owned(), failure))?;
