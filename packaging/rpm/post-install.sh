@@ -10,10 +10,13 @@ if grep -qs '^[df] /run/rungate' /etc/tmpfiles.d/rungate.conf; then
   echo "rungate: /etc/tmpfiles.d/rungate.conf, by an earlier rungate init, hides the package's file: mv /etc/tmpfiles.d/rungate.conf /etc/tmpfiles.d/rungate-setup.conf" >&2
 fi
 if [ -d /run/systemd/system ]; then
-  systemd-tmpfiles --create rungate.conf || true
+  # With the files of the administrator, as at the next boot: another owner and mode of the directory stay.
+  systemd-tmpfiles --create --prefix=/run/rungate --prefix=/var/log/rungate || true
   systemctl --system daemon-reload || true
+  # It reads the policy as the new programs do, and keeps nothing that a restart loses.
+  systemctl --system try-restart rungate-measure.service || true
 else
-  install -d -m 1777 /run/rungate
+  [ -d /run/rungate ] || install -d -m 1777 /run/rungate
   install -d -m 755 /var/log/rungate
   if [ ! -e /var/log/rungate/log.jsonl ]; then
     install -m 662 /dev/null /var/log/rungate/log.jsonl
@@ -28,8 +31,10 @@ rungate limits nothing yet. What to do next:
   rungate doctor                        # what is missing
 NEXT
 else
-  if [ -e /etc/rungate/policy.toml ] && ! rungate policy check >/dev/null 2>&1; then
-    echo "rungate: this version finds faults in the policy, and refuses launches until they are corrected: rungate policy check"
+  status=0
+  rungate policy check >/dev/null 2>&1 || status=$?
+  if [ "$status" -eq 1 ]; then
+    echo "rungate: this version finds something to correct in the policy; with a fault in it, launches are refused: rungate policy check"
   fi
   # The name of a program that was replaced ends in "(deleted)".
   for exe in /proc/[0-9]*/exe; do

@@ -1,9 +1,10 @@
 //! The files of `packaging/`: services and timers of systemd for `rungate end --overdue` and `rungate metrics`.
 
 use std::fs::{self, create_dir_all};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use crate::support::{Account, Ending, Site, needs_root, skip};
+use crate::support::{Account, Ending, Site, is_root, needs_root, set_mode, skip};
 
 fn packaged(name: &str) -> String {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("packaging").join(name);
@@ -100,6 +101,21 @@ fn a_service_that_runs_for_long_sees_a_new_name_of_the_host() {
     }
 }
 
+/// A policy may consist of drop-ins alone. A condition with a bar is enough on its own.
+#[test]
+fn each_service_that_reads_a_policy_starts_with_drop_ins_alone() {
+    for name in [METRICS, SERVICE, "rungate-measure.service"] {
+        let unit = packaged(name);
+        let conditions: Vec<&str> = unit.lines().filter(|line| line.contains("=|")).collect();
+        let expected = [
+            "ConditionPathExists=|/etc/rungate/policy.toml",
+            "ConditionDirectoryNotEmpty=|/etc/rungate/policy.d",
+        ];
+        assert_eq!(conditions, expected, "{name}");
+        assert!(!unit.contains("\nConditionPathExists=/"), "{name}");
+    }
+}
+
 /// All services read the same policy: a delegated file below /home is a dangling link for a service that cannot see
 /// /home, and a dangling link is a fault.
 #[test]
@@ -116,7 +132,10 @@ fn each_service_can_read_a_delegated_file_below_home() {
 fn lock_files_are_pruned_whether_or_not_holders_could_be_ended() {
     let unit = packaged(SERVICE);
     let commands: Vec<&str> = unit.lines().filter(|line| line.starts_with("Exec")).collect();
-    assert_eq!(commands, ["ExecStart=/usr/bin/rungate end --overdue", "ExecStopPost=/usr/bin/rungate prune"]);
+    assert_eq!(
+        commands,
+        ["ExecStart=/usr/bin/rungate end --overdue", "ExecStopPost=-/usr/bin/rungate prune"]
+    );
 }
 
 /// The profile of the agent is one to `AppArmor`, and lets the agent write to its own directory alone.
@@ -269,7 +288,8 @@ fn the_drop_in_for_another_directory_replaces_what_the_unit_has() {
     let of = |key: &str| -> Vec<&str> {
         values.iter().filter(|(other, _)| other.starts_with(key)).map(|(_, value)| value.as_str()).collect()
     };
-    assert_eq!(of("Condition"), ["/etc/rungate/policy.toml", "/var/lib/node_exporter"]);
+    let conditions = ["|/etc/rungate/policy.toml", "|/etc/rungate/policy.d", "/var/lib/node_exporter"];
+    assert_eq!(of("Condition"), conditions);
     assert_eq!(of("ExecStart"), ["/usr/bin/rungate metrics --output /var/lib/node_exporter/rungate.prom"]);
     assert_eq!(of("ReadWritePaths"), ["/var/lib/node_exporter"]);
     assert!(!values.iter().any(|(_, value)| value.contains("node-exporter")), "{values:?}");
@@ -495,6 +515,97 @@ fn by_hand_is_installed_what_the_package_has() {
     assert_eq!(policy, "# mine\n");
 }
 
+/// Below a prefix where systemd does not look, an installation changes nothing else, as in the sandbox of a builder of
+/// packages, and says what is missing.
+#[test]
+fn below_another_prefix_nothing_else_is_changed() {
+    let site = Site::new();
+    for name in ["rungate", "rungate-tools", "rungate-agent"] {
+        site.script(name, "#!/bin/sh\n");
+    }
+    if is_root() {
+        fs::create_dir_all(site.path("system-run/systemd/system")).expect("a directory for /run");
+    }
+    for name in ["systemctl", "systemd-tmpfiles"] {
+        site.script(name, "#!/bin/sh\necho \"$0 $*\" >>$DIR/work/asked\nexit 1\n");
+    }
+    let programs = site.path("bin");
+    let install = site.test().program(root().join("packaging/install"));
+    let install = install.args(["--prefix", "$DIR/prefix", "--sysconfdir", "$DIR/settings"]);
+    let install = install.args(["--programs".as_ref(), programs.as_os_str()]);
+    let outcome = install.outcome();
+    assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(0), ""));
+    let link = site.expand("  systemctl link $DIR/prefix/lib/systemd/system/rungate-*\n");
+    assert!(outcome.stdout.contains(&link), "{}", outcome.stdout);
+    install.args(["--remove"]).status(0);
+    assert!(!site.path("work/asked").exists() && !site.path("system-run/rungate").exists());
+    assert_eq!(files_below(&site.path("prefix")), Vec::<String>::new());
+}
+
+/// In the package for Arch Linux there is no /usr/sbin, which is a link there.
+#[test]
+fn the_recipe_for_arch_installs_all_programs_in_one_directory() {
+    let site = Site::new();
+    create_dir_all(site.path("target/release")).expect("a directory");
+    for name in ["rungate", "rungate-tools", "rungate-agent"] {
+        site.write(Path::new("target/release").join(name), "");
+    }
+    let recipe = "set -e; . $0/packaging/aur/PKGBUILD; ln -s $0 \"$pkgname-$_version-source\"; \
+                  pkgdir=$DIR/root package";
+    let package = site.test().program("/bin/bash").args(["-c", recipe]).args([root()]);
+    package.env("CARGO_TARGET_DIR", "$DIR/target").status(0);
+    let installed = files_below(&site.path("root"));
+    assert!(installed.contains(&"/usr/bin/rungate-agent".to_owned()), "{installed:?}");
+    assert!(!site.path("root/usr/sbin").exists());
+}
+
+/// The archive of the sources, whose build needs no network, has what is tracked and the crates. Here an imitation of
+/// cargo fetches three crates.
+#[test]
+fn the_archive_of_the_sources_has_the_crates() {
+    if !Path::new("/usr/bin/git").exists() {
+        return skip("git(1) is not installed");
+    }
+    let site = Site::new();
+    let vendor = "
+        #!/bin/sh
+        for crate in winapi-0.1.0 windows-sys-0.1.0 serde-1.0.0; do
+          mkdir -p vendor/$crate/src
+          echo '[package]' >vendor/$crate/Cargo.toml
+          echo '{\"files\":{\"src/lib.rs\":\"0\"},\"package\":\"1\"}' >vendor/$crate/.cargo-checksum.json
+          echo 'pub fn used() {}' >vendor/$crate/src/lib.rs
+        done
+        ";
+    site.script("cargo", vendor);
+    for file in ["Cargo.toml", ".cargo/config.toml", "packaging/source-archive"] {
+        let copy = site.path("work/sources").join(file);
+        create_dir_all(copy.parent().expect("a directory")).expect("a directory");
+        fs::copy(root().join(file), copy).expect("a copy");
+    }
+    let make = "
+        set -e
+        cd $DIR/work/sources
+        git init --quiet
+        git add --all
+        packaging/source-archive $DIR/work/first
+        packaging/source-archive $DIR/work/second
+        cmp $DIR/work/first/*.tar.gz $DIR/work/second/*.tar.gz
+        mkdir $DIR/work/unpacked
+        tar -xf $DIR/work/first/*.tar.gz -C $DIR/work/unpacked --strip-components 1
+        ";
+    let make = site.test().program("/bin/bash").args(["-c", make]);
+    let outcome = make.env("SOURCE_DATE_EPOCH", "1790000000").env("HOME", "$DIR/work").outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    let unpacked = |file: &str| fs::read_to_string(site.path("work/unpacked").join(file)).expect(file);
+    let tracked = fs::read_to_string(root().join(".cargo/config.toml")).expect("a tracked file");
+    let config = unpacked(".cargo/config.toml");
+    assert!(config.starts_with(&tracked) && config.contains("directory = \"vendor\""), "{config}");
+    assert_eq!(unpacked("vendor/serde-1.0.0/src/lib.rs"), "pub fn used() {}\n");
+    // Of crates for Windows only the names are needed.
+    assert_eq!(unpacked("vendor/winapi-0.1.0/src/lib.rs"), "");
+    assert_eq!(unpacked("vendor/winapi-0.1.0/.cargo-checksum.json"), "{\"files\":{},\"package\":\"1\"}\n");
+}
+
 /// An upgrade by hand replaces each file in one step, so that a shim always finds a launcher.
 #[test]
 fn an_upgrade_by_hand_never_takes_the_launcher_away() {
@@ -647,6 +758,55 @@ fn the_package_takes_over_the_shims_of_an_installation_by_hand() {
             let target = fs::read_link(shims.join(name)).expect("a link");
             assert_eq!(target, Path::new(now), "{script}: {name}");
         }
+    }
+}
+
+/// An upgrade leaves the directory of lock files as the administrator has made it: by a file in /etc/tmpfiles.d, which
+/// the next boot reads too, or without systemd at all.
+#[test]
+fn an_upgrade_leaves_the_directory_of_lock_files_as_it_is() {
+    needs_root!();
+    let has_tmpfiles = Path::new("/usr/bin/systemd-tmpfiles").exists();
+    if !has_tmpfiles {
+        skip("systemd-tmpfiles(8) is not installed");
+    }
+    for (script, has_systemd) in [
+        ("debian/postinst", false),
+        ("rpm/post-install.sh", false),
+        ("debian/postinst", true),
+        ("rpm/post-install.sh", true),
+    ] {
+        if has_systemd && !has_tmpfiles {
+            continue;
+        }
+        let site = Site::new();
+        site.directory_over_run();
+        let directory = site.path("system-run/rungate");
+        set_mode(&directory, 0o755);
+        site.system_file("policy.toml", "version = 1");
+        if has_systemd {
+            create_dir_all(site.path("system-run/systemd/system")).expect("a directory");
+            create_dir_all(site.path("etc/tmpfiles.d")).expect("a directory");
+            site.write("etc/tmpfiles.d/rungate-repositories.conf", "d /run/rungate 0755 root root -\n");
+        }
+        // One that runs, and the one that is enabled.
+        for name in ["systemctl", "deb-systemd-invoke"] {
+            site.script(name, &format!("#!/bin/sh\necho \"{name} $*\" >>$DIR/work/asked\n"));
+        }
+        // The logs and the package's files are not this machine's.
+        let apart = "mount -t tmpfs tmpfs /var/log && mount -t tmpfs tmpfs /usr/lib/tmpfiles.d && \
+                     cp \"$(dirname \"$1\")/../tmpfiles.conf\" /usr/lib/tmpfiles.d/rungate.conf && exec \"$0\" \"$@\"";
+        let run = site.test().program("/bin/sh").args([root().join("packaging").join(script)]);
+        let outcome = run
+            .args(["configure", "1.0.0~rc.1-1"])
+            .through(["unshare", "--mount", "sh", "-c", apart])
+            .outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{script}: {}", outcome.stderr);
+        let mode = fs::metadata(&directory).expect("the directory").permissions().mode() & 0o7777;
+        assert_eq!(mode, 0o755, "{script}: {mode:o}: {}", outcome.stderr);
+        let asked = fs::read_to_string(site.path("work/asked")).unwrap_or_default();
+        let restarts = "systemctl --system try-restart rungate-measure.service\n";
+        assert_eq!(asked.contains(restarts), has_systemd, "{script}: {asked}");
     }
 }
 

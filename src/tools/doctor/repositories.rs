@@ -234,7 +234,9 @@ fn of_use_outside(known: &Repository, files: &[ListedFile]) -> Vec<Finding> {
                 (Health::Warning, "nothing counts as used outside")
             };
             let finding = Finding { health, ..Finding::fine("outside-unknown", format!("{text}: {effect}")) };
-            let start = "systemctl enable --now rungate-measure.service";
+            // One that runs may be of an older version.
+            let start =
+                "systemctl enable rungate-measure.service && systemctl restart rungate-measure.service";
             vec![finding.fix("rungate measure").fix(start)]
         }
     }
