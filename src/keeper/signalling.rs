@@ -175,9 +175,11 @@ mod tests {
     fn a_reused_pid_is_not_the_process_that_was_seen() {
         let this = Process::this().expect("/proc is mounted");
         assert!(open_unchanged(&this).is_some());
-        let younger = Process { started: this.started - 1, ..Process::this().expect("/proc is mounted") };
+        let mut younger = Process::this().expect("/proc is mounted");
+        younger.started -= 1;
         assert!(open_unchanged(&younger).is_none(), "it started at another time");
-        let other = Process { parent: this.pid, ..Process::this().expect("/proc is mounted") };
+        let mut other = Process::this().expect("/proc is mounted");
+        other.parent = this.pid;
         assert!(open_unchanged(&other).is_none(), "it is no longer below the same one");
     }
 }

@@ -37,6 +37,9 @@ use nix::{
 };
 use rustix::process::{Pid, PidfdFlags, pidfd_open, pidfd_send_signal};
 
+/// How many threads of a process are looked at to see whether it is stopped.
+const MOST_THREADS: usize = 64;
+
 /// One process, as `/proc/PID/stat` shows it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Process {
@@ -44,8 +47,8 @@ pub struct Process {
     pub pid: i32,
     /// The name of its executable as the kernel keeps it: 15 bytes at most, and chosen by the process.
     pub name: String,
-    /// The state's letter: `R`, `S`, `D`, `T`, …
-    pub state: char,
+    /// The state of its first thread: `R`, `S`, `D`, `T`, …
+    state: char,
     /// The parent's process id; 0 where it is out of sight.
     pub parent: i32,
     pub group: i32,
@@ -58,13 +61,7 @@ pub struct Process {
 impl Process {
     /// Looks a process up; none when it is gone or out of sight.
     pub fn find(pid: i32) -> Option<Self> {
-        let process = Self::shown_in(pid, format!("/proc/{pid}"))?;
-        if !process.is_zombie() {
-            return Some(process);
-        }
-        // So it looks also if only its first thread has ended.
-        let state = thread_left(pid).and_then(|thread| Self::shown_in(pid, thread)).map(|left| left.state);
-        Some(Self { state: state.unwrap_or(process.state), ..process })
+        Self::shown_in(pid, format!("/proc/{pid}"))
     }
 
     fn shown_in(pid: i32, directory: impl AsRef<Path>) -> Option<Self> {
@@ -91,11 +88,19 @@ impl Process {
 
     /// Whether job control or a tracer has stopped it.
     pub fn is_stopped(&self) -> bool {
-        matches!(self.state, 'T' | 't')
+        let is_stop = |state| matches!(state, 'T' | 't');
+        is_stop(self.state)
+            || self.has_first_thread_ended()
+                && threads(self.pid).take(MOST_THREADS).any(|(_, thread)| is_stop(thread.state))
     }
 
     /// Whether it has ended and only waits to be reaped.
     pub fn is_zombie(&self) -> bool {
+        self.has_first_thread_ended() && thread_left(self.pid).is_none()
+    }
+
+    /// A process looks ended also if only its first thread is.
+    fn has_first_thread_ended(&self) -> bool {
         matches!(self.state, 'Z' | 'X')
     }
 
@@ -214,11 +219,19 @@ pub(crate) fn credentials(pid: i32) -> Option<super::accounts::Credentials> {
 }
 
 /// The directory in `/proc` of a thread of this process that lives although its first thread has ended. That
-/// one shows nothing any more of what all threads have.
+/// one shows nothing any more of what all threads have. A tracer can keep thousands of ended threads.
 pub(super) fn thread_left(pid: i32) -> Option<PathBuf> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.filter_map(Result::ok);
-    let lives = |thread: &PathBuf| Process::shown_in(pid, thread).is_some_and(|seen| !seen.is_zombie());
-    threads.map(|thread| thread.path()).find(lives)
+    threads(pid).find(|(_, thread)| !thread.has_first_thread_ended()).map(|(directory, _)| directory)
+}
+
+/// The threads of a process, each with its directory in `/proc`.
+fn threads(pid: i32) -> impl Iterator<Item = (PathBuf, Process)> {
+    let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(move |entry| {
+        let directory = entry.path();
+        let thread = Process::shown_in(pid, &directory)?;
+        Some((directory, thread))
+    })
 }
 
 /// Whether a process was given privileges when its program was executed (`AT_SECURE`): a set-id program,

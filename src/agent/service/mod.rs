@@ -147,9 +147,9 @@ impl Service {
             self.local.connections.accept_again(false);
             self.run_effects();
             self.hear_in_turn();
-            let begun = Instant::now();
-            self.do_what_is_due(begun);
-            self.work_off(begun);
+            // First, because no holder gets a signal for room that has become free meanwhile.
+            self.work_off(Instant::now());
+            self.do_what_is_due(Instant::now());
             // Last, because all of the above may have requested judging.
             if let Some(judgement) =
                 self.local.judges.work(|session| self.local.sessions.get(&session)?.case(session))
