@@ -114,11 +114,12 @@ impl<'c> Grant<'c> {
         finished.into_iter().collect()
     }
 
-    /// Releases everything and removes the recorded start, because no program was started.
+    /// Releases everything and removes the recorded start, because no program was started. If one table does
+    /// not let it, it does so in the others.
     pub fn withdraw(mut self) -> Result<(), KeeperError> {
-        let released: Vec<Result<(), KeeperError>> = self.held.iter_mut().map(Held::release).collect();
-        let mut stamped = self.held.iter().zip(&self.before);
-        let withdrawn = stamped.try_for_each(|(held, before)| held.withdraw(self.started, *before));
-        released.into_iter().chain([withdrawn]).collect()
+        let mut done: Vec<Result<(), KeeperError>> = self.held.iter_mut().map(Held::release).collect();
+        let stamped = self.held.iter().zip(&self.before);
+        done.extend(stamped.map(|(held, before)| held.withdraw(self.started, *before)));
+        done.into_iter().collect()
     }
 }
