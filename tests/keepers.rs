@@ -173,6 +173,7 @@ over_the_agent! {
             whoever_has_waited_is_refused_when_something_is_full_that_is_never_waited_for,
             of_alternatives_one_is_waited_for_longer_than_the_other,
             the_command_line_caps_the_whole_launch,
+            whoever_waits_by_two_limits_is_passed_by_a_higher_one_alone,
             a_line_ends,
             the_time_of_a_claim_counts_in_its_line_alone,
             whoever_comes_from_another_line_joins,

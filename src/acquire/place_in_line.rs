@@ -127,7 +127,8 @@ impl PlaceInLine {
     }
 
     /// Gives the launch a position in all tables, and lets it wait in the queues that block it. If it had to
-    /// leave a queue too often, it waits in all of its queues. The tables are locked.
+    /// leave a queue too often, it waits in all of its queues. Where it waits in several classes, others see
+    /// the highest: no launch that passes this one waits behind another. The tables are locked.
     pub(super) fn stand(
         &mut self,
         wants: &Wants<'_>,
@@ -162,23 +163,25 @@ impl PlaceInLine {
             let is_wanted = |line: &&(TableId, Class)| wants.choices().any(|choice| choice.table == line.0);
             lines.extend(standing.iter().filter(is_wanted));
         }
-        let on = |table: &Table| -> Vec<Class> {
-            lines.iter().filter(|(id, _)| *id == table.id()).map(|(_, class)| *class).collect()
+        let on = |table: &Table| -> Option<Class> {
+            let in_force = wants.generation_on(table.id(), generation);
+            let classes = lines.iter().filter(|(id, _)| *id == table.id()).map(|(_, class)| *class);
+            classes.max_by_key(|class| (class.generation == in_force, class.capacity))
         };
         // It leaves first, so that no launch sees it in more queues than it waits in.
         let mut tables: Vec<&Table> = wants.tables.values().collect();
-        tables.sort_by_key(|table| !on(table).is_empty());
+        tables.sort_by_key(|table| on(table).is_some());
         let mut is_kept_out = false;
         for table in tables {
-            let classes = on(table);
+            let class = on(table);
             let place = self.places.iter_mut().find(|place| table.has(place));
             if let Some(place) = place {
-                place.stand(&classes)?;
-                if !classes.is_empty() {
+                place.stand(class.as_slice())?;
+                if class.is_some() {
                     let claims = wants.claims_on(table.id());
                     place.wants(claims.iter().map(|claim| claim.amount.wanted()).max().unwrap_or(1))?;
                 }
-                is_kept_out |= classes.iter().any(|class| !place.classes().contains(class));
+                is_kept_out |= class.is_some_and(|class| !place.classes().contains(&class));
             }
         }
         self.note_kept_out(is_kept_out);

@@ -189,6 +189,27 @@ pub(crate) fn the_command_line_caps_the_whole_launch() {
     refused(&launch(&site, &["-n"], "job").outcome(), 75, &["  heavy  1 of 1 used"]);
 }
 
+/// A launch that waits by two limits in one queue is overtaken only by launches with a higher limit than both.
+#[test]
+pub(crate) fn whoever_waits_by_two_limits_is_passed_by_a_higher_one_alone() {
+    let either = |command: &str, other: &str| {
+        let low = "{ repository = \"a\", ceiling = 2 }";
+        format!("[[rule]]\ncommands = [\"{command}\"]\nacquire = [{{ any_of = [{low}, {other}] }}]\n")
+    };
+    let rules = either("low", "{ repository = \"a\", ceiling = 3 }")
+        + &either("job", "{ repository = \"a\", slots = 2 }");
+    let site = site("[repository.a]\nlimit = 4\n", &rules);
+    site.program("low");
+    let _holders = [(); 3].map(|()| takes(&site, "a"));
+    let low = launch(&site, &["-w", "forever"], "low").background();
+    site.stands_in_line("a.lock", &low);
+    launch(&site, &["-q", "-n"], "take-a").status(0);
+    low.kill();
+    // It needs two slots of which one is free.
+    let _job = waits(&site, &["-w", "forever"], "a.lock");
+    launch(&site, &["-q", "-n"], "take-a").status(75);
+}
+
 /// A launch that finds the queue full is refused (75). `status`, `list` and `metrics`
 /// show where the line ends.
 #[test]

@@ -443,6 +443,17 @@ fn a_table_that_was_forgotten_is_not_used_again() {
     assert_eq!((tables.used("own"), tables.used("full")), (1, 1));
 }
 
+/// By two limits a launch waits in two classes. Others see the higher one: whoever may pass that may pass both.
+#[test]
+fn a_launch_waits_in_the_highest_of_its_classes() {
+    let tables = tables().held("seats", 1..=4);
+    let either = [any_of([claim("seats", 4).ceiling(2), claim("seats", 4)])];
+    let mut place = PlaceInLine::default();
+    assert_eq!(stands_in(&tables, &either, &mut place), ["seats"]);
+    let classes = tables.store.table("seats").classes_of(Number(1));
+    assert_eq!(classes.iter().map(|class| class.capacity).collect::<Vec<_>>(), [4]);
+}
+
 /// A launch has a place in each of its tables. It waits only in those that block it.
 #[test]
 fn a_place_in_a_table_with_room_does_not_wait() {
