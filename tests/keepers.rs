@@ -187,6 +187,7 @@ over_the_agent! {
             a_raised_limit_lets_nobody_pass_the_line,
             whoever_ends_a_holder_sees_other_slots_and_its_deadline,
             the_head_that_ends_a_holder_keeps_its_deadline,
+            whoever_is_first_for_one_of_two_ends_its_holder,
             whoever_wants_one_of_two_is_passed_in_neither,
             another_clock_changes_no_place,
         }

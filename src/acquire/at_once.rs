@@ -3,8 +3,9 @@
 //! something has happened.
 
 use super::{
-    AcquireContext, Acquisition, Blocked, Decided, Eviction, Grant, Known, PlaceInLine, QueuePosition,
-    Refusal, Refused, Unmet,
+    AcquireContext, Acquisition, Decided, Eviction, Grant, Known, PlaceInLine, QueuePosition, Refusal,
+    Refused,
+    blocked::leaves_room,
     waiting::{earlier, is_over},
 };
 use crate::{
@@ -27,8 +28,6 @@ pub struct Standing<'c> {
     pub refusal: Refusal<'c>,
     /// Whether it waits in a queue for that. If not, waiting is useless, or the launch may not wait.
     pub waits: bool,
-    /// Whether no launch is ahead of it, so that overdue holders would be ended for it.
-    pub is_first: bool,
     /// When the time of one of its claims is over, or that of the launch.
     pub next: Option<Instant>,
 }
@@ -36,11 +35,13 @@ pub struct Standing<'c> {
 impl<'c> Standing<'c> {
     /// Holders that must be ended for it, and how, and those of the known ones whose end is still of use.
     pub fn to_end(&self, known: &Known<'_>) -> Result<Vec<Eviction<'c>>, KeeperError> {
-        if !self.is_first {
-            return Ok(Vec::new());
-        }
         let (chosen, makes_room) = known.choose(&self.refusal.unmet, SystemTime::now())?;
         Ok(if makes_room { chosen } else { Vec::new() })
+    }
+
+    /// Whether it waits, and leaves free slots to older launches that would be enough for it.
+    pub fn leaves_room(&self) -> Result<bool, KeeperError> {
+        Ok(self.waits && leaves_room(&self.refusal.unmet)?)
     }
 }
 
@@ -63,7 +64,6 @@ pub fn at_once<'c>(
         Decided::Granted(grant) => return Ok(AtOnce::Granted(grant)),
         Decided::Blocked(blocked) => blocked,
     };
-    let is_first = !blocked.is_final() && has_nobody_ahead(&acquisition, position, &blocked)?;
     place.waits(asker).mark(&acquisition.wants, &mut blocked)?;
     if position.number.is_none() {
         blocked.fail_without_sample()?;
@@ -80,20 +80,7 @@ pub fn at_once<'c>(
     drop(locked);
     let next = earlier(place.clocks.next(&blocked), deadline);
     let refusal = Refusal { unmet: blocked.unmet, waited: None };
-    Ok(AtOnce::Blocked(Standing { refusal, waits, is_first, next }))
-}
-
-fn has_nobody_ahead(
-    acquisition: &Acquisition<'_, '_>,
-    position: QueuePosition<'_>,
-    blocked: &Blocked<'_>,
-) -> Result<bool, KeeperError> {
-    for line in blocked.unmet.iter().flat_map(Unmet::claims).filter_map(|refused| refused.line) {
-        if line.is_behind || acquisition.nearest_ahead(&line, position)?.is_some() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
+    Ok(AtOnce::Blocked(Standing { refusal, waits, next }))
 }
 
 impl PlaceInLine {

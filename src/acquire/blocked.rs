@@ -31,6 +31,17 @@ impl Blocked<'_> {
         Ok(!self.unmet.is_empty())
     }
 
+    /// Marks that older launches wait in this queue. They may have come back since the decision.
+    pub(super) fn stand_behind(&mut self, line: &Line) {
+        for refused in self.unmet.iter_mut().flat_map(Unmet::claims_mut) {
+            let is_there =
+                refused.line.is_some_and(|own| (own.table, own.capacity) == (line.table, line.capacity));
+            if let Reason::Full(full) = &mut refused.reason {
+                full.is_behind |= is_there;
+            }
+        }
+    }
+
     /// Whether waiting is useless: something that is needed can never be acquired, or not in this way.
     pub fn is_final(&self) -> bool {
         self.unmet.iter().any(Unmet::is_final)
@@ -72,6 +83,16 @@ impl Blocked<'_> {
     pub fn look_for_ancestors(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
         self.unmet.iter_mut().try_for_each(|unmet| unmet.look_for_ancestors(asker))
     }
+}
+
+/// Whether a launch leaves free slots to older ones that would be enough for an alternative.
+pub(super) fn leaves_room(unmet: &[Unmet<'_>]) -> Result<bool, KeeperError> {
+    for alternative in unmet.iter().flat_map(|unmet| &unmet.alternatives) {
+        if is_behind_others(alternative)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether all claims could be met without the other waiting launches.

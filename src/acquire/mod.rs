@@ -39,7 +39,7 @@ pub use self::{
     place_in_line::{PlaceInLine, PlaceInTable},
     refusal::{Alternative, Full, Line, Reason, Refusal, Refused, Unmet},
     room::{Room, TableView, TableViews},
-    too_late::{Endings, Eviction, Known, Progress},
+    too_late::{Endings, Eviction, Known, Progress, RoomForOlder},
     unwaited::Unwaited,
     waiting::{Waiting, Watch, acquire, acquire_at_once, acquire_in_turn, acquire_watched},
     wants::{ClaimOnTable, Options, Wants},

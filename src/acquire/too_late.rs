@@ -1,9 +1,9 @@
 //! Which holders to end: overdue ones, if their end makes room for everything that blocks a launch. No holder
 //! is ended in vain.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use super::{AcquireContext, Alternative, Blocked, Full, Reason, Refused, Unmet};
+use super::{AcquireContext, Alternative, Blocked, Full, Reason, Refused, Unmet, blocked::leaves_room};
 use crate::{
     judge::terms::{Claim, Expiry, Terms},
     keeper::{Ending, KeeperError, Occupancy, Overdue, table::Table},
@@ -63,7 +63,8 @@ impl Known<'_> {
     }
 
     /// One alternative is enough: the first for which the end of those makes room that are being ended. If
-    /// there is none, the first for which it has to begin with others.
+    /// there is none, the first for which it has to begin with others. None counts in which the launch waits
+    /// behind an older one.
     fn choose_for<'c>(
         &self,
         unmet: &Unmet<'c>,
@@ -176,6 +177,25 @@ fn missing(terms: &Terms, full: &Full) -> Result<u64, KeeperError> {
     Ok(of_all.max(held.saturating_add(beside).saturating_sub(terms.usable_slots())))
 }
 
+/// Free slots that a launch leaves to older ones. These may be about to take some of them, and the rest may
+/// be enough for the launch. So it ends no holder at first.
+#[derive(Default)]
+pub struct RoomForOlder {
+    since: Option<Instant>,
+}
+
+/// How long older launches have time to take free slots. Unit tests do not need as much.
+const TURN: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
+
+impl RoomForOlder {
+    /// Whether older launches still have time to take such slots, if there are any now.
+    pub fn is_new(&mut self, is_there: bool) -> bool {
+        let known = self.since.filter(|_| is_there);
+        self.since = is_there.then(|| known.unwrap_or_else(Instant::now));
+        is_there && known.is_none_or(|since| since.elapsed() < TURN)
+    }
+}
+
 // Overdue holders are ended if that makes room for everything that blocks a launch. None is ended in vain,
 // and a launch that ends a holder continues to look for room meanwhile.
 
@@ -185,6 +205,7 @@ pub struct Endings<'c> {
     running: Vec<Running<'c>>,
     /// No holder gets repeated signals.
     tried: Vec<i32>,
+    room_for_older: RoomForOlder,
 }
 
 /// A holder that is being ended for one table, or a group of them.
@@ -228,11 +249,13 @@ impl<'c> Endings<'c> {
         blocked: &mut Blocked<'c>,
         asker: &AcquireContext<'_>,
     ) -> Result<bool, KeeperError> {
-        // If older launches wait, the first of them ends holders, and the free slots are for them.
-        if blocked.is_final() || blocked.lines.iter().any(|line| line.is_behind) {
+        if blocked.is_final() {
             return Ok(false);
         }
-        let (chosen, makes_room) = self.choose(blocked, true)?;
+        let (mut chosen, mut makes_room) = self.choose(blocked, true)?;
+        if self.room_for_older.is_new(makes_room && leaves_room(&blocked.unmet)?) {
+            (chosen, makes_room) = (Vec::new(), false);
+        }
         self.rest(&chosen, makes_room);
         // Holders that cannot be ended are named nevertheless.
         let has_begun = self.begin_with_all(chosen, asker);

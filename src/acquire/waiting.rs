@@ -334,24 +334,30 @@ impl<'c> Rest<'c> {
         let mut behind = None;
         let mut has_left = false;
         // If it is stuck, there is nothing to see.
-        for line in blocked.lines.iter().filter(|_| !is_stuck) {
-            match acquisition.nearest_ahead(line, place.position(asker))? {
-                Some(ahead) => behind = behind.or(Some((*line, ahead))),
-                // The launches ahead have left, and only they kept this one from the free slots.
-                None if line.is_behind => has_left = true,
-                None => heads.push(line.table),
+        for line in std::mem::take(&mut blocked.lines) {
+            if !is_stuck {
+                match acquisition.nearest_ahead(&line, place.position(asker))? {
+                    Some(ahead) => {
+                        blocked.stand_behind(&line);
+                        behind = behind.or(Some((line, ahead)));
+                    }
+                    // The launches ahead have left, and only they kept this one from the free slots.
+                    None if line.is_behind => has_left = true,
+                    None => heads.push(line.table),
+                }
             }
+            blocked.lines.push(line);
         }
-        // Only a launch that is first in all its queues ends overdue holders: others would end more than they
-        // acquire. While it sees nothing, it goes no further, and keeps what it has begun.
-        if has_left || behind.is_some() {
+        // A launch ends overdue holders where it is first: others would end more than they acquire. While it
+        // sees nothing, it goes no further, and keeps what it has begun.
+        if heads.is_empty() && !is_stuck {
             self.endings.leave_alone(asker)?;
         }
         self.held_at = Instant::now();
         if tell_watcher(place, wants, asker.generation, blocked, watch).is_break() {
             return Ok(ControlFlow::Break(()));
         }
-        if !has_left && behind.is_none() && !is_stuck {
+        if !has_left && !heads.is_empty() {
             self.endings.begin(blocked, asker)?;
         }
         // The attempt already waited for a table that is locked for long.

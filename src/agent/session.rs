@@ -18,7 +18,7 @@ use super::{
     site::notices::GivenNotice,
 };
 use crate::{
-    acquire::{PlaceInLine, Progress},
+    acquire::{PlaceInLine, Progress, RoomForOlder},
     keeper::{
         EvictionOutcome, Number, Overdue,
         agent::message::{Answer, Expired, Granted, Refused, Take, WaitState},
@@ -47,6 +47,7 @@ pub(super) struct Session {
     pub(super) evictions: Vec<RunningEviction>,
     /// No holder gets signals again and again.
     pub(super) tried: Vec<i32>,
+    pub(super) room_for_older: RoomForOlder,
     /// Overdue holders on other hosts, of which it gave notice.
     pub(super) notices: Vec<GivenNotice>,
     /// Also those that are already reported: a host gets only one notice of a holder.

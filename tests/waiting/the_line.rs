@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
+use super::queue::{ALTERNATIVES, pids, run};
 use crate::slots::expiry::some_time_after;
 use crate::support::{
     Account, Ending, RUN, Running, Site, Test, eventually, needs_root, seats, set_mode, skip,
@@ -130,6 +131,44 @@ pub(crate) fn the_head_that_ends_a_holder_keeps_its_deadline() {
     let head = job(&site, "never", &["-w2s"]).background().end();
     assert_eq!(head.ending, Ending::Status(124), "{}", head.stderr);
     assert!(stubborn.state() != 'Z', "it is there still");
+}
+
+/// A launch ends the overdue holder where it is first, while an older launch waits for its other choice. Behind an
+/// older launch it ends none, even if that one cannot use the slot yet and so ends none either.
+#[test]
+pub(crate) fn whoever_is_first_for_one_of_two_ends_its_holder() {
+    let both = "[[rule]]\nname = \"both\"\ncommands = [\"both\"]\nacquire = [\"own\", \"common\"]\n";
+    let overdue = "expire_after = \"1ms\"\nexpire_grace = \"10m\"";
+    let site = Site::with_policy(&(ALTERNATIVES.replace("MORE", overdue) + both));
+    for name in ["own", "common", "either", "both"] {
+        site.program(name);
+    }
+    let own = || run(&site, "own", &[]).through(["env", "--default-signal"]).spawn();
+    let mut holder = own();
+    let common = run(&site, "common", &[]).spawn();
+    let older = run(&site, "both", &["-wforever"]).background();
+    for line in ["own.lock", "common.lock"] {
+        site.stands_in_line(line, &older);
+    }
+    run(&site, "either", &["-q", "-n"]).status(75);
+    run(&site, "either", &["-q", "-w2s"]).status(124);
+    holder.wait_for_echo();
+    older.kill();
+    eventually("no launch waits", || {
+        ["own.lock", "common.lock"].iter().all(|line| site.line(line).is_empty()).then_some(())
+    });
+    let _older = run(&site, "common", &["-wforever"]).background();
+    eventually("it waits", || (site.line("common.lock").len() == 1).then_some(()));
+    run(&site, "either", &["-q", "-n"]).status(0);
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+    let mut holder = own();
+    let mut either = run(&site, "either", &["-q", "-wforever"]).background();
+    either.wait_for_echo();
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+    assert_eq!(
+        (pids(&site, "own.lock"), pids(&site, "common.lock")),
+        (vec![either.pid()], vec![common.pid()])
+    );
 }
 
 /// A waiter that does not answer is passed over, also where nobody can see that it is stopped: here those

@@ -5,7 +5,8 @@ use std::{ops::ControlFlow, time::Duration};
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, tables};
 use crate::{
     acquire::{
-        Known, Outcome, PlaceInLine, Progress, Waiting,
+        AtOnce, Known, Outcome, PlaceInLine, Progress, Waiting,
+        at_once::at_once,
         waiting::{acquire, acquire_in_turn},
     },
     judge::terms::{Claim, Demand, Expiry, Group, Pace, Seats},
@@ -62,20 +63,37 @@ fn no_more_holders_are_ended_than_are_needed() {
     assert_eq!(ended(&tables, &[one(claim("seats", 4))]), NOBODY, "no holder is ever overdue");
 }
 
+/// The processes that are to be ended for a launch that waits until it was told this often for what.
+#[track_caller]
+fn ended_meanwhile(tables: &Tables, demands: &[Demand], often: u32) -> Vec<i32> {
+    let (mut place, mut told) = (PlaceInLine::default(), 0);
+    let mut look = |waiting: Option<&Waiting<'_, '_>>| {
+        told += u32::from(waiting.is_some());
+        if told < often { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    };
+    let (outcome, ended) =
+        tables.asks_and_ends(|asker| acquire_in_turn(demands, asker, &mut place, None, &mut look));
+    assert!(matches!(outcome, Ok(Outcome::Interrupted)));
+    ended
+}
+
+/// The processes that are to be ended for a launch where one process owns all tables.
+#[track_caller]
+fn ended_by_the_owner(tables: &Tables, demands: &[Demand]) -> Vec<i32> {
+    let mut place = PlaceInLine::default();
+    let tried = tables.asks(|asker| at_once(demands, asker, &mut place, None));
+    let AtOnce::Blocked(standing) = tried.expect("tables in memory") else { panic!("there is no room") };
+    let known = Known { progress: &|_| Progress::Untried, leaving: &|_, _, _| 0 };
+    let all = standing.to_end(&known).expect("tables in memory");
+    all.iter().flat_map(|of| &of.overdue).map(|one| one.pid).collect()
+}
+
 /// A launch that waits tries the next holder if the end of the first makes no room. It tries each once.
 #[test]
 fn a_launch_that_waits_tries_each_holder_once() {
     let (tables, demands) = (tables(), [one(expires(claim("seats", 4)))]);
     let _held = held(&tables, "seats", 1, &[Some(20), Some(40), None, Some(10)]);
-    let (mut place, mut told) = (PlaceInLine::default(), 0);
-    let mut look = |waiting: Option<&Waiting<'_, '_>>| {
-        told += i32::from(waiting.is_some());
-        if told < 8 { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    };
-    let (outcome, ended) =
-        tables.asks_and_ends(|asker| acquire_in_turn(&demands, asker, &mut place, None, &mut look));
-    assert!(matches!(outcome, Ok(Outcome::Interrupted)));
-    assert_eq!(ended, [2, 1, 4]);
+    assert_eq!(ended_meanwhile(&tables, &demands, 8), [2, 1, 4]);
 }
 
 /// No holder is ended in vain: all demands of the launch must be met, and all claims of a list. Of several
@@ -118,16 +136,43 @@ fn chosen(
     makes_room.then_some([begun, further])
 }
 
-/// Where older launches wait, a slot that becomes free would be for one of them.
+/// Where older launches wait, a slot that becomes free would be for one of them. In another alternative the
+/// launch may be the first.
 #[test]
 fn no_holder_is_ended_where_older_launches_wait() {
     let tables = tables().waiting("late", 1, 0, 1);
     let _late = held(&tables, "late", 10, &[Some(40)]);
     let _later = held(&tables, "later", 20, &[Some(20)]);
     let [late, later] = ["late", "later"].map(|name| move || expires(claim(name, 1)));
-    let chosen = |demand| chosen(&tables, &[demand], &[], &[], 0);
-    assert_eq!(chosen(any_of([late(), later()])), Some([vec![20], vec![]]));
-    assert_eq!((chosen(one(late())), chosen(one(later()))), (None, Some([vec![20], vec![]])));
+    let ends = |demands: &[Demand]| {
+        let all = chosen(&tables, demands, &[], &[], 0).map_or_else(Vec::new, |[begun, _]| begun);
+        let ended = [
+            ended(&tables, demands),
+            ended_meanwhile(&tables, demands, 4),
+            ended_by_the_owner(&tables, demands),
+        ];
+        for ended in ended {
+            assert_eq!(ended, all);
+        }
+        all
+    };
+    assert_eq!(ends(&[any_of([late(), later()])]), [20]);
+    assert_eq!((ends(&[one(late())]), ends(&[one(later())])), (vec![], vec![20]));
+    assert_eq!(ends(&[one(later()), one(late())]), NOBODY, "it needs both");
+    assert_eq!(ends(&[any_list_of([vec![later(), late()]])]), NOBODY, "it needs both");
+    assert_eq!(ends(&[any_list_of([vec![later(), late()], vec![later()]])]), [20]);
+}
+
+/// Older launches have a second to take what is free: then the rest may be enough, and no holder has to be
+/// ended. If they cannot take it, it is kept for them, and the launch needs a slot of another table.
+#[test]
+fn older_launches_have_time_to_take_what_is_free() {
+    let tables = tables().waiting("free", 1, 0, 1);
+    let _later = held(&tables, "later", 20, &[Some(20)]);
+    let either = [any_of(["free", "later"].map(|name| expires(claim(name, 1))))];
+    assert_eq!(ended_meanwhile(&tables, &either, 2), NOBODY);
+    assert_eq!(ended_meanwhile(&tables, &either, 8), [20]);
+    assert_eq!(ended(&tables, &either), NOBODY, "it does not wait until they have had the time");
 }
 
 /// A process that holds slots of two tables is ended for both: it makes room in each.

@@ -403,27 +403,26 @@ fn a_launch_that_starts_has_no_place_in_a_table_that_is_not_needed() {
     assert_eq!(places(), [Some(Number(2)), None]);
 }
 
-/// Where one process owns all tables, it tries once. Overdue holders are ended only for a launch that can
-/// wait, and that no other one precedes.
+/// Where one process owns all tables, it tries once. A launch that can wait is then in the queue.
 #[test]
-fn holders_are_ended_for_the_first_in_a_queue() {
+fn a_launch_that_is_tried_once_waits_if_it_can() {
     let seat = [one(claim("seats", 1))];
     let stands = |tables: &Tables, demands: &[Demand]| {
         let mut place = PlaceInLine::default();
         let tried = tables.asks(|asker| at_once(demands, asker, &mut place, None));
         let standing = match tried.expect("tables in memory") {
             AtOnce::Granted(_) => None,
-            AtOnce::Blocked(standing) => Some((standing.waits, standing.is_first)),
+            AtOnce::Blocked(standing) => Some(standing.waits),
         };
         (standing, place.places())
     };
     assert_eq!(stands(&tables(), &seat), (None, 0));
     let full = || tables().held("seats", 1..=1);
-    assert_eq!(stands(&full(), &seat), (Some((true, true)), 1));
-    assert_eq!(stands(&full().waiting("seats", 1, 0, 1), &seat), (Some((true, false)), 1));
+    assert_eq!(stands(&full(), &seat), (Some(true), 1));
+    assert_eq!(stands(&full().waiting("seats", 1, 0, 1), &seat), (Some(true), 1));
     // What it can never have gives it no place.
-    assert_eq!(stands(&full(), &[one(claim("seats", 1).slots(2))]), (Some((false, false)), 0));
-    assert_eq!(stands(&full(), &[one(claim("seats", 1).waits(0))]), (Some((false, true)), 0));
+    assert_eq!(stands(&full(), &[one(claim("seats", 1).slots(2))]), (Some(false), 0));
+    assert_eq!(stands(&full(), &[one(claim("seats", 1).waits(0))]), (Some(false), 0));
 }
 
 /// A table without places may be forgotten between two looks. The next look takes the slot in the table that

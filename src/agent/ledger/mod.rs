@@ -818,7 +818,11 @@ fn evictions(session: &mut Session, standing: &Standing<'_>) -> Result<Vec<Evict
         progress => progress,
     };
     // Here a holder is released and forgotten at the same moment.
-    let chosen = standing.to_end(&Known { progress: &progress, leaving: &|_, _, _| 0 })?;
+    let mut chosen = standing.to_end(&Known { progress: &progress, leaving: &|_, _, _| 0 })?;
+    let leaves_room = !chosen.is_empty() && standing.leaves_room()?;
+    if session.room_for_older.is_new(leaves_room) {
+        chosen.clear();
+    }
     session.let_rest_except(chosen.iter().flat_map(|of| of.overdue.iter().chain(&of.running)));
     Ok(chosen.into_iter().filter_map(Eviction::of).collect())
 }
