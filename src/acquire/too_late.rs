@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::{AcquireContext, Alternative, Blocked, Full, Reason, Refused, Unmet, blocked::leaves_room};
 use crate::{
     judge::terms::{Claim, Expiry, Terms},
-    keeper::{Ending, KeeperError, Occupancy, Overdue, table::Table},
+    keeper::{Ending, EvictionOutcome, KeeperError, Occupancy, Overdue, table::Table},
     sys::{Failure, PidFd, process},
 };
 
@@ -403,7 +403,7 @@ impl<'c> Endings<'c> {
                     None => of.table.advance(ending),
                 };
                 match fate? {
-                    Some(fate) => (asker.on_expired)(of.claim, &member.overdue, fate),
+                    Some(fate) => self.report(of.claim, &member.overdue, fate, asker),
                     None => of.members.push(member),
                 }
             }
@@ -429,13 +429,33 @@ impl<'c> Endings<'c> {
             of.members = others;
             for Member { overdue, ending, .. } in meant {
                 match of.table.has_released(&ending)? {
-                    Some(fate) => (asker.on_expired)(of.claim, &overdue, fate),
-                    None => self.tried.retain(|pid| ![overdue.process(), overdue.pid].contains(pid)),
+                    Some(fate) => self.report(of.claim, &overdue, fate, asker),
+                    None => self.forget(&overdue),
                 }
             }
             self.keep(of);
         }
         Ok(())
+    }
+
+    /// Reports the outcome. A process that has left can have other slots, or the same ones again, and its
+    /// number can be given to another one.
+    fn report(
+        &mut self,
+        claim: &'c Claim,
+        overdue: &Overdue,
+        fate: EvictionOutcome,
+        asker: &AcquireContext<'_>,
+    ) {
+        if fate.has_left() {
+            self.forget(overdue);
+        }
+        (asker.on_expired)(claim, overdue, fate);
+    }
+
+    /// It counts as untried.
+    fn forget(&mut self, overdue: &Overdue) {
+        self.tried.retain(|pid| ![overdue.process(), overdue.pid].contains(pid));
     }
 
     /// Whether a holder is still to be ended.
@@ -478,7 +498,8 @@ mod tests {
     };
 
     /// A holder of slots that are not neighbours is found once for each run of them. While it leaves, it
-    /// leaves all of them, also if a later look was for fewer.
+    /// leaves all of them, also if a later look was for fewer. Once it has left it counts as untried: it may
+    /// have slots again, or another process its number.
     #[test]
     fn a_holder_of_scattered_slots_leaves_all_of_them() {
         let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
@@ -489,7 +510,7 @@ mod tests {
             let table = table.expect("an empty file");
             let seats = Seats { shared: Vec::new(), free: vec![1, 3] };
             let held = table.take(&seats, None, &asker.launch, true).expect("a lock file");
-            let _held = held.expect("the slots are free");
+            let held = held.expect("the slots are free");
             let own = process::own_pid();
             let holders = [1, 3].map(|slot| Holder { pid: Some(own), ..Holder::unknown(slot..=slot) });
             let Table::File(file) = &table else { panic!("it is a lock file") };
@@ -505,6 +526,11 @@ mod tests {
                 let leaving = endings.running.iter().map(|of| (of.members.len(), of.slots));
                 assert_eq!(leaving.collect::<Vec<_>>(), [(1, 2)]);
             }
+            assert!(endings.was_tried(&found[0]));
+            drop(held);
+            endings.rest(&[], false);
+            endings.advance(asker).expect("a lock file");
+            assert!(!endings.are_going_on() && !endings.was_tried(&found[0]));
         });
     }
 
