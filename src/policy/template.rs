@@ -468,7 +468,7 @@ pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
         let (one, behind) = rest.split_at_checked(length)?;
         value.push(match byte {
             b'%' => u8::try_from(digits(one.get(1..)?, 16)?).ok()?,
-            _ => byte,
+            _ => Some(byte).filter(|byte| is_safe(*byte))?,
         });
         rest = behind;
     }
@@ -592,7 +592,7 @@ mod tests {
 
     #[test]
     fn what_no_value_gives_is_not_read() {
-        for name in ["%", "%2", "%zz", "%+A", "%.", "a%_"] {
+        for name in ["%", "%2", "%zz", "%+A", "%.", "a%_", "4711,make", "a b", "ü"] {
             assert_eq!(decoded(name), None, "{name}");
         }
     }

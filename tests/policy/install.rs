@@ -266,6 +266,33 @@ fn who_would_be_forgotten_by_another_kind_of_member_is_said_before() {
     drop(running);
 }
 
+/// A lock file of two values does not count for one of them: the new policy would have another file.
+#[test]
+fn who_would_be_forgotten_by_fewer_values_is_said_before() {
+    needs_root!();
+    for (before, after, file) in [
+        ("per = [\"user\", \"command\"]", "per = \"command\"", "matlab.{uid},matlab"),
+        ("path = \"{uid}.{command}.lock\"", "path = \"{command}.lock\"", "{uid}.matlab"),
+    ] {
+        let site = site();
+        let policy = |key: &str| MAIN.replace("limit = 5", &format!("limit = 5\n{key}"));
+        site.system_file("policy.toml", &policy(before));
+        site.program("matlab");
+        site.account("ann", &[]);
+        let file = file.replace("{uid}", &site.user("ann").uid.to_string());
+        let running = site.test().user("ann").args(["run", "--", "matlab"]).spawn();
+        site.write("work/policy.toml", &policy(after));
+        let outcome = install(&site, ["--yes", "policy.toml"]).outcome();
+        assert_eq!(outcome.ending, Ending::Status(1), "{before}: {outcome:?}");
+        let told = format!(
+            "1 slot of matlab [ann, matlab] is held in /run/rungate/{file}.lock, and would not be counted.\n"
+        );
+        assert!(outcome.stdout.contains(&told), "{before}: {outcome:?}");
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), policy(before), "{before}");
+        drop(running);
+    }
+}
+
 /// Delegates a drop-in to the user with this number.
 const DELEGATES: &str =
     "\n[delegate.\"20-cad.toml\"]\nowner = \"root\"\nusers = [4711]\ncommands = [\"matlab\"]\n";

@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::{Step, question};
 use crate::{
     cli::ConsentOptions,
+    judge::terms::Member,
     keeper::Holder,
     launch::{Program, Situation, SystemNames},
     policy::{Difference, Faults, Placeholder, Policy, Proposal, Purpose, Repository, Request, Sources},
@@ -259,9 +260,9 @@ fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
 /// A line for each place in which slots are held that would not be counted, or may be.
 fn describe(old: &Policy, new: &Policy, situation: &Situation) -> String {
     let (before, after) = (tables(old, situation), tables(new, situation));
-    let is_counted = |(repository, file): &(&Repository, ListedFile)| {
-        let mut those = after.iter().filter(|(_, known)| place(known) == place(file));
-        those.any(|(other, _)| is_for_members_of(other, repository))
+    let is_counted = |(known, file): &(&Repository, ListedFile)| {
+        let mut those = after.iter().filter(|(_, new)| place(new) == place(file));
+        those.any(|(by, new)| is_for_members_of((by, &new.values), (known, &file.values)))
     };
     let mut text = String::new();
     for (_, file) in before.iter().filter(|one| !is_counted(one)) {
@@ -295,10 +296,19 @@ fn tables<'p>(policy: &'p Policy, situation: &Situation) -> Vec<(&'p Repository,
 }
 
 /// Whether a table is also that of the same member for this repository: a file of the user 1000 also has the
-/// name of a file of the command "1000". This one may distinguish less.
-fn is_for_members_of(this: &Repository, other: &Repository) -> bool {
-    let mut others = other.placeholders().map(kind);
-    this.placeholders().map(kind).all(|own| others.any(|known| known == own))
+/// name of a file of the command "1000". This one may distinguish less, unless the name was cut: then it ends
+/// with a hash of all values.
+fn is_for_members_of(this: (&Repository, &[Member]), other: (&Repository, &[Member])) -> bool {
+    let (own, others) = (values(this), values(other));
+    let is_cut = others.iter().any(|(_, value)| value.is_none());
+    own == others || !is_cut && own.iter().all(|one| others.contains(one))
+}
+
+/// What the values in the name of a table are, and these; none where the name was cut.
+fn values<'t>(
+    (known, values): (&'t Repository, &'t [Member]),
+) -> Vec<(Option<&'t Placeholder>, Option<&'t Member>)> {
+    known.placeholders().enumerate().map(|(index, of)| (kind(of), values.get(index))).collect()
 }
 
 /// What the members are. Values that callers choose are the same by any name.
@@ -452,4 +462,42 @@ fn arguments(words: Vec<OsString>, command: &OsStr) -> Vec<OsString> {
     let is_it = |word: &OsString| Path::new(word).file_name() == Path::new(command).file_name();
     let at = words.iter().position(is_it).unwrap_or_default();
     words.into_iter().skip(at + 1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(keys: &str) -> Policy {
+        let text = format!("[repository.matlab]\nlimit = 5\n{keys}\n[[rule]]\nacquire = [\"matlab\"]\n");
+        Policy::of_text("/p.toml", text).unwrap_or_else(|faults| panic!("{faults}"))
+    }
+
+    /// Whether the file with this name is that of the same member before and afterwards.
+    fn is_for_same_members(before: &str, after: &str, name: &str) -> bool {
+        let [old, new] = [before, after].map(policy);
+        let [old, new] = [&old, &new].map(|policy| &policy.repositories()[0]);
+        let known = old.read_name(0, name).unwrap_or_else(|| panic!("it has this file: {name}"));
+        new.read_name(0, name).is_some_and(|read| is_for_members_of((new, &read), (old, &known)))
+    }
+
+    /// The values in a name count, and what they are. A repository that distinguishes less may have the same
+    /// file as one that distinguishes more.
+    #[test]
+    fn a_file_is_that_of_the_same_values() {
+        let cut = format!("matlab.%2F{:x<168}-{:016x}.lock", "", 1);
+        for (before, after, name, is_same) in [
+            ("per = 'user'", "path = 'matlab.{uid}.lock'", "matlab.4711.lock", true),
+            ("per = 'user'", "per = 'command'", "matlab.4711.lock", false),
+            ("per = ['user', 'command']", "per = 'command'", "matlab.4711,matlab.lock", false),
+            ("per = ['user', 'host']", "per = 'host'", "matlab.4711,ws17.lock", false),
+            ("path = '{uid}.{command}.lock'", "path = '{command}.lock'", "4711.matlab.lock", false),
+            ("path = '{command}.{uid}.lock'", "path = 'matlab.{uid}.lock'", "matlab.4711.lock", true),
+            ("path = 'matlab.{uid}.lock'", "path = '{command}.{uid}.lock'", "matlab.4711.lock", false),
+            ("per = ['directory', 'user']", "path = 'matlab.{cwd},{uid}.lock'", &cut, true),
+            ("per = ['directory', 'user', 'host']", "per = ['directory', 'user']", &cut, false),
+        ] {
+            assert_eq!(is_for_same_members(before, after, name), is_same, "{before}, {after}");
+        }
+    }
 }

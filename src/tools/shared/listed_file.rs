@@ -40,6 +40,8 @@ pub(crate) struct ListedFile {
     pub(crate) name: String,
     /// Its member, if there is one for each, from its name.
     pub(crate) member: Option<String>,
+    /// The values in its name, in the order of the placeholders, up to the one where the name was cut.
+    pub(crate) values: Vec<Member>,
     /// The maximum length of its queue.
     pub(crate) queue: Queue,
     pub(super) kept_at: KeptAt,

@@ -54,6 +54,7 @@ pub(super) fn files_of(
     let file = |members: Option<&[Member]>, path, terms: Result<Terms, LookupError>| ListedFile {
         name: name.clone(),
         member: members.map(whose),
+        values: members.unwrap_or_default().to_vec(),
         queue: known.queue(),
         kept_at: KeptAt::File(path, way.clone()),
         terms,
@@ -84,6 +85,7 @@ fn tables_of(
         name: name.clone(),
         queue: known.queue(),
         member: members.map(whose),
+        values: members.unwrap_or_default().to_vec(),
         kept_at: KeptAt::Agent(table),
         terms,
     };
@@ -192,6 +194,7 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
         let file = ListedFile {
             name: name.clone(),
             member: None,
+            values: Vec::new(),
             queue: Queue::default(),
             kept_at: KeptAt::Named(path),
             terms: Ok(Terms::default()),
@@ -305,6 +308,7 @@ pub(crate) fn despite_faults(policy: &Policy, situation: &Situation) -> Vec<Repo
         let file = ListedFile {
             name: name.clone(),
             member: None,
+            values: Vec::new(),
             queue: Queue::default(),
             kept_at,
             terms: Ok(Terms::default()),
