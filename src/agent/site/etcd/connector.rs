@@ -42,9 +42,10 @@ type Stamps = [Option<Stamp>; 3];
 #[derive(Debug)]
 pub(super) struct Connector {
     agent: Agent,
-    /// These files, and those that were read later and cannot be used: they may have been replaced since.
+    /// These files: they may have been replaced since.
     stamps: Stamps,
-    unusable: Option<Stamps>,
+    /// What is wrong with those that replaced them.
+    trouble: Option<String>,
 }
 
 impl Connector {
@@ -63,7 +64,7 @@ impl Connector {
             .timeout_send_body(Some(access.patience))
             .timeout_recv_response(Some(access.patience))
             .build();
-        Ok(Self { agent: Agent::new_with_config(config), stamps, unusable: None })
+        Ok(Self { agent: Agent::new_with_config(config), stamps, trouble: None })
     }
 
     pub(super) fn agent(&self) -> Agent {
@@ -71,14 +72,21 @@ impl Connector {
     }
 
     /// Reads files that were replaced. If they cannot be used, such as a certificate whose key is not written
-    /// yet, the former certificates stay, and the result says once what is wrong.
+    /// yet, the former certificates stay, and the result says once what is wrong. They are read again the next
+    /// time, because nothing of a file may have to change until it can be read.
     pub(super) fn renew(&mut self, access: &Access) -> Result<(), String> {
-        let stamps = stamps(access);
-        if stamps == self.stamps || self.unusable == Some(stamps) {
+        if stamps(access) == self.stamps {
+            self.trouble = None;
             return Ok(());
         }
-        self.unusable = Some(stamps);
-        *self = Self::new(access)?;
+        match Self::new(access) {
+            Ok(renewed) => *self = renewed,
+            Err(why) if self.trouble.as_ref() == Some(&why) => {}
+            Err(why) => {
+                self.trouble = Some(why.clone());
+                return Err(why);
+            }
+        }
         Ok(())
     }
 }
@@ -192,6 +200,38 @@ mod tests {
         fs::write(&renamed, CERTIFICATE.repeat(2)).expect("a new file");
         fs::rename(&renamed, &path).expect("the file");
         assert_eq!(renew(), (None, true));
+    }
+
+    /// A file that could not be used is read again, although it looks the same: the cause may have been
+    /// elsewhere. As long as the same is wrong, that is an error once.
+    #[test]
+    fn a_file_that_could_not_be_used_is_read_again() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("ca.pem");
+        let access = of_authority(path.clone());
+        fs::write(&path, CERTIFICATE).expect("a new file");
+        let mut connector = Connector::new(&access).expect("an authority");
+        let usable = CERTIFICATE.repeat(2);
+        let written = fs::metadata(&path).and_then(|known| known.modified()).expect("a time");
+        // The same file, as long and as old each time.
+        let write = |text: &str| {
+            assert_eq!(text.len(), usable.len());
+            fs::write(&path, text).expect("the file");
+            let file = fs::File::options().write(true).open(&path).expect("the file");
+            file.set_modified(written).expect("it is ours");
+            stamps(&access)
+        };
+        let mut renew = || (connector.renew(&access).err(), connector.stamps == stamps(&access));
+        let unreadable = write(&" ".repeat(usable.len()));
+        let (error, is_used) = renew();
+        assert!(error.is_some_and(|why| why.ends_with(" contains no certificate")) && !is_used);
+        assert_eq!(renew(), (None, false), "it was told");
+        assert_eq!(write(&usable), unreadable, "it looks the same");
+        assert_eq!(renew(), (None, true));
+        // After that, it is another error.
+        fs::write(&path, "no certificate\n").expect("the file");
+        let (error, is_used) = renew();
+        assert!(error.is_some() && !is_used);
     }
 
     /// A certificate is not used without its key.
