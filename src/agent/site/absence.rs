@@ -262,8 +262,8 @@ impl Site {
 
     /// Whether the etcd that answers is known to have everything that this host holds. After a change of
     /// etcd, the host's key is written again once, to protect these slots. If other hosts may have considered
-    /// this one dead, it must also have heard of everything until its key was written: they may have its
-    /// slots.
+    /// this one dead, or have never heard of it, it must also have heard of everything until its key was
+    /// written: they may have its slots.
     pub(super) fn check_complete(&mut self, local: &Local) -> bool {
         if self.origin.cluster.is_none() {
             return false;

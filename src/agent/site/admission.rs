@@ -485,8 +485,8 @@ impl Site {
         }
         let Some((trouble, since)) = self.presence.trouble() else {
             if self.presence.was_dead() {
-                return "this host was considered dead by the others: it grants slots when all of its programs \
-                    have theirs again. Try again"
+                return "this host has just joined the site, or the others considered it dead: it grants slots \
+                    when all of its programs have theirs. Try again"
                     .to_owned();
             }
             return format!(

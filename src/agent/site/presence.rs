@@ -82,10 +82,12 @@ impl Presence {
         (self.registration, self.registered) = (Some(revision), Some(now));
     }
 
-    /// Whether the host's key was written again after the deadline, and is not confirmed since: before that,
-    /// other hosts may have deleted its slots.
+    /// Whether the host's key was written after the deadline, and is not confirmed since: before that, other
+    /// hosts may have deleted its slots. A host that was never confirmed is no different: the slots of its
+    /// programs may be those of an agent that kept the tables alone.
     pub(super) fn was_dead(&self) -> bool {
-        self.registered.zip(self.deadline()).is_some_and(|(registered, deadline)| registered > deadline)
+        let is_over = |registered| self.deadline().is_none_or(|deadline| registered > deadline);
+        self.registered.is_some_and(is_over)
     }
 
     /// Requests that the host's key is written again, so that no earlier transaction can be committed.

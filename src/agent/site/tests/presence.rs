@@ -168,13 +168,15 @@ fn a_host_that_was_considered_dead_first_counts_its_programs() {
     }
 }
 
-/// The same for an agent that starts when its host was considered dead: a read that finds its key confirms
-/// nothing before its programs have slots.
+/// The same for an agent that starts when its host was considered dead, or the first one that keeps its
+/// tables together with other hosts: a read that finds its key confirms nothing before its programs have
+/// slots.
 #[test]
 fn an_agent_that_starts_too_late_first_counts_its_programs() {
-    for (ago, was_dead) in [(30, false), (200, true)] {
+    for (ago, was_dead) in [(Some(30), false), (Some(200), true), (None, true)] {
         let mut stage = Stage::new(|state| {
             state.write(1, &saved(&[1])).expect("there is room");
+            let Some(ago) = ago else { return };
             let silence = SavedSilence { ttl: seconds(60), margin: Duration::ZERO };
             state.write_silence(&silence).expect("there is room");
             state.write_confirmation(now().saturating_sub(seconds(ago))).expect("there is room");
@@ -184,7 +186,7 @@ fn an_agent_that_starts_too_late_first_counts_its_programs() {
         let taken = stage.pair(&slot(1), 5, value);
         stage.reads(7, vec![taken]);
         stage.hears(Report::Confirmed { revision: 1, generation: 1, sent: now() });
-        assert_eq!(stage.site.is_open(), !was_dead, "{ago} s ago");
+        assert_eq!(stage.site.is_open(), !was_dead, "{} s ago", ago.unwrap_or_default());
         if was_dead {
             stage.hears(Report::Tick);
             moves(&mut stage, 6);
@@ -192,6 +194,23 @@ fn an_agent_that_starts_too_late_first_counts_its_programs() {
             assert_eq!((stage.site.is_open(), stage.table().used()), (true, 2));
         }
     }
+}
+
+/// A host that comes to the site for the first time grants slots as soon as it has heard of its own key, and
+/// a read has found it.
+#[test]
+fn a_host_that_is_new_opens_with_one_more_read() {
+    let mut stage = Stage::new(|_| ());
+    let commands = stage.site.presence.recorded();
+    stage.reads(7, Vec::new());
+    stage.writes_its_key(8);
+    assert!(!stage.site.is_open());
+    assert_eq!(commands.try_iter().count(), 0, "it has not heard of its key");
+    let own = stage.own_key(8);
+    stage.sees(vec![(own, true)]);
+    assert_eq!(commands.try_iter().collect::<Vec<_>>(), [Asked::Look]);
+    stage.hears(Report::Confirmed { revision: 8, generation: 1, sent: now() });
+    assert!(stage.site.is_open());
 }
 
 /// Programs get TERM when a quarter of the ttl is left, and KILL when a tenth is left. The margin, for clocks

@@ -48,21 +48,27 @@ fn an_etcd_that_was_not_read_confirms_nothing() {
 }
 
 /// An agent that has just started does not know whether its slots are there until it has read all keys. Its
-/// key may be written before that: then it is read again at once, and counts if no slot is missing.
+/// key may be written before that: then it is read again at once, and counts if no slot is missing. If it was
+/// never confirmed, they may be missing in the same etcd, too.
 #[test]
 fn a_host_that_has_read_nothing_yet_is_not_confirmed() {
-    for (cluster, is_confirmed) in [("one", true), ("two", false)] {
+    for (cluster, is_there, is_confirmed) in
+        [("one", true, true), ("one", false, false), ("two", false, false)]
+    {
         let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
         let commands = stage.site.presence.recorded();
         stage.writes_its_key(6);
         assert_eq!((stage.site.presence.registration(), stage.site.presence.confirmed()), (Some(6), None));
         assert_eq!(stage.local.ledger().state().confirmation(), None, "nothing is saved");
+        let record = Value::Slot(stage.record(&saved(&[1]), 0)).bytes();
+        let held = is_there.then(|| stage.pair(&slot(1), 5, record));
         let id = stage.id(5, "one");
-        stage.reads_of(0, cluster, 7, vec![id]);
+        stage.reads_of(0, cluster, 7, held.into_iter().chain([id]).collect());
         assert!(commands.try_iter().any(|command| command == Command::Look));
         let sent = Duration::from_secs(2);
         stage.hears(Report::Confirmed { revision: 1, generation: 0, sent });
-        assert_eq!(stage.site.presence.confirmed(), Some(sent).filter(|_| is_confirmed), "{cluster}");
+        let confirmed = stage.site.presence.confirmed();
+        assert_eq!(confirmed, Some(sent).filter(|_| is_confirmed), "{cluster} {is_there}");
     }
 }
 

@@ -96,9 +96,12 @@ impl Stage {
         fs::remove_dir_all(self.directories[0].path().join("holdings")).expect("a directory");
     }
 
-    /// A host that grants slots.
+    /// A host that grants slots. It was at the site before.
     pub(super) fn open(prepare: impl FnOnce(&State)) -> Self {
-        let mut stage = Self::new(prepare);
+        let mut stage = Self::new(|state| {
+            was_confirmed(state);
+            prepare(state);
+        });
         stage.reads(7, Vec::new());
         stage.registers(8);
         stage
@@ -173,15 +176,21 @@ impl Stage {
 
     /// Its key was written, and it has heard everything until then.
     pub(super) fn registers(&mut self, revision: i64) {
-        self.writes_its_key(revision);
         let own = self.own_key(revision);
         self.sees(vec![(own, true)]);
+        self.writes_its_key(revision);
     }
 
     /// The record of a launch of this host.
     pub(super) fn record(&self, saved: &SavedHolding, launch: u64) -> SlotRecord {
         SlotRecord::of(saved, "seats", &self.site.host, &self.site.agent, launch)
     }
+}
+
+/// A read has confirmed the host a second ago.
+pub(super) fn was_confirmed(state: &State) {
+    let confirmed = process::since_boot().expect("a clock").saturating_sub(Duration::from_secs(1));
+    state.write_confirmation(confirmed).expect("there is room");
 }
 
 /// The value of the key of a host with this agent.

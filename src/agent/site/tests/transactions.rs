@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use super::stage::{Stage, deleted, done, done_in, holding, of_host, request, saved, slot};
+use super::stage::{Stage, deleted, done, done_in, holding, of_host, request, saved, slot, was_confirmed};
 use crate::{
     agent::{
         Session,
@@ -822,7 +822,11 @@ fn an_agent_that_starts_checks_its_slots_if_they_may_be_missing() {
         ("one", &[(1, Some("lab8"), true), (3, Some("lab8"), false)], false),
     ];
     for (case, (cluster, slots, is_confirmed)) in cases.into_iter().enumerate() {
-        let mut stage = Stage::new(|state| state.write(1, &saved(&[1, 2])).expect("there is room"));
+        let mut stage = Stage::new(|state| {
+            was_confirmed(state);
+            state.write(1, &saved(&[1, 2])).expect("there is room");
+        });
+        let before = stage.site.presence.confirmed();
         let mut pairs = vec![stage.id(5, "one")];
         for (number, host, is_own) in slots {
             let mut record = stage.record(&saved(&[*number]), 0);
@@ -832,14 +836,14 @@ fn an_agent_that_starts_checks_its_slots_if_they_may_be_missing() {
         }
         stage.reads_of(1, cluster, 7, pairs);
         stage.writes_its_key(8);
-        assert_eq!(stage.site.presence.confirmed().is_some(), is_confirmed, "{case}");
+        assert_eq!(stage.site.presence.confirmed() > before, is_confirmed, "{case}");
     }
 }
 
 /// Launches that waited while no slots were granted check again when slots are granted.
 #[test]
 fn waiters_check_again_when_slots_are_granted() {
-    let mut stage = Stage::new(|_| ());
+    let mut stage = Stage::new(was_confirmed);
     let (host, agent) = ("lab9".to_owned(), AgentId::default());
     let record = SlotRecord { host, agent, ..stage.record(&saved(&[1]), 1) };
     let held = stage.pair(&slot(1), 6, Value::Slot(record).bytes());
