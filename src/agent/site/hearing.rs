@@ -75,6 +75,10 @@ impl Site {
         match report {
             Report::Registered { revision, generation, sent } => {
                 self.presence.on_registered(revision, process::since_boot().unwrap_or(sent));
+                if generation == self.origin.generation() {
+                    // Etcd works. If this host stays closed, launches hear the reason for that.
+                    self.presence.clear_trouble();
+                }
                 if self.on_found(local, sent, generation) {
                     self.numbers.reach(revision);
                     return Heard::All;

@@ -130,8 +130,9 @@ fn of_another(stage: &Stage) -> Vec<u8> {
 }
 
 /// Before a host that was considered dead writes its key again, its slots may go to launches on other hosts.
-/// It grants slots only when it has heard of that, and its programs have slots again. A host that writes its
-/// key in time grants slots at once, even if it hears late of changes.
+/// It grants slots only when it has heard of that, and its programs have slots again. Until then it says so,
+/// and not that etcd cannot be reached. A host that writes its key in time grants slots at once, even if it
+/// hears late of changes.
 #[test]
 fn a_host_that_was_considered_dead_first_counts_its_programs() {
     for (ago, was_dead) in [(30, false), (200, true)] {
@@ -150,7 +151,11 @@ fn a_host_that_was_considered_dead_first_counts_its_programs() {
         let commands = stage.site.presence.recorded();
         let launch = stage.local.add_session(Session::default());
         stage.site.rest_without(&mut stage.local, launch, request());
+        stage.hears(Report::Unreached(EtcdError::replaced()));
+        assert!(stage.site.why().starts_with("the site has not been reached for "), "{ago} s ago");
         stage.writes_its_key(20);
+        assert!(stage.site.presence.trouble().is_none(), "{ago} s ago: etcd works");
+        assert_eq!(stage.site.why().contains(" considered "), was_dead, "{ago} s ago");
         assert_eq!(stage.site.is_open(), !was_dead, "{ago} s ago");
         assert_eq!(stage.site.resting.contains_key(&launch), was_dead, "{ago} s ago");
         if !was_dead {
