@@ -197,6 +197,8 @@ impl Site {
                 self.presence.look();
             }
         } else {
+            // All keys may have been deleted before the id was written again, also if others have noticed.
+            self.origin.is_incomplete |= self.mirror.cluster().1 != name.at;
             self.look_for_loss(name);
         }
         self.look_at_name();

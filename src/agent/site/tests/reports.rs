@@ -231,6 +231,31 @@ fn a_host_whose_slots_were_deleted_is_not_confirmed() {
     assert_eq!(confirmed(&mut stage), Some(sent));
 }
 
+/// A host whose slots were deleted may hear of nothing before it reads all keys again, with the doubt that an
+/// agent on another host has written meanwhile. It is not confirmed before its slots are there again.
+#[test]
+fn a_host_that_missed_the_deletion_of_its_slots_is_not_confirmed() {
+    for (at, cluster) in [(10, ""), (11, "one")] {
+        let mut stage = Stage::new(|state| state.write(1, &saved(&[1])).expect("there is room"));
+        let record = Value::Slot(stage.record(&saved(&[1]), 0)).bytes();
+        let held = stage.pair(&slot(1), 6, record.clone());
+        stage.reads(7, vec![held]);
+        stage.registers(8);
+        let first = stage.site.presence.confirmed().expect("nothing is missing");
+        let (own, id) = (stage.own_key(8), stage.id(at, cluster));
+        stage.reads_of(1, "one", 12, vec![own, id]);
+        let sent = first + Duration::from_secs(1);
+        let confirmed = |stage: &mut Stage| {
+            stage.hears(Report::Confirmed { revision: 12, generation: 1, sent });
+            stage.site.presence.confirmed()
+        };
+        assert_eq!(confirmed(&mut stage), Some(first), "{at}");
+        let again = stage.pair(&slot(1), 13, record);
+        stage.sees(vec![(again, true)]);
+        assert_eq!(confirmed(&mut stage), Some(sent), "{at}");
+    }
+}
+
 /// An answer of another etcd, and an inventory that differs, make the host read everything again. Nothing
 /// else does.
 #[test]
