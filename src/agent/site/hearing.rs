@@ -150,7 +150,8 @@ impl Site {
             self.presence.confirm(sent, local.ledger().state());
             self.ended.clear();
         }
-        true
+        // Before the first complete read there is none.
+        self.mirror.is_known()
     }
 
     fn done(&mut self, local: &mut Local, number: u64, result: Result<Done, EtcdError>) -> Heard {

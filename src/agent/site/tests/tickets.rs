@@ -77,6 +77,18 @@ fn numbers_continue_after_those_that_ran_ahead_of_their_revision() {
     }
 }
 
+/// The key of a host may be written while the first complete read is under way, which is at an earlier
+/// revision then. Newcomers come after launches that waited before the restart nevertheless.
+#[test]
+fn numbers_continue_although_the_first_read_is_older_than_the_key_of_the_host() {
+    let waiting = number(99, 7);
+    let mut stage = Stage::new(|state| state.write_place(1, &waits(waiting)).expect("there is room"));
+    stage.writes_its_key(100);
+    stage.reads(99, Vec::new());
+    let next = stage.site.numbers.next(99);
+    assert!(waiting < next && next < number(100, 0), "{next:x}");
+}
+
 /// A launch that waited when its agent died has its tickets written again under its number. If the etcd was
 /// restored since, and is not at the revision of that number yet, the number means nothing. It counts if one
 /// of the tickets is there.
