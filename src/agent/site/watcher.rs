@@ -322,6 +322,12 @@ mod tests {
         (watcher, heard, member)
     }
 
+    /// One watch, which lasts until the member ends its answer. That is an error.
+    fn watches(watcher: &Watcher, known: &mut Option<Known>) {
+        let ended = watcher.advance(known).expect_err("the answer has ended");
+        assert!(ended.to_string().ends_with(": it ended the watch"), "{ended}");
+    }
+
     /// Its keys were compared so long ago that this is due.
     fn known(revision: i64, generation: u64, compared: i64, times: u32) -> Known {
         let listed = Some(Instant::now().checked_sub(INTERVAL).expect("a moment"));
@@ -348,12 +354,12 @@ mod tests {
             [one_key(7), one_key(7), format!("{BEGUN}{change}\n"), one_key(9), one_key(9), BEGUN.to_owned()];
         let (watcher, reports, member) = watcher(&answers);
         let mut known = None;
-        assert_eq!(watcher.advance(&mut known), Ok(true));
+        watches(&watcher, &mut known);
         assert_eq!(words(&reports), ["fresh", "compared", "changes"]);
         let reported = known.as_mut().expect("all was read");
         assert_eq!(reported.revision, 9);
         reported.listed = self::known(9, 0, 7, 0).listed;
-        assert_eq!(watcher.advance(&mut known), Ok(true));
+        watches(&watcher, &mut known);
         assert_eq!(words(&reports), ["compared", "listed"]);
         let asked = member.join().expect("six requests");
         let begins = |watch: usize| &asked[watch]["create_request"]["start_revision"];
@@ -368,7 +374,7 @@ mod tests {
         let answers = [one_key(7), one_key(7), format!("{BEGUN}{change}\n"), one_key(8)];
         let (watcher, reports, _member) = watcher(&answers);
         let mut known = None;
-        assert_eq!(watcher.advance(&mut known), Ok(true));
+        watches(&watcher, &mut known);
         assert_eq!((words(&reports), known.is_some()), (vec!["fresh", "compared", "changes"], true));
         known.as_mut().expect("all was read").listed = self::known(9, 0, 7, 0).listed;
         assert_eq!(watcher.advance(&mut known), Ok(true));
@@ -399,9 +405,9 @@ mod tests {
         let answers = [one_key(7), one_key(7), BEGUN.to_owned(), BEGUN.to_owned()];
         let (watcher, reports, member) = watcher(&answers);
         let mut known = Some(known(7, 0, 7, 0));
-        assert_eq!(watcher.advance(&mut known), Ok(true));
+        watches(&watcher, &mut known);
         assert_eq!(words(&reports), ["compared", "listed"]);
-        assert_eq!(watcher.advance(&mut known), Ok(true));
+        watches(&watcher, &mut known);
         assert_eq!(words(&reports), [""; 0]);
         let asked = member.join().expect("four requests");
         assert_eq!(asked[3]["create_request"]["start_revision"], "8");
@@ -416,6 +422,17 @@ mod tests {
         assert_eq!(watcher.advance(&mut known), Ok(true));
         assert!(begun.elapsed() < INTERVAL, "{} s", begun.elapsed().as_secs());
         assert_eq!((words(&reports), known.is_some()), (vec!["fresh", "compared"], true));
+    }
+
+    /// A watch that ends without an event is restarted after a rest, and the error is reported. A proxy that
+    /// ends each of them is not asked all the time.
+    #[test]
+    fn a_watch_that_has_no_answer_is_an_error() {
+        let (watcher, reports, member) = watcher(&[one_key(7), one_key(7), String::new()]);
+        let mut known = None;
+        watches(&watcher, &mut known);
+        assert_eq!((words(&reports), known.is_some()), (vec!["fresh", "compared"], true));
+        member.join().expect("three requests");
     }
 
     /// Keys at a revision that was compacted cannot be compared any more. The watch continues, and later ones
@@ -442,7 +459,7 @@ mod tests {
         let (watcher, reports, _member) = watcher(&[one_key(7), one_key(7), BEGUN.to_owned()]);
         watcher.is_doubted.store(true, Ordering::Relaxed);
         let mut known = known_in(0);
-        assert_eq!(watcher.advance(&mut known), Ok(true));
+        watches(&watcher, &mut known);
         assert_eq!((words(&reports), known.is_some()), (vec!["fresh", "compared"], true));
         let (watcher, reports, _member) = self::watcher(&[one_key(7)]);
         let mut known = known_in(1);

@@ -169,6 +169,9 @@ impl Transaction {
 // A watch: one streaming answer with every change of a range from a revision on. It ends after some time,
 // and the listener starts another. So a dead connection that is never closed has no effect.
 
+/// What is wrong if an answer ends that should not.
+const ENDED: &str = "it ended the watch";
+
 /// An event of a watch.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum Heard {
@@ -208,12 +211,13 @@ impl Client {
 }
 
 impl Watch {
-    /// Waits for the next event; none if its time is over.
+    /// Waits for the next event; none if its time is over. A member does not end its answer before that
+    /// without a reason, but a proxy may, and would do so again at once.
     pub(in crate::agent::site) fn next(&mut self) -> Result<Option<Heard>, EtcdError> {
         loop {
             let mut line = Vec::new();
             match self.lines.read_until(b'\n', &mut line) {
-                Ok(0) => return Ok(None),
+                Ok(0) => return Err(self.trouble(Kind::Broken(ENDED.to_owned()))),
                 Ok(_) => {}
                 Err(error) => return self.ended(&error),
             }
