@@ -89,15 +89,7 @@ impl Site {
                     self.numbers.reach(revision);
                 }
             }
-            Report::Kept { sent, generation } => {
-                // After the deadline, it may be a late commit, and others may have deleted the slots before.
-                let is_in_time = self.presence.deadline().is_some_and(|deadline| sent <= deadline);
-                let is_of_mirror = generation == self.origin.generation();
-                if is_in_time && is_of_mirror && self.check_complete(local) {
-                    self.presence.extend(sent, local.ledger().state());
-                    self.ended.clear();
-                }
-            }
+            Report::Kept { sent, generation } => self.on_other_key(local, sent, generation),
             Report::Unreached(trouble) | Report::Deaf(trouble) => self.presence.note(trouble),
             Report::LeaseLost => {
                 self.presence.lost_lease();
@@ -121,7 +113,7 @@ impl Site {
                 );
                 self.presence.on_twin(text, self.mirror.ttl_of(&self.host, self.ttl));
                 // Whichever agent wrote the key: no host is considered dead while its key exists.
-                self.on_found(local, sent, generation);
+                self.on_other_key(local, sent, generation);
             }
             Report::Fresh(snapshot) => {
                 let changed = self.refresh(snapshot);
@@ -152,6 +144,17 @@ impl Site {
         }
         // Before the first complete read there is none.
         self.mirror.is_known()
+    }
+
+    /// A read that was sent then found a key of this host, and not as this agent has written it last. After
+    /// the deadline it may be a new one, and others may have deleted the slots before.
+    fn on_other_key(&mut self, local: &Local, sent: Duration, generation: u64) {
+        let is_in_time = self.presence.deadline().is_some_and(|deadline| sent <= deadline);
+        let is_of_mirror = generation == self.origin.generation();
+        if is_in_time && is_of_mirror && self.check_complete(local) {
+            self.presence.extend(sent, local.ledger().state());
+            self.ended.clear();
+        }
     }
 
     fn done(&mut self, local: &mut Local, number: u64, result: Result<Done, EtcdError>) -> Heard {

@@ -186,12 +186,19 @@ fn each_change_of_the_id_counts() {
 }
 
 /// While the key of a host cannot be written, a read of it protects its slots as long as no other host can
-/// have considered this one dead. What is wrong stays wrong.
+/// have considered this one dead. So does a read of the key that another agent has written. What is wrong
+/// stays wrong.
 #[test]
 fn a_key_that_is_kept_confirms_its_host_until_the_deadline() {
     let mut stage = Stage::open(|_| ());
     let now = process::since_boot().expect("a clock");
-    for (ago, is_in_time) in [(30, true), (200, false)] {
+    for (ago, is_in_time, is_twin) in
+        [(30, true, false), (200, false, false), (30, true, true), (200, false, true)]
+    {
+        let found = |generation| {
+            let (agent, sent) = (None, now);
+            if is_twin { Report::Twin { agent, sent, generation } } else { Report::Kept { sent, generation } }
+        };
         let directory = tempfile::tempdir().expect("a directory");
         let state = State::open(directory.path()).expect("it is new");
         let contact = now.saturating_sub(Duration::from_secs(ago));
@@ -201,9 +208,9 @@ fn a_key_that_is_kept_confirms_its_host_until_the_deadline() {
         stage.site.presence.confirm(contact, &state);
         stage.hears(Report::Unreached(EtcdError::replaced()));
         let since = stage.site.presence.trouble().expect("it is wrong").1;
-        stage.hears(Report::Kept { sent: now, generation: 2 });
+        stage.hears(found(2));
         assert_eq!(stage.site.presence.confirmed(), Some(contact), "another etcd");
-        stage.hears(Report::Kept { sent: now, generation: 1 });
+        stage.hears(found(1));
         assert_eq!(stage.site.presence.confirmed(), Some(if is_in_time { now } else { contact }), "{ago} s");
         assert_eq!(stage.site.presence.trouble().map(|(_, since)| *since), Some(since), "{ago} s");
     }
