@@ -66,6 +66,8 @@ pub struct Conversation {
     client: Option<Rc<RefCell<Client>>>,
     /// Whether the agent was reached: one that is gone now is expected back.
     was_reached: bool,
+    /// Whether the launch has waited in a queue of the agent.
+    has_waited: bool,
     /// Whether a connection broke, or was given up: the agent may have granted slots over it.
     is_again: bool,
 }
@@ -90,6 +92,11 @@ impl Conversation {
                 drop(client.take_descriptor());
             }
         }
+    }
+
+    /// Whether the launch has waited in a queue of the agent.
+    pub(super) fn has_waited(&self) -> bool {
+        self.has_waited
     }
 
     /// Asks the agent, and waits for its answer as long as the launch may. It waits for an agent that has
@@ -244,6 +251,7 @@ impl Conversation {
                     Outcome::Refused(of_agent::refusal(question.demands, &refused, asker)?)
                 }
                 Answer::Waits(WaitState { refused, ahead }) => {
+                    self.has_waited = true;
                     let seen = of_agent::refusal(question.demands, &refused, asker)?;
                     if of_agent::tell(&seen, ahead, watch).is_break() {
                         return Ok(QuestionOutcome::Answered(Outcome::Interrupted));

@@ -41,6 +41,8 @@ pub struct PlaceInLine {
     shut: Vec<TableId>,
     /// When its time is over, as far as it is known.
     pub(super) over: Option<Instant>,
+    /// Whether it has waited for another keeper.
+    has_waited_elsewhere: bool,
     moves: u32,
     pub(super) idle_since: Option<Instant>,
     /// How often in a row it was kept out of its own queue, and when it tries again to join it.
@@ -88,6 +90,16 @@ impl PlaceInLine {
         !self.places.is_empty()
     }
 
+    /// The launch has waited for another keeper. So it is no newcomer here, although it has no place.
+    pub(super) fn waited_elsewhere(&mut self) {
+        self.has_waited_elsewhere = true;
+    }
+
+    /// Whether it has waited, here or elsewhere. A newcomer gives up sooner.
+    pub(super) fn is_waiter(&self) -> bool {
+        self.has_waited_elsewhere || self.is_in_line()
+    }
+
     /// Whether it waits in a queue now.
     pub(super) fn stands(&self) -> bool {
         self.places.iter().any(|place| !place.classes().is_empty())
@@ -99,7 +111,7 @@ impl PlaceInLine {
 
     /// How long it waits for the locks of tables at a time.
     pub(super) fn patience(&self, deadline: Option<Instant>) -> Duration {
-        let longest = if self.is_in_line() { HEARTBEAT_INTERVAL } else { PATIENCE };
+        let longest = if self.is_waiter() { HEARTBEAT_INTERVAL } else { PATIENCE };
         deadline.map_or(longest, |deadline| deadline.saturating_duration_since(Instant::now()).min(longest))
     }
 

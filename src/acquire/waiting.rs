@@ -159,8 +159,9 @@ fn in_turn<'c>(
                 blocked.look_for_ancestors(asker)?;
                 (blocked, false)
             }
-            // A waiting launch keeps its position and its deadline, and continues to try. Newcomers give up.
-            Err(error) if error.is_busy() && place.is_in_line() => {
+            // A waiting launch keeps its position and its deadline, and continues to try. So does one that has
+            // waited for another keeper. Newcomers give up.
+            Err(error) if error.is_busy() && place.is_waiter() => {
                 if error.is_flood() {
                     thread::sleep(place.patience(over));
                 }
@@ -203,7 +204,7 @@ fn in_turn<'c>(
         match rest.wait(&acquisition, place, &mut blocked, is_stuck, next, watch) {
             Ok(ControlFlow::Continue(())) => {}
             Ok(ControlFlow::Break(())) => return Ok(Outcome::Interrupted),
-            Err(error) if error.is_busy() && place.is_in_line() => {
+            Err(error) if error.is_busy() && place.is_waiter() => {
                 place.beat()?;
                 if !is_stuck {
                     thread::sleep(place.patience(next));
@@ -223,7 +224,7 @@ fn join_queues<'c>(
 ) -> Result<(), KeeperError> {
     let Acquisition { asker, wants, .. } = acquisition;
     place.waits(asker).mark(wants, blocked)?;
-    if !place.is_in_line() {
+    if !place.is_waiter() {
         blocked.fail_without_sample()?;
     }
     if !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline) {

@@ -37,7 +37,13 @@ pub fn acquire_with_agent<'c>(
         }
         let taken = match taken {
             Some(taken) => taken,
-            None => conversation.take(question, asker, patience, watch)?,
+            None => {
+                let taken = conversation.take(question, asker, patience, watch);
+                if conversation.has_waited() {
+                    place.waited_elsewhere();
+                }
+                taken?
+            }
         };
         let given = match taken {
             // The agent has judged it now. What was decided of the files may be as old as the wait.
@@ -83,7 +89,7 @@ pub fn acquire_with_agent<'c>(
 }
 
 /// Takes the slots of the files if they are free. A launch that was judged again while it waited for them is
-/// at its place, in the tables that it has open.
+/// at its place, in the tables that it has open. If a file stays locked, it waits without the agent's slots.
 fn look_once<'c>(
     others: &'c [Demand],
     asker: &AcquireContext<'_>,
@@ -91,13 +97,14 @@ fn look_once<'c>(
     patience: Patience,
 ) -> Result<Option<Grant<'c>>, KeeperError> {
     let mut acquisition = Acquisition::open(others, asker, &place.tables)?;
-    match acquisition.attempt(place.position(asker), place.patience(patience.deadline)) {
+    let longest = place.patience(patience.deadline).min(HEARTBEAT_INTERVAL);
+    match acquisition.attempt(place.position(asker), longest) {
         Ok((Decided::Granted(grant), _locked)) => {
             place.step_aside()?;
             Ok(Some(grant))
         }
         Ok((Decided::Blocked(_), _)) => Ok(None),
-        Err(error) if error.is_busy() && place.is_in_line() => Ok(None),
+        Err(error) if error.is_busy() => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -73,6 +73,32 @@ fn whoever_waits_for_a_file_holds_nothing_of_the_agents() {
     assert_eq!(held(&site).len(), 2);
 }
 
+/// A launch that has waited for the agent is no newcomer at a file that another process keeps locked. It waits
+/// for the file too, and without the seat, which other launches use meanwhile.
+#[test]
+fn a_locked_file_costs_no_launch_that_waited_for_the_agent_its_wait() {
+    needs_root!();
+    let (site, _agent) = site();
+    let third = site.test().args(["run", "--", "third"]).spawn();
+    let mut both = site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    both.write_line("it runs");
+    eventually("it waits for the agent", || (waiting(&site) == 1).then_some(()));
+    let mutex = site.holder("files.lock", ["posix", "write", "0:8"]);
+    third.kill();
+    // Two, one after the other: a launch that had to try for ten seconds has tried by then.
+    let locked = "rungate: other: not started: [..]files.lock stayed locked for [..]\n...\n";
+    for _ in 0..2 {
+        site.test().args(["run", "--", "other"]).stderr(locked).status(74);
+        let third = site.test().args(["run", "--", "third"]).spawn();
+        assert_eq!(held(&site).len(), 1, "the other one has no seat");
+        third.kill();
+    }
+    assert!(!both.is_zombie(), "it waits");
+    drop(mutex);
+    assert_eq!(both.read_line(), "it runs\n");
+    assert_eq!((held(&site).len(), site.held_numbers("files.lock")), (2, vec![1]));
+}
+
 /// A waiter for a file, and whoever has it. It says where it waits each time that it is judged.
 fn behind_a_file(site: &Site) -> (Running, Running) {
     let other = site.test().args(["run", "--", "other"]).spawn();

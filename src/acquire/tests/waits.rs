@@ -486,16 +486,20 @@ fn the_time_of_a_launch_stops_while_it_stands_aside() {
     assert!(longest > hour * 3 / 2 && longest <= 2 * hour, "{}", longest.as_secs());
 }
 
-/// A launch in a queue waits for a lock for no longer than until its next heartbeat. No launch waits for one
-/// beyond its deadline.
+/// A launch in a queue waits for a lock for no longer than until its next heartbeat, and so does one that has
+/// waited for another keeper. No launch waits for one beyond its deadline.
 #[test]
 fn a_launch_in_a_queue_has_less_patience_with_locks() {
     let table = Store::default().table("seats");
     let saved = PlaceInTable { table, classes: Vec::new(), longest: Duration::ZERO, wants: None };
     let (newcomer, waits) = (PlaceInLine::default(), PlaceInLine::again(Number(1), None, &[saved]));
-    assert_eq!((newcomer.patience(None), waits.patience(None)), (PATIENCE, HEARTBEAT_INTERVAL));
+    let mut came_from_elsewhere = PlaceInLine::default();
+    came_from_elsewhere.waited_elsewhere();
+    let places = [newcomer, waits, came_from_elsewhere];
+    let longest = places.each_ref().map(|place| place.patience(None));
+    assert_eq!(longest, [PATIENCE, HEARTBEAT_INTERVAL, HEARTBEAT_INTERVAL]);
     let over = Some(Instant::now());
-    assert_eq!((newcomer.patience(over), waits.patience(over)), (Duration::ZERO, Duration::ZERO));
+    assert_eq!(places.map(|place| place.patience(over)), [Duration::ZERO; 3]);
 }
 
 /// A place that is recorded, and taken up later, has stood as long as before.
