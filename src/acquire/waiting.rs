@@ -412,7 +412,7 @@ impl<'c> Rest<'c> {
 }
 
 /// Whether the decision holds, as far as was seen within the last second.
-fn holds(held_at: &mut Instant, watch: &mut Watch<'_>) -> bool {
+pub(super) fn holds(held_at: &mut Instant, watch: &mut Watch<'_>) -> bool {
     if held_at.elapsed() < HEARTBEAT_INTERVAL {
         return true;
     }

@@ -7,10 +7,10 @@
 use std::time::Instant;
 
 use super::{
-    AcquireContext, Acquisition, Conversation, Decided, Grant, HEARTBEAT_INTERVAL, Outcome, Patience,
-    PlaceInLine, Question, Watch,
+    AcquireContext, Acquisition, Conversation, Decided, HEARTBEAT_INTERVAL, Outcome, Patience, PlaceInLine,
+    Question, Watch,
     dry_run::outlook,
-    waiting::{acquire_watched, wait_for_turn},
+    waiting::{acquire_watched, holds, wait_for_turn},
 };
 use crate::{judge::terms::Demand, keeper::KeeperError};
 
@@ -24,8 +24,8 @@ pub fn acquire_with_agent<'c>(
     patience: Patience,
     watch: &mut Watch<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
+    let mut held_at = Instant::now();
     loop {
-        let begun = Instant::now();
         // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait
         // for the agent, it blocks no launch there. One that already waits for the agent stands in no queue.
         let mut taken = None;
@@ -46,13 +46,6 @@ pub fn acquire_with_agent<'c>(
             }
         };
         let given = match taken {
-            // The agent has judged it now. What was decided of the files may be as old as the wait.
-            Outcome::Granted(given)
-                if !others.is_empty() && begun.elapsed() >= HEARTBEAT_INTERVAL && watch(None).is_break() =>
-            {
-                given.withdraw()?;
-                return Ok(Outcome::Interrupted);
-            }
             Outcome::Granted(given) => given,
             Outcome::Refused(mut refusal) => {
                 // The files were not checked; check whether they would refuse too.
@@ -66,19 +59,21 @@ pub fn acquire_with_agent<'c>(
         if others.is_empty() {
             return Ok(Outcome::Granted(given));
         }
-        if !patience.may_wait {
-            return Ok(match acquire_watched(others, asker, watch)? {
-                Outcome::Granted(files) => Outcome::Granted(files.and(given)),
-                other => {
-                    given.withdraw()?;
-                    other
-                }
-            });
-        }
-        if let Some(files) = look_once(others, asker, place, patience)? {
+        // The agent has judged it now. What was decided of the files may be as old as the wait.
+        let files = if !holds(&mut held_at, watch) {
+            Some(Outcome::Interrupted)
+        } else if patience.may_wait {
+            look_once(others, asker, place, patience, &mut held_at, watch)?
+        } else {
+            Some(acquire_watched(others, asker, watch)?)
+        };
+        if let Some(Outcome::Granted(files)) = files {
             return Ok(Outcome::Granted(files.and(given)));
         }
         given.withdraw()?;
+        if let Some(other) = files {
+            return Ok(other);
+        }
         // It takes nothing there before the agent has granted its part: a start that is written down and does
         // not happen would refuse other launches as too soon.
         match wait_for_turn(others, asker, place, patience.deadline, watch)? {
@@ -88,20 +83,28 @@ pub fn acquire_with_agent<'c>(
     }
 }
 
-/// Takes the slots of the files if they are free. A launch that was judged again while it waited for them is
-/// at its place, in the tables that it has open. If a file stays locked, it waits without the agent's slots.
+/// Takes the slots of the files if they are free, and the decision holds. None if they are not: then the
+/// launch waits, without the agent's slots. A launch that was judged again while it waited for the files is at
+/// its place, in the tables that it has open.
 fn look_once<'c>(
     others: &'c [Demand],
     asker: &AcquireContext<'_>,
     place: &mut PlaceInLine,
     patience: Patience,
-) -> Result<Option<Grant<'c>>, KeeperError> {
+    held_at: &mut Instant,
+    watch: &mut Watch<'_>,
+) -> Result<Option<Outcome<'c>>, KeeperError> {
     let mut acquisition = Acquisition::open(others, asker, &place.tables)?;
     let longest = place.patience(patience.deadline).min(HEARTBEAT_INTERVAL);
     match acquisition.attempt(place.position(asker), longest) {
+        // It may have waited for the locks, or have been stopped.
+        Ok((Decided::Granted(grant), _locked)) if !holds(held_at, watch) => {
+            grant.withdraw()?;
+            Ok(Some(Outcome::Interrupted))
+        }
         Ok((Decided::Granted(grant), _locked)) => {
             place.step_aside()?;
-            Ok(Some(grant))
+            Ok(Some(Outcome::Granted(grant)))
         }
         Ok((Decided::Blocked(_), _)) => Ok(None),
         Err(error) if error.is_busy() => Ok(None),

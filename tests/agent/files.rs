@@ -99,6 +99,32 @@ fn a_locked_file_costs_no_launch_that_waited_for_the_agent_its_wait() {
     assert_eq!((held(&site).len(), site.held_numbers("files.lock")), (2, vec![1]));
 }
 
+/// A launch may be stopped while it has its seat and waits for the lock of a file. It then starts nothing by a
+/// decision that is older than a second.
+#[test]
+fn a_launch_that_was_stopped_at_a_file_starts_nothing_by_an_old_policy() {
+    needs_root!();
+    let (site, _agent) = site();
+    let mutex = site.holder("files.lock", ["posix", "write", "0:8"]);
+    // It waits for the lock first with the seat, for a second, and then without.
+    let mut both = eventually("it is stopped while it has the seat", || {
+        let both = site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+        let waits = || (site.waits_for_lock("files.lock") == Some(both.pid())).then_some(());
+        eventually("it waits for the lock", waits);
+        both.signal(Signal::SIGSTOP);
+        eventually("it is stopped", || (both.state() == 'T').then_some(()));
+        (held(&site).len() == 1).then_some(both)
+    });
+    // Meanwhile another launch has waited for a second.
+    let outcome = site.test().args(["run", "--wait", "1s", "--", "other"]).outcome();
+    assert_eq!(outcome.ending, Ending::Status(124), "{outcome:?}");
+    site.system_policy(&POLICY.replace("[\"files\", \"seats\"]", "[\"seats\"]"));
+    drop(mutex);
+    both.signal(Signal::SIGCONT);
+    both.wait_for_echo();
+    assert_eq!((held(&site).len(), site.held_numbers("files.lock")), (1, vec![]));
+}
+
 /// A waiter for a file, and whoever has it. It says where it waits each time that it is judged.
 fn behind_a_file(site: &Site) -> (Running, Running) {
     let other = site.test().args(["run", "--", "other"]).spawn();

@@ -97,7 +97,7 @@ fn a_repository_that_stays_locked_blocks_nothing_but_itself() {
     let [(_, other), (last, _)] = in_order(&site);
     let stuck = site.holder(last, ["posix", "write", "0:8"]);
     let mut both = run("this").background();
-    let waits_for_last = || (waits_for_lock(&site, last) == Some(both.pid())).then_some(());
+    let waits_for_last = || (site.waits_for_lock(last) == Some(both.pid())).then_some(());
     eventually("it waits for the last", waits_for_last);
     run(other).status(0);
     drop(stuck);
@@ -118,7 +118,7 @@ fn nobody_is_stopped_with_one_of_two_mutexes() {
     let _stuck = site.holder(last, ["posix", "write", "0:8"]);
     let terminal = Terminal::open(&site);
     terminal.command(&format!("{} run -- this", site.rungate().display()));
-    let pid = eventually("it waits for the last", || waits_for_lock(&site, last));
+    let pid = eventually("it waits for the last", || site.waits_for_lock(last));
     terminal.press("C-z");
     eventually("it is stopped", || (state_of(pid) == Some('T')).then_some(()));
     assert_eq!(site.lock_between(first, 0, 8).map(|lock| lock.l_pid), None);
@@ -131,17 +131,6 @@ fn in_order(site: &Site) -> [(&'static str, &'static str); 2] {
     let mut both = [("first.lock", "one"), ("second.lock", "two")];
     both.sort_by_key(|(file, _)| inode(file));
     both
-}
-
-/// A process that waits for a lock on this repository.
-fn waits_for_lock(site: &Site, repository: &str) -> Option<i32> {
-    let inode = fs::metadata(site.repository(repository)).expect("a repository").ino();
-    let locks = fs::read_to_string("/proc/locks").expect("the kernel's list");
-    locks.lines().find_map(|line| {
-        let words: Vec<&str> = line.split_ascii_whitespace().collect();
-        let [_, "->", _, _, _, pid, file, ..] = words[..] else { return None };
-        (file.rsplit(':').next()?.parse() == Ok(inode)).then(|| pid.parse().ok())?
-    })
 }
 
 /// A launch that cannot write all that it has to write starts nothing, so no pause begins: not in the

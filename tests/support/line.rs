@@ -1,7 +1,8 @@
 //! Who waits in which line of a lock file, asked of the kernel and of nobody else: the tests' own reading of
 //! the locks.
 
-use std::fs::File;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 
 use nix::sys::signal::Signal;
 
@@ -38,6 +39,18 @@ impl Site {
     #[track_caller]
     pub(crate) fn has_no_mutex(&self, repository: &str) -> bool {
         over_agent::is_on() || self.lock_between(repository, 0, 8).is_none()
+    }
+
+    /// A process that waits for a lock on this repository.
+    #[track_caller]
+    pub(crate) fn waits_for_lock(&self, repository: &str) -> Option<i32> {
+        let inode = fs::metadata(self.repository(repository)).expect("a repository").ino();
+        let locks = fs::read_to_string("/proc/locks").expect("the kernel's list");
+        locks.lines().find_map(|line| {
+            let words: Vec<&str> = line.split_ascii_whitespace().collect();
+            let [_, "->", _, _, _, pid, file, ..] = words[..] else { return None };
+            (file.rsplit(':').next()?.parse() == Ok(inode)).then(|| pid.parse().ok())?
+        })
     }
 
     /// Stops a launch that waits, at a moment when it has not the mutex: with that it would keep everybody
