@@ -413,11 +413,15 @@ impl<'c> Rest<'c> {
 
 /// Whether the decision holds, as far as was seen within the last second.
 pub(super) fn holds(held_at: &mut Instant, watch: &mut Watch<'_>) -> bool {
-    if held_at.elapsed() < HEARTBEAT_INTERVAL {
+    let now = Instant::now();
+    if now.saturating_duration_since(*held_at) < HEARTBEAT_INTERVAL {
         return true;
     }
-    *held_at = Instant::now();
-    watch(None).is_continue()
+    let holds = watch(None).is_continue();
+    if holds {
+        *held_at = now;
+    }
+    holds
 }
 
 /// The claim that is shown while waiting: the first that is waited for, one that is not closed before

@@ -10,7 +10,7 @@ use super::{
     AcquireContext, Acquisition, Conversation, Decided, HEARTBEAT_INTERVAL, Outcome, Patience, PlaceInLine,
     Question, Watch,
     dry_run::outlook,
-    waiting::{acquire_watched, holds, wait_for_turn},
+    waiting::{acquire_watched, holds, is_over, wait_for_turn},
 };
 use crate::{judge::terms::Demand, keeper::KeeperError};
 
@@ -67,12 +67,22 @@ pub fn acquire_with_agent<'c>(
         } else {
             Some(acquire_watched(others, asker, watch)?)
         };
-        if let Some(Outcome::Granted(files)) = files {
-            return Ok(Outcome::Granted(files.and(given)));
+        let refused = match files {
+            Some(Outcome::Granted(files)) => return Ok(Outcome::Granted(files.and(given))),
+            other => other,
+        };
+        match given.withdraw() {
+            // It is unknown whether these slots are free. The next request settles that, before the launch waits
+            // for the files.
+            Err(KeeperError::Agent(error))
+                if error.is_unreachable() && patience.may_wait && !is_over(patience.deadline) =>
+            {
+                continue;
+            }
+            given_back => given_back?,
         }
-        given.withdraw()?;
-        if let Some(other) = files {
-            return Ok(other);
+        if let Some(refused) = refused {
+            return Ok(refused);
         }
         // It takes nothing there before the agent has granted its part: a start that is written down and does
         // not happen would refuse other launches as too soon.

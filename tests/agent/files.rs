@@ -1,9 +1,15 @@
 //! One launch may need slots of both keepers, all or none.
 
-use std::{fs, os::unix::net::UnixListener};
+use std::{fs, io::Write, os::unix::net::UnixListener};
 
 use nix::sys::signal::Signal;
-use rungate::keeper::agent::{frame::Inbox, message::Request};
+use rungate::{
+    judge::terms::keyword::Hold,
+    keeper::agent::{
+        frame::Inbox,
+        message::{Answer, Granted, Request},
+    },
+};
 
 use super::{held, hostility::LONG, waiting, waiting::request};
 use crate::support::{Ending, Running, Site, eventually, needs_root};
@@ -206,6 +212,47 @@ fn a_launch_says_that_it_has_asked_before() {
         panic!("it asks for something else");
     };
     assert!(take.is_again, "{take:?}");
+}
+
+/// The agent may be gone when a launch gives its slots back. The launch then asks it again, which settles what
+/// has become of them, before it waits for the file. It starts when both are free.
+#[test]
+fn slots_that_could_not_be_given_back_are_settled_before_a_launch_waits_for_a_file() {
+    needs_root!();
+    let (site, agent) = site();
+    agent.kill();
+    fs::remove_file(site.agent_socket()).expect("the socket");
+    let listener = UnixListener::bind(site.agent_socket()).expect("an agent of this test");
+    listener.set_nonblocking(true).expect("a listener");
+    let other = site.test().args(["run", "--", "other"]).spawn();
+    let mut both = site.test().args(["run", "-q", "--wait", "forever", "--", "matlab"]).background();
+    let slots = vec![("seats".to_owned(), "1".to_owned())];
+    let (without, hold) = (Vec::new(), Hold::Process);
+    let granted = Answer::Granted(Granted { slots, without, hold, has_waited: false, joined: None }).frame();
+    // It is granted its slots, and gives them back.
+    let serve = |is_again: bool| {
+        let (mut connection, _) = eventually("it asks", || listener.accept().ok());
+        connection.set_read_timeout(Some(LONG)).expect("a time");
+        let mut inbox = Inbox::default();
+        let Request::Take(take) = request(&mut connection, &mut inbox) else {
+            panic!("it asks for something else");
+        };
+        assert_eq!((take.is_again, site.line("files.lock")), (is_again, Vec::new()));
+        connection.write_all(&granted).expect("it reads");
+        assert_eq!(request(&mut connection, &mut inbox), Request::GiveBack(false));
+        assert_eq!(site.line("files.lock"), []);
+        (connection, inbox)
+    };
+    drop(serve(false));
+    let (mut connection, mut inbox) = serve(true);
+    connection.write_all(&Answer::Done(true).frame()).expect("it reads");
+    site.stands_in_line("files.lock", &both);
+    other.kill();
+    assert!(matches!(request(&mut connection, &mut inbox), Request::Take(_)));
+    connection.write_all(&Answer::Anew.frame()).expect("it reads");
+    connection.write_all(&granted).expect("it reads");
+    both.wait_for_echo();
+    assert_eq!(site.held_numbers("files.lock"), [1]);
 }
 
 /// Another policy asks the agent again. The place in the queue of the file is where it was.
