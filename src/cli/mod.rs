@@ -279,8 +279,9 @@ pub struct EndArguments {
     #[arg(value_name = "REPOSITORY")]
     pub repository: Option<OsString>,
 
-    /// Holders to end: by process id, by user, or by slot (slot:3); default: all that you may end
-    #[arg(value_name = "PID|USER|slot:N")]
+    /// Holders to end: by process id, by user, or by the number (slot:3) or the name (name:gpu3) of a slot;
+    /// default: all that you may end
+    #[arg(value_name = "PID|USER|slot:N|name:NAME")]
     pub holders: Vec<OsString>,
 
     /// End holders that are overdue; all operands are repositories

@@ -120,24 +120,32 @@ fn a_program_without_its_first_thread_is_ended() {
     assert_eq!(holder.end().ending, Ending::Signal(2));
 }
 
-/// By user, by slot, by the name of a slot; and all of a repository.
+/// By user, by the number of a slot, by the name of a slot; and all of a repository. The name of a slot may be the
+/// number of another one.
 #[test]
 pub(crate) fn holders_are_named_by_user_and_by_slot() {
     let user = Account::own().name;
-    for words in [&["slot:2"][..], &["slot:blue"], &[&user], &[]] {
-        let site = site("names = [\"red\", \"blue\"]");
-        let (mut first, mut second) = (job(&site).spawn(), job(&site).spawn());
-        let (red, blue) = (ended(&first.pid().to_string()), ended(&second.pid().to_string()));
-        let only_second = words.first().is_some_and(|word| word.starts_with("slot:"));
+    let cases: [(&[&str], bool, bool); 7] = [
+        (&["slot:1"], true, false),
+        (&["name:1"], false, true),
+        (&["slot:2"], false, true),
+        (&["name:2"], true, false),
+        (&["slot:1", "name:1"], true, true),
+        (&[&user], true, true),
+        (&[], true, true),
+    ];
+    for (words, ends_first, ends_second) in cases {
+        let site = site("names = [\"2\", \"1\"]");
+        let launches = [(job(&site).spawn(), ends_first), (job(&site).spawn(), ends_second)];
         let outcome = end(&site, &["--yes", "seats"]).args(words).outcome();
         assert_eq!(outcome.ending, Ending::Status(0), "{outcome:?}");
-        assert_eq!(second.end().ending, Ending::Signal(2), "{words:?}");
-        assert!(outcome.stderr.contains(&blue), "{outcome:?}");
-        assert_eq!(outcome.stderr.contains(&red), !only_second, "{outcome:?}");
-        if only_second {
-            first.wait_for_echo();
-        } else {
-            assert_eq!(first.end().ending, Ending::Signal(2), "{words:?}");
+        for (mut launch, ends) in launches {
+            assert_eq!(outcome.stderr.contains(&ended(&launch.pid().to_string())), ends, "{outcome:?}");
+            if ends {
+                assert_eq!(launch.end().ending, Ending::Signal(2), "{words:?}");
+            } else {
+                launch.wait_for_echo();
+            }
         }
         let nobody = ["no slot of it is held", "you hold no slot of it"][usize::from(user != "root")];
         if words.is_empty() {
@@ -208,11 +216,20 @@ pub(crate) fn who_holds_nothing_is_not_ended() {
     end(&site, &["--yes", "seats", &pid, "slot:2"])
         .stderr(&format!("rungate: seats: slot 2 is not held\n{list}"))
         .status(64);
-    for word in ["nonsense", "slot:", "99999999999999999999"] {
+    end(&site, &["--yes", "seats", &pid, "name:1"])
+        .stderr(&format!("rungate: seats: no slot with the name 1 is held\n{list}"))
+        .status(64);
+    end(&site, &["--yes", "seats", &pid, "slot:red"])
+        .stderr(&format!(
+            "rungate: \"red\" is not the number of a slot\n\
+             If it is the name of a slot, write: name:red\n{list}"
+        ))
+        .status(64);
+    for word in ["nonsense", "slot:", "name:", "99999999999999999999"] {
         end(&site, &["--yes", "seats", &pid, word])
             .stderr(&format!(
                 "rungate: \"{word}\" is no PID, no user and no slot\n\
-                 Name a holder by its PID, its user or its slot (slot:3).\n{list}"
+                 Name a holder by its PID, its user, or its slot by number (slot:3) or name (name:gpu3).\n{list}"
             ))
             .status(64);
     }

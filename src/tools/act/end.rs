@@ -305,7 +305,11 @@ impl End<'_> {
                     return Err(Error::new(ExitStatus::Usage, text).advise(list));
                 }
                 Target::Slot(slot) if meant.is_empty() => {
-                    let text = format!("{title}: slot {} is not held", visible(slot));
+                    let text = format!("{title}: slot {slot} is not held");
+                    return Err(Error::new(ExitStatus::Usage, text).advise(list));
+                }
+                Target::Name(name) if meant.is_empty() => {
+                    let text = format!("{title}: no slot with the name {} is held", visible(name));
                     return Err(Error::new(ExitStatus::Usage, text).advise(list));
                 }
                 Target::Pid(pid) => {
@@ -320,7 +324,7 @@ impl End<'_> {
                         return Err(Error::new(ExitStatus::Usage, text).advise(advice));
                     }
                 }
-                Target::Slot(_) | Target::User(_) => {}
+                Target::Slot(_) | Target::Name(_) | Target::User(_) => {}
             }
             if let Some((row, other)) = meant.iter().find_map(|row| Some((row, stranger(row)?))) {
                 let text = format!("{title}: {} belongs to {}", shown(&other), owner_of(&other));
@@ -544,8 +548,10 @@ impl End<'_> {
 /// The holders that a word of the command line names.
 enum Target {
     Pid(i32),
-    /// By its number or its name.
-    Slot(String),
+    /// The slot with this number.
+    Slot(u64),
+    /// The slot with this name, which may be the number of another one.
+    Name(String),
     User(u32),
 }
 
@@ -557,23 +563,27 @@ fn is_by_user(policy: &Policy, file: &ListedFile) -> bool {
 
 impl Target {
     fn read(text: &OsStr, repository: &str) -> Result<Self, Error> {
-        let advice = || {
-            format!(
-                "Name a holder by its PID, its user or its slot (slot:3).\n\
-                 To see who holds its slots: rungate list {}",
-                word(repository)
-            )
-        };
+        let list = || format!("To see who holds its slots: rungate list {}", word(repository));
         let unknown = || {
             let what = format!("\"{}\" is no PID, no user and no slot", visible(text));
-            Error::new(ExitStatus::Usage, what).advise(advice())
+            let how =
+                "Name a holder by its PID, its user, or its slot by number (slot:3) or name (name:gpu3)";
+            Error::new(ExitStatus::Usage, what).advise(format!("{how}.\n{}", list()))
         };
         let name = text.to_str().ok_or_else(unknown)?;
         if name.bytes().all(|byte| byte.is_ascii_digit()) {
             return name.parse().map(Self::Pid).map_err(|_| unknown());
         }
         if let Some(slot) = name.strip_prefix("slot:").filter(|slot| !slot.is_empty()) {
-            return Ok(Self::Slot(slot.to_owned()));
+            return slot.parse().map(Self::Slot).map_err(|_| {
+                let slot = visible(slot);
+                let what = format!("\"{slot}\" is not the number of a slot");
+                let advice = format!("If it is the name of a slot, write: name:{slot}\n{}", list());
+                Error::new(ExitStatus::Usage, what).advise(advice)
+            });
+        }
+        if let Some(called) = name.strip_prefix("name:").filter(|called| !called.is_empty()) {
+            return Ok(Self::Name(called.to_owned()));
         }
         match accounts::account_of_name(name) {
             Ok(Some(account)) => Ok(Self::User(account.uid)),
@@ -584,7 +594,7 @@ impl Target {
 
     /// Whether it names a slot of this holder.
     fn is_slot_of(&self, row: &Row<'_>) -> bool {
-        matches!(self, Self::Slot(_)) && self.means(row)
+        matches!(self, Self::Slot(_) | Self::Name(_)) && self.means(row)
     }
 
     /// Whether a holder is the process or the user named, as the kernel knows it. A record says which process
@@ -592,7 +602,7 @@ impl Target {
     fn proves(&self, one: &Overdue, records: &[Holder]) -> bool {
         let Ok(job) = one.job else { return true };
         match self {
-            Self::Slot(_) => false,
+            Self::Slot(_) | Self::Name(_) => false,
             Self::User(uid) => one.holder.uid == Some(*uid),
             Self::Pid(pid) if *pid == job => true,
             Self::Pid(pid) => match Process::find(*pid) {
@@ -606,11 +616,8 @@ impl Target {
         match self {
             // A group ends as a whole, whichever of it is named.
             Self::Pid(pid) => holder.all().any(|holder| holder.pid == Some(*pid)),
-            Self::Slot(slot) => {
-                let (first, last) = holder.slots;
-                let is_number = slot.parse().is_ok_and(|slot| (first..=last).contains(&slot));
-                is_number || file.names_of(holder.slots).contains(&slot.as_str())
-            }
+            Self::Slot(slot) => (holder.slots.0..=holder.slots.1).contains(slot),
+            Self::Name(name) => file.names_of(holder.slots).contains(&name.as_str()),
             Self::User(uid) => holder.all().any(|holder| holder.uid == Some(*uid)),
         }
     }

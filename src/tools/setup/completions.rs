@@ -306,7 +306,7 @@ impl<'a> Place<'a> {
             Some("REPOSITORY" | "COMMAND") if word.as_bytes().contains(&b'/') => paths(word),
             Some("REPOSITORY") => self.repositories(word),
             Some("COMMAND") => self.programs(word),
-            Some("USER" | "PID|USER|slot:N") => users(word),
+            Some("USER" | "PID|USER|slot:N|name:NAME") => users(word),
             Some("NAME") if argument.is_positional() => self.commands(word).collect(),
             _ if argument.get_value_hint() == ValueHint::Unknown => Vec::new(),
             _ => paths(word),
