@@ -193,10 +193,10 @@ impl SignalsBlocked {
         Self::begin([Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU])
     }
 
-    /// Holds the signals back by which users end a process.
+    /// Holds the signals back by which users end a process, and that of a pipe whose reader has ended.
     pub(crate) fn ends() -> Self {
-        use Signal::{SIGALRM, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
-        Self::begin([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2])
+        use Signal::{SIGALRM, SIGHUP, SIGINT, SIGPIPE, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
+        Self::begin([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2, SIGPIPE])
     }
 
     fn begin<const COUNT: usize>(signals: [Signal; COUNT]) -> Self {

@@ -19,18 +19,23 @@ pub(crate) fn write_out(text: &str) -> io::Result<()> {
 
 /// The same for any bytes, which only programs read.
 pub(crate) fn pass_on(bytes: &[u8]) -> io::Result<()> {
-    write(bytes).map(|_is_read| ())
+    while_read(write(bytes)).map(|_is_read| ())
 }
 
 /// Writes a part of an endless output. Returns whether the reader is still there.
 pub(crate) fn print_part(text: &str) -> io::Result<bool> {
     debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
-    write(text.as_bytes())
+    while_read(write(text.as_bytes()))
 }
 
-fn write(bytes: &[u8]) -> io::Result<bool> {
+fn write(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+    stdout.write_all(bytes).and_then(|()| stdout.flush())
+}
+
+/// Whether the reader is still there.
+fn while_read(written: io::Result<()>) -> io::Result<bool> {
+    match written {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         written => written.map(|()| true),
     }
@@ -119,6 +124,12 @@ impl Drop for LivingLine {
 /// Prints the requested output; the status is success if it was written.
 pub(crate) fn print(text: &str) -> Result<u8, Error> {
     printed(write_out(text))
+}
+
+/// Prints what its reader must get: it is lost if the reader closed the pipe, and that is a failure.
+pub(crate) fn hand_over(text: &str) -> Result<u8, Error> {
+    debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
+    printed(write(style::rendered(text).as_bytes()))
 }
 
 /// The status after printing.

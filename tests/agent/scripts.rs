@@ -334,6 +334,22 @@ fn variables_that_cannot_be_printed_begin_no_pause() {
     assert!(stderr.contains("too soon"), "{stderr}");
 }
 
+/// So do those that are given back because the process that was to read the variables has ended.
+#[test]
+fn variables_that_no_process_reads_begin_no_pause() {
+    needs_root!();
+    for (handler, status) in [("-", 128 + 13), ("''", 71)] {
+        let (site, _agent) = site();
+        let script = format!(
+            "exec 9<\"$(rungate acquire --path pause)\"; trap {handler} PIPE; exec 8> >(:); wait $!; \
+             rungate acquire --fd 9 --export pause >&8; echo $?; exec 8>&-; exec 7<\"$(rungate acquire --path pause)\"; \
+             rungate acquire --fd 7 pause; echo $?"
+        );
+        let Outcome { stdout, stderr, .. } = outcome(&site, &script);
+        assert_eq!(stdout, format!("{status}\n0\n"), "{stderr}");
+    }
+}
+
 /// What cannot keep a slot is refused with a reason, and nothing is taken.
 #[test]
 fn what_cannot_keep_a_slot_is_refused() {

@@ -275,6 +275,26 @@ fn variables_that_cannot_be_printed_begin_no_pause() {
     assert_eq!(outcome(&site, &format!("{open} rungate acquire --fd 9 pause")).ending, Ending::Status(69));
 }
 
+/// So do slots that are given back because the process that was to read the variables has ended, whether SIGPIPE ends
+/// the command or is ignored. The descriptor keeps nothing, although it is open.
+#[test]
+fn variables_that_no_process_reads_begin_no_pause() {
+    for (handler, status) in [("-", 128 + 13), ("''", 71)] {
+        let site = site(HELD);
+        let open = "exec 9<\"$(rungate acquire --path pause)\";";
+        let script = format!(
+            "{open} trap {handler} PIPE; exec 8> >(:); wait $!; rungate acquire --fd 9 --export pause >&8; echo $?; \
+             exec 8>&-; rungate list --json | tr , '\\n' | grep -c '\"pid\"'; true"
+        );
+        let Outcome { stdout, stderr, .. } = outcome(&site, &script);
+        assert_eq!(stdout, format!("{status}\n0\n"), "{stderr}");
+        assert_eq!(stderr.contains("standard output cannot be written"), status == 71, "{stderr}");
+        let acquire = format!("{open} rungate acquire --fd 9 pause");
+        assert_eq!(outcome(&site, &acquire).ending, Ending::Status(0), "{status}");
+        assert_eq!(outcome(&site, &acquire).ending, Ending::Status(69), "{status}");
+    }
+}
+
 /// The script of rungate-acquire(1) continues for a user who is exempt, or whom no rule for the command limits:
 /// the command needs no slots. A name that no rule has is refused, even where rules have patterns.
 #[test]

@@ -27,7 +27,7 @@ use crate::{
     launch::{Journal, Program, environment},
     policy::{LazyPolicy, Policy},
     sys::{FileId, Inherited, Unfit, descriptor, process, regular_file},
-    text::{Error, ExitStatus, print, visible, word},
+    text::{Error, ExitStatus, print, stream::hand_over, visible, word},
 };
 
 /// Takes slots for the caller's descriptors, or prints which files they have to be open for.
@@ -253,9 +253,9 @@ impl Purpose for ForCaller {
             let _ = grant.record_command(caller);
         }
         if self.is_exported
-            && let Err(error) = print(&exports(session, &grant))
+            && let Err(error) = hand_over(&exports(session, &grant))
         {
-            // Nothing was acquired, so no pause begins.
+            // Nothing was acquired, so no pause begins. A SIGPIPE that came ends this process after that.
             let _ = grant.withdraw();
             return Err(error);
         }
