@@ -350,6 +350,47 @@ fn variables_that_no_process_reads_begin_no_pause() {
     }
 }
 
+/// The command of a script may end before it reads that it has slots: then they are free, and the FIFO can be used
+/// again. They stay if the script was told of them by the first command, or by the next one.
+#[test]
+fn slots_that_a_script_does_not_know_of_are_free() {
+    needs_root!();
+    let (site, _agent) = site();
+    let mut script = site.test().program("/bin/bash").background();
+    let connected = || UnixStream::connect(site.agent_socket()).expect("the agent accepts");
+    let granted = |opened| {
+        let hold = rungate::judge::terms::keyword::Hold::Descriptor;
+        let (mut command, take) = (connected(), Take { hold, opened, ..request("deploy", LONG) });
+        let said = answered(&mut command, &Request::Take(take));
+        assert!(matches!(said, Answer::Granted(_)), "{said:?}");
+        command
+    };
+    for is_told_by_next in [false, true] {
+        assert_eq!(have(&mut script, OPEN), "status 0\n");
+        let path = fs::read_link(format!("/proc/{}/fd/9", script.pid())).expect("a FIFO");
+        let name = path.file_stem().and_then(|name| name.to_str()).expect("a name");
+        let opened: u64 = name.parse().expect("a number");
+        for _ in 0..2 {
+            drop(granted(Some(opened)));
+            eventually("it is free, although the FIFO is open", || held(&site).is_empty().then_some(()));
+        }
+        let mut command = granted(Some(opened));
+        if is_told_by_next {
+            let said = answered(&mut connected(), &Request::Keeps(opened));
+            assert!(matches!(said, Answer::Granted(_)), "{said:?}");
+        } else {
+            command.write_all(&Request::Started.frame().expect("it is short")).expect("the agent reads");
+        }
+        drop(command);
+        // Meanwhile the agent reads that the connection is closed.
+        for _ in 0..10 {
+            assert_eq!(held(&site).len(), 1);
+        }
+        assert_eq!(have(&mut script, "exec 9<&-"), "status 0\n");
+        eventually("it is closed", || held(&site).is_empty().then_some(()));
+    }
+}
+
 /// What cannot keep a slot is refused with a reason, and nothing is taken.
 #[test]
 fn what_cannot_keep_a_slot_is_refused() {

@@ -389,6 +389,14 @@ impl Connections {
         })
     }
 
+    /// Whether a client has closed its connection, and everything that it sent was processed.
+    pub(super) fn is_heard_out(&self, number: u64) -> bool {
+        self.all.get(&number).is_some_and(|Connection { socket, inbox, early, .. }| {
+            let has_closed = matches!(socket.read(&mut [0]), Ok(0) | Err(Errno::ECONNRESET));
+            has_closed && inbox.is_empty() && early.is_none()
+        })
+    }
+
     /// The process at the other end, open.
     pub(super) fn process(&self, number: u64) -> Result<PidFd, Failure> {
         let gone = Failure { call: "getsockopt", errno: Errno::ENOTCONN };

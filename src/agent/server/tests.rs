@@ -44,6 +44,22 @@ fn send(client: &mut UnixStream, request: &Request) {
     client.write_all(&request.frame().expect("it is short")).expect("it is open");
 }
 
+/// A client that has closed its connection is heard out when all that it sent was read and processed.
+#[test]
+fn a_client_is_heard_out_when_everything_was_processed() {
+    let (mut connections, mut client, _directory) = connected();
+    is_of(&mut connections, 1000);
+    assert!(!connections.is_heard_out(1), "it may say something");
+    send(&mut client, &Request::Started);
+    drop(client);
+    assert!(connections.on_readable(1).is_ok());
+    assert!(!connections.is_heard_out(1), "it is read, and not processed");
+    assert!(matches!(connections.request(1), Ok(Some(Request::Started))));
+    assert!(connections.is_heard_out(1));
+    connections.disconnect(1);
+    assert!(!connections.is_heard_out(1), "nothing is known of it");
+}
+
 /// A request is processed when the one before has its answer. Meanwhile the connection is not read.
 #[test]
 fn a_request_waits_for_the_answer_to_the_one_before() {

@@ -129,6 +129,27 @@ impl Local {
         asked.chain(recovered.filter_map(|waiter| waiter.saved.opened)).collect()
     }
 
+    /// What this FIFO of a user keeps, for its script. The script knows then that it has these slots, also if
+    /// the command that got them has ended before it could say so.
+    pub(super) fn keeps(&mut self, uid: u32, opened: u64) -> Answer {
+        let kept = self.ledger.kept_by(uid, opened).map(|(number, holding)| (number, holding.granted(false)));
+        let Some((number, granted)) = kept else { return Answer::Done(false) };
+        if self.ledger.is_unused(number) {
+            self.ledger.on_start(number);
+        }
+        Answer::Granted(granted)
+    }
+
+    /// The slots that a script got, and does not know of: the command that asked for them has ended before.
+    /// Its FIFO would keep them, because the script has it open. An agent that was started after this grant
+    /// does not know what its predecessor has heard.
+    pub(super) fn unknown_to_script(&self, number: u64) -> Option<u64> {
+        let session = self.sessions.get(&number)?;
+        let is_of_script = session.take.as_deref()?.opened.is_some();
+        let holding = session.holding().filter(|of| is_of_script && self.ledger.is_unused(*of));
+        holding.filter(|_| self.connections.is_heard_out(number))
+    }
+
     /// These tables have changed: their waiters check again soon, in the order of the queue.
     pub(in crate::agent) fn serve(&mut self, tables: &[memory::Table]) {
         self.work.mark_dirty(tables);

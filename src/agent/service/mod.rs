@@ -303,8 +303,10 @@ impl Service {
             }
             Request::Keeps(opened) => {
                 let uid = session.peer.uid;
-                let kept = self.local.ledger.kept_by(uid, opened).map(|(_, holding)| holding.granted(false));
-                session.answer(kept.map_or(Answer::Done(false), Answer::Granted), None);
+                let kept = self.local.keeps(uid, opened);
+                if let Some(session) = self.local.sessions.get_mut(&number) {
+                    session.answer(kept, None);
+                }
             }
             Request::Ends if is_root => session.answer(Answer::Ended(self.local.ledger.ends()), None),
             Request::Ends => {
@@ -654,9 +656,14 @@ impl Service {
         self.local.ledger.store().forget_if_unused(name);
     }
 
-    /// The other end closed the connection: a waiting launch leaves the queue, and a holder keeps its slots.
+    /// The other end closed the connection: a waiting launch leaves the queue, and a holder keeps its slots,
+    /// unless it is a script that does not know of them.
     fn hang_up(&mut self, number: u64) {
+        let unknown = self.local.unknown_to_script(number);
         self.local.on(number, Event::Gone);
+        if let Some(holding) = unknown {
+            self.release(holding, false);
+        }
         self.run_effects();
         if let Some(session) = self.local.sessions.get(&number) {
             self.local.judges.give_up(session.peer.uid, number);

@@ -253,14 +253,14 @@ impl Granted {
         Ok(Self { client: Rc::clone(client), descriptor, is_given_back: false })
     }
 
-    /// Hands the slots over to the program that this process, or a child of it, is about to become. It does
-    /// no harm if the agent does not receive this: it knows the process.
+    /// Hands the slots over to the program that this process, or a child of it, is about to become, or to the
+    /// script. It does no harm if the agent is gone: the next one knows the process, or the FIFO. An agent that
+    /// lives, and does not receive this, would free the slots of a script.
     pub fn keep_across_exec(&self) -> Result<(), AgentError> {
         if let Some(kept) = &self.descriptor {
             descriptor::keep_across_exec(kept.as_fd()).map_err(AgentError::NotReached)?;
         }
-        let _ = self.client.borrow_mut().say(&Request::Started);
-        Ok(())
+        self.client.borrow_mut().say(&Request::Started)
     }
 
     /// Says which child of this process the program is. That is for people: this process has the slots.

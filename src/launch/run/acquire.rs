@@ -259,8 +259,12 @@ impl Purpose for ForCaller {
             let _ = grant.withdraw();
             return Err(error);
         }
-        // An agent learns that the slots are used now. A lock needs nothing more.
-        let _ = grant.keep_across_exec();
+        // An agent learns that the script knows of its slots. A lock needs nothing more.
+        if let Err(error) = grant.keep_across_exec() {
+            let _ = grant.withdraw();
+            let text = format!("{}: {error}", visible(&session.options.command));
+            return Err(Error::new(ExitStatus::Repository, text).advise(error.advice()));
+        }
         journal.started(wanted, &grant, turn.since());
         // The caller's descriptors keep them.
         std::mem::forget(grant);

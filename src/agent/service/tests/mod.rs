@@ -441,6 +441,35 @@ fn only_unused_slots_are_released_with_a_request() {
     }
 }
 
+/// Slots of a script are free if the command that asked for them has ended before it said that it has them,
+/// and everything that it said was heard. Those of a program stay: its process has them.
+#[test]
+fn slots_that_a_script_does_not_know_of_are_free() {
+    let frame = Request::Started.frame().expect("it is short");
+    let (nothing, started): (&[u8], &[u8]) = (&[], &frame);
+    for (opened, is_started, said, has_closed, is_free) in [
+        (Some(5), false, nothing, true, true),
+        (Some(5), false, started, true, false),
+        (Some(5), false, nothing, false, false),
+        (Some(5), true, nothing, true, false),
+        (None, false, nothing, true, false),
+    ] {
+        let holder = SavedHolding { is_started, ..holds(Hold::Process) };
+        let (mut service, [_state, run]) = service_after(|state| leave(state, &holder));
+        let mut client = Some(UnixStream::connect(run.path().join("socket")).expect("it listens"));
+        service.on_accept();
+        let number = *service.local.sessions.iter().next().expect("it is connected").0;
+        service.local.on(number, Event::Asks(Take { opened, ..take() }, Vec::new()));
+        service.local.on(number, Event::Granted(Some(7), granted(), None));
+        client.as_mut().expect("a client").write_all(said).expect("it is open");
+        if has_closed {
+            drop(client.take());
+        }
+        service.hang_up(number);
+        assert_eq!(service.holding(), usize::from(!is_free), "{is_started} {has_closed}");
+    }
+}
+
 #[test]
 fn the_place_of_a_launch_is_saved_while_it_waits() {
     let (mut service, _directories) = service();
