@@ -1,15 +1,19 @@
 //! The one way to standard output and standard error. A reader that closed the pipe has read enough, which is
 //! no error. A message goes to standard error in one write, so that messages of simultaneous refusals do not
-//! mix.
+//! mix. A launch with a deadline does not wait for a reader of standard error.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use super::{
     error::{Error, ExitStatus},
     escape::is_unsafe,
     style::{self, cut, fitted},
 };
-use crate::sys::{errno_of, terminal};
+use crate::sys::{Alarm, errno_of, terminal};
 
 /// Writes the requested output to standard output, and reports a failure.
 pub(crate) fn write_out(text: &str) -> io::Result<()> {
@@ -41,19 +45,49 @@ fn while_read(written: io::Result<()>) -> io::Result<bool> {
     }
 }
 
+/// Whether this process has a deadline.
+static HAS_DEADLINE: AtomicBool = AtomicBool::new(false);
+
+/// How long a process with a deadline waits for whoever reads its standard error.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// From now on, this process has a deadline. A terminal whose output is stopped (Ctrl-S), or whose connection
+/// is dead, takes nothing; nor does a full pipe. What they do not take now is not shown.
+pub(crate) fn keep_deadline() {
+    HAS_DEADLINE.store(true, Ordering::Relaxed);
+}
+
+/// Writes to standard error. A failure cannot be reported. Whether there is room is not asked before, because
+/// it can be gone when the write begins.
+fn write_error(mut bytes: &[u8]) {
+    let begun = Instant::now();
+    let alarm = HAS_DEADLINE.load(Ordering::Relaxed).then(|| Alarm::every(PATIENCE)).and_then(Result::ok);
+    let mut stderr = io::stderr().lock();
+    while !bytes.is_empty() {
+        match stderr.write(bytes) {
+            Ok(count) if count > 0 => bytes = bytes.get(count..).unwrap_or_default(),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                if alarm.is_some() && begun.elapsed() >= PATIENCE {
+                    return;
+                }
+            }
+            _ => return,
+        }
+    }
+}
+
 /// Writes a message, and its newline, to standard error; on a terminal, long lines are broken between words.
-/// A failure cannot be reported.
 pub(crate) fn complain(message: &str) {
     debug_assert!(is_safe(message), "not escaped where it was made: {message:?}");
     let message = format!("{}\n", fitted(message));
-    let _ = io::stderr().lock().write_all(style::rendered(&message).as_bytes());
+    write_error(style::rendered(&message).as_bytes());
 }
 
 /// Rings the bell of a terminal at standard error, and makes this its title.
 pub(crate) fn ring(title: &str) {
     debug_assert!(is_safe(title), "not escaped where it was made: {title:?}");
     if io::stderr().is_terminal() {
-        let _ = io::stderr().lock().write_all(format!("\x07\x1b]2;{title}\x07").as_bytes());
+        write_error(format!("\x07\x1b]2;{title}\x07").as_bytes());
     }
 }
 
@@ -91,15 +125,12 @@ impl LivingLine {
     pub(crate) fn show(&mut self, text: &str) {
         debug_assert!(is_safe(text), "not escaped where it was made: {text:?}");
         let is_visible = self.is_living();
-        let mut stderr = io::stderr().lock();
-        let _ = if is_visible {
+        if is_visible {
             let shown = cut(text, terminal::width().saturating_sub(1));
-            stderr.write_all(format!("{WIPE}{shown}").as_bytes())
-        } else if self.is_written {
-            Ok(())
-        } else {
-            stderr.write_all(format!("{text}\n").as_bytes())
-        };
+            write_error(format!("{WIPE}{shown}").as_bytes());
+        } else if !self.is_written {
+            write_error(format!("{text}\n").as_bytes());
+        }
         self.is_written = true;
     }
 }
@@ -108,7 +139,7 @@ impl LivingLine {
     /// Erases the line, so that something else can be written there.
     pub(crate) fn wipe(&mut self) {
         if self.is_written && self.is_living() {
-            let _ = io::stderr().lock().write_all(WIPE.as_bytes());
+            write_error(WIPE.as_bytes());
         }
     }
 }

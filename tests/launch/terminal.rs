@@ -272,6 +272,31 @@ fn a_message_during_a_wait_stands_in_its_own_line() {
     terminal.shows("\nrungate: both: waits for b no longer than 1h, not 2h: ");
 }
 
+/// A terminal whose output is stopped, as by Ctrl-S, takes nothing of what a wait shows: the wait keeps its
+/// deadline and its turn all the same.
+#[test]
+fn a_terminal_whose_output_is_stopped_holds_up_no_wait() {
+    needs_tmux!();
+    let site = site();
+    let rungate = site.rungate().display().to_string();
+    let after = |launch: &str| {
+        let output = |what: &str| format!("perl -MPOSIX -e 'tcflow(2, {what})'");
+        format!("clear; {}; {launch}; status=$?; {}; echo status $status", output("TCOOFF"), output("TCOON"))
+    };
+    let holder = site.test().args(["run", "--", "matlab"]).spawn();
+    let terminal = Terminal::open(&site);
+    terminal.command(&after(&format!("{rungate} run --notify -w 3s -- matlab")));
+    terminal.shows("status 124\n");
+    assert_eq!(site.line("seats.lock"), []);
+
+    // The program says nothing while it runs: only its status shows that it was started.
+    terminal.command(&after(&format!("{rungate} run -v --notify -w 1h --as matlab -- sh -c 'exit 7'")));
+    eventually("it waits", || (site.line("seats.lock").len() == 1).then_some(()));
+    holder.kill();
+    terminal.shows("status 7\n");
+    assert_eq!((site.held("seats.lock"), site.line("seats.lock")), (vec![], vec![]));
+}
+
 /// The wait for a mutex is bounded (10 s), and Ctrl-Z does not make anybody wait for it: who is stopped has
 /// given it back.
 #[test]

@@ -135,6 +135,9 @@ impl LaunchWait {
         if !may_wait && of_agent.is_empty() {
             return acquire_watched(others, asker, &mut |_| watch.go_on());
         }
+        if may_wait {
+            stream::keep_deadline();
+        }
         if self.has_waited {
             // A new policy without a wait may also make room. Launches ahead decide again within a second.
             // Until then it is unknown whether the time was long enough.
