@@ -12,7 +12,7 @@ use crate::{
     keeper::KeeperError,
     sys::{
         Change, Ending, Errno, Event, Failure, SupervisedSignals, executable,
-        process::{self, Spawned},
+        process::{self, ReportPipe, Spawned},
         signals,
     },
     text::visible,
@@ -144,13 +144,14 @@ pub fn supervise(
     grant: &mut Grant<'_>,
 ) -> Result<Ending, NotSpawned> {
     let failed = |call: &'static str| move |errno: Errno| NotSpawned::Call(Failure { call, errno });
-    let mut signals = SupervisedSignals::block().map_err(failed("sigprocmask"))?;
     if hold == Hold::Tree {
         process::adopt_orphans().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
     }
     // A script may have started some, and become this process: they are not the command's.
     let others = process::own_children();
-    let spawned = process::spawn(|| match signals.restore() {
+    let pipe = ReportPipe::open().map_err(NotSpawned::Call)?;
+    let mut signals = SupervisedSignals::block().map_err(failed("sigprocmask"))?;
+    let spawned = pipe.spawn(|| match signals.restore() {
         Ok(()) => become_program(),
         Err(errno) => errno,
     });

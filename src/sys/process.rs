@@ -597,17 +597,35 @@ impl Spawned {
     }
 }
 
-/// Creates a child that runs `become_program`, which returns only on failure. If no child could be created,
-/// it returns the failed call.
+/// What a child needs to report why it did not become the program. Nothing is left to be done before the fork.
+#[derive(Debug)]
+pub struct ReportPipe {
+    reader: OwnedFd,
+    writer: OwnedFd,
+}
+
+impl ReportPipe {
+    pub fn open() -> Result<Self, Failure> {
+        let (reader, writer) = pipe2(OFlag::O_CLOEXEC).map_err(Failure::of("pipe"))?;
+        Ok(Self { reader, writer })
+    }
+
+    /// Creates a child that runs `become_program`, which returns only on failure. If no child could be
+    /// created, it returns the failed call.
+    pub fn spawn(self, become_program: impl FnOnce() -> Errno) -> Result<Spawned, Failure> {
+        let Some(pid) = unsafe_calls::fork().map_err(Failure::of("fork"))? else {
+            drop(self.reader);
+            let errno = become_program();
+            let _ = rustix::io::write(&self.writer, &(errno as i32).to_ne_bytes());
+            unsafe_calls::exit_now(127);
+        };
+        Ok(Spawned { pid, reader: self.reader })
+    }
+}
+
+/// Creates a child that runs `become_program`, which returns only on failure.
 pub fn spawn(become_program: impl FnOnce() -> Errno) -> Result<Spawned, Failure> {
-    let (reader, writer) = pipe2(OFlag::O_CLOEXEC).map_err(Failure::of("pipe"))?;
-    let Some(pid) = unsafe_calls::fork().map_err(Failure::of("fork"))? else {
-        drop(reader);
-        let errno = become_program();
-        let _ = rustix::io::write(&writer, &(errno as i32).to_ne_bytes());
-        unsafe_calls::exit_now(127);
-    };
-    Ok(Spawned { pid, reader })
+    ReportPipe::open()?.spawn(become_program)
 }
 
 /// Lets the kernel kill this process when its parent ends, which has this number. `ESRCH` if it has ended.

@@ -57,8 +57,22 @@ pub(crate) struct SupervisedSignals {
 }
 
 impl SupervisedSignals {
-    /// Blocks the signals. An ignored `SIGCHLD` would hide how the child ended, so it gets its default.
+    /// Blocks the signals, right before the fork: a child inherits no pending signal. Those that came before
+    /// are for this process alone, as long as there is no child, and take effect first.
     pub(crate) fn block() -> Result<Self, Errno> {
+        loop {
+            let signals = Self::begin()?;
+            let pending = unsafe_calls::pending()?;
+            let mut known = FORWARDED.into_iter().chain(OF_TERMINALS);
+            if !known.any(|signal| pending.contains(signal) && !signals.mask.contains(signal)) {
+                return Ok(signals);
+            }
+            signals.restore()?;
+        }
+    }
+
+    /// An ignored `SIGCHLD` would hide how the child ended, so it gets its default.
+    fn begin() -> Result<Self, Errno> {
         let mut taken = SigSet::empty();
         taken.add(Signal::SIGCHLD);
         taken.extend(FORWARDED.into_iter().chain(OF_TERMINALS));

@@ -98,6 +98,16 @@ pub(super) fn wait_for_signal(signals: &SigSet) -> Result<(libc::c_int, bool), E
     Ok((signal, info.si_code <= 0))
 }
 
+/// The signals that wait for this process because they are blocked.
+pub(super) fn pending() -> Result<SigSet, Errno> {
+    let mut set = std::mem::MaybeUninit::uninit();
+    // SAFETY: the call writes the whole set, if it does not fail.
+    unsafe {
+        Errno::result(libc::sigpending(set.as_mut_ptr()))?;
+        Ok(SigSet::from_sigset_t_unchecked(set.assume_init()))
+    }
+}
+
 /// Whether a signal for this process was lost since the last call.
 pub(super) fn has_swallowed() -> bool {
     FROM_ELSEWHERE.swap(false, Ordering::Relaxed)

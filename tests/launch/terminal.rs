@@ -3,12 +3,14 @@
 
 use std::fs;
 
+use nix::libc;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::supervision::{begins_exec, leased};
 use crate::support::{
-    Ending, Site, Terminal, eventually, listing, needs_root, needs_strace, needs_tmux, seats, state_of,
+    Ending, Site, Terminal, eventually, given_time, listing, needs_root, needs_strace, needs_tmux, seats,
+    state_of,
 };
 
 /// The ways to start a program: without rungate, and with each hold.
@@ -49,6 +51,40 @@ fn ctrl_c_ends_the_program() {
         terminal.command("echo status $?");
         terminal.shows("\nstatus 3\n");
         assert_eq!(site.held("seats.lock"), []);
+    }
+}
+
+/// Ctrl-C just before a supervisor has a child: the child would inherit no pending signal.
+#[test]
+fn ctrl_c_before_there_is_a_child_starts_nothing() {
+    needs_tmux!();
+    needs_strace!();
+    let calls = [("pipe2", libc::SYS_pipe2), ("rt_sigpending", libc::SYS_rt_sigpending)];
+    for (hold, (name, number)) in ["supervisor", "tree"].into_iter().zip(calls) {
+        given_time(&["2s", "10s", "60s"], |delay| {
+            let site = site();
+            let terminal = Terminal::open(&site);
+            let strace = format!(
+                "strace -I4 -qq -o {} -e trace={name} -e inject={name}:delay_enter={delay}",
+                site.path("work/trace").display()
+            );
+            let launch = format!("{} run --hold {hold} -- patient", site.rungate().display());
+            terminal.command(&format!("clear; sh -c 'echo runs as $$; exec {strace} {launch}'"));
+            let numbered = |line: &str| line.strip_prefix("runs as ")?.trim().parse::<i32>().ok();
+            let tracer = terminal
+                .shows_when("its number", |screen| screen.lines().any(|line| numbered(line).is_some()));
+            let tracer = tracer.lines().find_map(numbered).expect("a process id");
+            eventually("it is in the call", || {
+                let children = fs::read_to_string(format!("/proc/{tracer}/task/{tracer}/children")).ok()?;
+                let call = fs::read_to_string(format!("/proc/{}/syscall", children.trim_end())).ok()?;
+                (call.split(' ').next() == Some(&number.to_string())).then_some(())
+            });
+            terminal.interrupt();
+            terminal.command("echo status $?");
+            let screen = terminal.shows("\nstatus 130\n");
+            assert!(!screen.contains("\nup\n"), "{hold}: {screen}");
+            assert_eq!(site.held("seats.lock"), []);
+        });
     }
 }
 

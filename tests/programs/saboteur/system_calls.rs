@@ -83,6 +83,7 @@ pub(crate) const SYSTEM_CALLS: &[(&str, c_long, Argument)] = &[
     ("recvmsg", libc::SYS_recvmsg, Descriptor),
     ("rseq", libc::SYS_rseq, Nothing),
     ("rt_sigaction", libc::SYS_rt_sigaction, Nothing),
+    ("rt_sigpending", libc::SYS_rt_sigpending, Nothing),
     ("rt_sigprocmask", libc::SYS_rt_sigprocmask, Nothing),
     ("rt_sigreturn", libc::SYS_rt_sigreturn, Nothing),
     ("rt_sigtimedwait", libc::SYS_rt_sigtimedwait, Nothing),
