@@ -9,11 +9,12 @@ use std::{
     ffi::{CString, OsStr, OsString},
     fmt,
     os::unix::ffi::{OsStrExt, OsStringExt},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use crate::{
     judge::terms::{NamedSlots, Runs},
-    sys::Entry,
+    sys::{Entry, process},
     text::visible,
 };
 
@@ -94,18 +95,28 @@ fn variable(start: &str, repository: &str) -> String {
 
 // How often a command was launched below itself. Two programs that search each other in `PATH` would find
 // each other forever; a counter in the environment ends that. Each name has its own counter, so that one
-// shim below another does not count.
+// shim below another does not count. Nor does a launch that only follows another, such as that of a worker
+// that executes itself again each day, or of a job that submits the next one.
 
-/// The variable: `matlab=2/mex=1`. No name of a command has a slash.
+/// The variable: `matlab=2/mex=1/=4711@1764377747`. No name of a command has a slash. The entry without a
+/// name, which older releases ignore, is the process of the last launch and its time, in seconds since 1970.
 pub const DEPTH: &str = "RUNGATE_DEPTH";
 
 /// How many launches of one command may be nested. Recursion that is meant, as that of make(1), stays far
 /// below it.
 const MOST: u32 = 50;
 
+/// A launch that comes so much later, in seconds, need not be part of an endless loop. One in a loop comes
+/// after milliseconds.
+const SOON: u64 = 10;
+
 /// The launches above this process, counted by name.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct Depth(Vec<(OsString, u32)>);
+pub struct Depth {
+    counts: Vec<(OsString, u32)>,
+    /// The process of the last launch, if that was long ago.
+    earlier: Option<i32>,
+}
 
 /// A command was launched below itself too often.
 #[derive(Debug)]
@@ -130,29 +141,39 @@ impl std::error::Error for TooDeep {}
 impl Depth {
     /// What the environment says. Unreadable parts are ignored.
     pub fn of_environment() -> Self {
-        env::var_os(DEPTH).map_or_else(Self::default, |text| Self::parse(text.as_bytes()))
+        env::var_os(DEPTH).map_or_else(Self::default, |text| Self::parse(text.as_bytes(), now()))
     }
 
-    fn parse(text: &[u8]) -> Self {
-        let counts = text.split(|byte| *byte == b'/').filter_map(|entry| {
-            let (name, times) = entry.split_at_checked(entry.iter().rposition(|byte| *byte == b'=')?)?;
-            let times = str::from_utf8(times.get(1..)?).ok()?.parse().ok()?;
-            (!name.is_empty()).then(|| (OsString::from_vec(name.to_vec()), times))
-        });
-        Self(counts.collect())
+    fn parse(text: &[u8], now: u64) -> Self {
+        let mut depth = Self::default();
+        for entry in text.split(|byte| *byte == b'/') {
+            let at = entry.iter().rposition(|byte| *byte == b'=');
+            let Some((name, value)) = at.and_then(|at| entry.split_at_checked(at)) else { continue };
+            let Some(value) = value.get(1..).and_then(|value| str::from_utf8(value).ok()) else { continue };
+            if name.is_empty() {
+                depth.earlier = earlier(value, now);
+            } else if let Ok(times) = value.parse() {
+                depth.counts.push((OsString::from_vec(name.to_vec()), times));
+            }
+        }
+        depth
     }
 
     /// Whether nothing was counted yet.
     pub fn is_none(&self) -> bool {
-        self.0.is_empty()
+        self.counts.is_empty()
     }
 
     /// One launch of this name further down, or too many of them.
     pub fn below(mut self, name: &OsStr) -> Result<Self, TooDeep> {
-        let Some((_, times)) = self.0.iter_mut().find(|(known, _)| known == name) else {
-            self.0.push((name.to_owned(), 1));
+        let Some((_, times)) = self.counts.iter_mut().find(|(known, _)| known == name) else {
+            self.counts.push((name.to_owned(), 1));
             return Ok(self);
         };
+        // It is not below the last launch if that was made by this process, or by one that is not above it.
+        if self.earlier.is_some_and(|process| !process::own_lineage().skip(1).any(|above| above == process)) {
+            return Ok(self);
+        }
         if *times >= MOST {
             return Err(TooDeep { times: *times, search: env::var_os("PATH").unwrap_or_default() });
         }
@@ -160,17 +181,15 @@ impl Depth {
         Ok(self)
     }
 
-    /// Passes the counts to the program in its environment.
+    /// Passes the counts to the program in its environment, with this process as that of the last launch.
     pub fn tell(&self, environment: &mut Vec<Entry>) {
         let variable = format!("{DEPTH}=").into_bytes();
         let mut entry = variable.clone();
-        for (name, times) in &self.0 {
-            if entry.len() > variable.len() {
-                entry.push(b'/');
-            }
+        for (name, times) in &self.counts {
             entry.extend_from_slice(name.as_bytes());
-            entry.extend_from_slice(format!("={times}").as_bytes());
+            entry.extend_from_slice(format!("={times}/").as_bytes());
         }
+        entry.extend_from_slice(format!("={}@{}", process::own_pid(), now()).as_bytes());
         if let Ok(entry) = CString::new(entry) {
             environment.retain(|other| !other.to_bytes().starts_with(&variable));
             environment.push(Entry::Owned(entry));
@@ -178,23 +197,54 @@ impl Depth {
     }
 }
 
+/// The time by the clock: another host, where the variable can come from, has another boot.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// The process of a launch, `4711@1764377747`, if that was long ago. A clock that was set back since shows a
+/// time that is still to come.
+fn earlier(last: &str, now: u64) -> Option<i32> {
+    let (process, at) = last.split_once('@')?;
+    (at.parse::<u64>().ok()?.abs_diff(now) > SOON).then(|| process.parse().ok())?
+}
+
 #[cfg(test)]
 mod depth_tests {
     use super::*;
 
-    fn told(depth: &Depth) -> CString {
+    fn told(depth: &Depth) -> String {
         let mut environment = [c"RUNGATE_DEPTH=old=7", c"A=1"].map(Entry::Borrowed).to_vec();
         depth.tell(&mut environment);
         assert_eq!((environment.len(), &*environment[0]), (2, c"A=1"));
-        environment.remove(1).into_owned()
+        environment.remove(1).to_str().expect("plain text").to_owned()
     }
 
     #[test]
     fn each_name_is_counted_for_itself() {
-        let depth = Depth::parse(b"mex=1/a=b=3").below(OsStr::new("matlab")).expect("the first");
+        let depth = Depth::parse(b"mex=1/a=b=3", now()).below(OsStr::new("matlab")).expect("the first");
         let depth = depth.below(OsStr::new("a=b")).expect("the fourth");
-        assert_eq!(told(&depth).as_c_str(), c"RUNGATE_DEPTH=mex=1/a=b=4/matlab=1");
-        assert_eq!(Depth::parse(b"/=1/x/y=/z=-1/n=99999999999"), Depth::default());
+        let (text, last) = (told(&depth), format!("/={}@", process::own_pid()));
+        let (counts, at) = text.split_once(&last).expect("the last launch");
+        assert_eq!(counts, "RUNGATE_DEPTH=mex=1/a=b=4/matlab=1");
+        assert!(at.parse::<u64>().is_ok_and(|at| at.abs_diff(now()) <= SOON));
+        assert_eq!(Depth::parse(b"/=1/=@/=1@/=x@1/x/y=/z=-1/n=99999999999", now()), Depth::default());
+    }
+
+    /// Only what is still above counts, and what came just before.
+    #[test]
+    fn what_follows_is_not_below() {
+        let times = |process: i32, ago: i64| {
+            let now = now();
+            let text = format!("matlab=50/={process}@{}", now.saturating_add_signed(-ago));
+            Depth::parse(text.as_bytes(), now).below(OsStr::new("matlab")).ok().map(|depth| depth.counts[0].1)
+        };
+        let (own, parent, ended) = (process::own_pid(), process::parent().expect("one"), i32::MAX);
+        let soon = SOON.cast_signed();
+        assert_eq!([own, parent, ended].map(|process| times(process, soon)), [None; 3]);
+        for ago in [soon + 1, 1_000_000, -soon - 1] {
+            assert_eq!([own, parent, ended].map(|process| times(process, ago)), [Some(50), None, Some(50)]);
+        }
     }
 
     #[test]

@@ -313,12 +313,37 @@ fn depth_is_counted_for_each_name() {
         site.shim(name);
         site.script(name, &format!("#!/bin/sh\necho $RUNGATE_DEPTH\n[ \"$1\" = two ] || exec {next}\n"));
     }
-    shell(&site, "first").stdout("first=1\nfirst=1/second=1\nfirst=2/second=1\n").status(0);
-    shell(&site, "third").env("RUNGATE_DEPTH", "first=50/=/x").stdout("first=50/third=1\n").status(0);
+    shell(&site, "first").stdout("first=1/=[..]\nfirst=1/second=1/=[..]\nfirst=2/second=1/=[..]\n").status(0);
+    shell(&site, "third").env("RUNGATE_DEPTH", "first=50/=/x").stdout("first=50/third=1/=[..]\n").status(0);
     shell(&site, "first")
         .env("RUNGATE_DEPTH", "first=50/=/x")
         .stderr("rungate: first: not started: [..]\n...\n")
         .status(126);
+}
+
+/// A launch follows another one that was long ago, if the same process makes it, or if the process of that
+/// one has ended. It counts below a process that is still there, and soon after the other one.
+#[test]
+fn a_launch_that_follows_another_is_not_below_it() {
+    let site = Site::with_policy(POLICY);
+    site.shim("worker");
+    site.script("worker", "#!/bin/sh\necho $RUNGATE_DEPTH\n");
+    let (ended, long_ago, now) = (i32::MAX.to_string(), "1000000000", "$(date +%s)");
+    for (process, at, how, is_below) in [
+        ("$$", long_ago, "exec worker", false),
+        ("$$", long_ago, "worker; exit", true),
+        (ended.as_str(), long_ago, "exec worker", false),
+        (ended.as_str(), long_ago, "worker; exit", false),
+        ("$$", now, "exec worker", true),
+        (ended.as_str(), now, "worker; exit", true),
+    ] {
+        let line = format!("export RUNGATE_DEPTH=worker=50/={process}@{at}; {how}");
+        if is_below {
+            shell(&site, &line).stderr("rungate: worker: not started: [..]\n...\n").status(126);
+        } else {
+            shell(&site, &line).stdout("worker=50/=[..]\n").status(0);
+        }
+    }
 }
 
 /// Other copies of rungate: a link to another installation is passed by, a copy that bears the name of the
@@ -467,7 +492,8 @@ fn a_shim_changes_nothing() {
         shell(&site, &line).outcome().stdout
     };
     let (plain, shimmed) = (report("$DIR/bin/report"), report("report"));
-    assert_eq!(shimmed.replace("RUNGATE_DEPTH=report=1\n", ""), plain);
+    let is_of_caller = |line: &&str| !line.starts_with("RUNGATE_DEPTH=report=1/=");
+    assert_eq!(shimmed.split_inclusive('\n').filter(is_of_caller).collect::<String>(), plain);
     assert!(plain.contains("0027\n") && plain.contains("A=b\n"), "{plain}");
 }
 
