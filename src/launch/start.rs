@@ -11,7 +11,7 @@ use crate::{
     judge::terms::{Hold, NamedSlots},
     keeper::KeeperError,
     sys::{
-        Change, Ending, Errno, Event, Failure, SupervisedSignals, executable,
+        Change, Ending, Errno, Event, Failure, SupervisedSignals, descriptor, executable,
         process::{self, ReportPipe, Spawned},
         signals,
     },
@@ -162,6 +162,7 @@ pub fn supervise(
             return Err(NotSpawned::Call(failure));
         }
     };
+    descriptor::let_go_of_pipes();
     // A record is only for people: the slots are held even if it cannot be written.
     let _ = grant.record_command(command.pid);
     let waited = wait(&command, others, hold, &mut signals, grant);

@@ -32,7 +32,7 @@ use nix::{
         resource::{Resource, getrlimit, setrlimit},
         stat::{FileStat, Mode, SFlag, fstat},
     },
-    unistd::{mkfifo, read},
+    unistd::{dup2_stdin, dup2_stdout, mkfifo, read},
 };
 
 /// The lowest number for descriptors that go to the program: out of the way of scripts, which number theirs
@@ -249,6 +249,28 @@ pub fn move_high(descriptor: OwnedFd) -> Result<OwnedFd, Errno> {
 
 fn duplicate_at_or_above(descriptor: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     rustix::io::fcntl_dupfd_cloexec(descriptor, number).map_err(|error| Errno::from_raw(error.raw_os_error()))
+}
+
+/// Exchanges the caller's standard input and output for `/dev/null` if they are pipes or sockets, so that
+/// their other ends see when the program closes them. A lock file is neither, so no lock is dropped.
+pub fn let_go_of_pipes() {
+    // A number that the caller left closed can be that of a descriptor of ours, which is close-on-exec.
+    let is_pipe = |number| {
+        let flags = fcntl(unsafe_calls::inherited(number), FcntlArg::F_GETFD);
+        let pipes = [SFlag::S_IFIFO, SFlag::S_IFSOCK];
+        flags == Ok(0) && look_at(number).is_some_and(|(_, status)| pipes.contains(&kind(&status)))
+    };
+    let (input, output) = (is_pipe(0), is_pipe(1));
+    if !input && !output {
+        return;
+    }
+    let Ok(nothing) = open("/dev/null", OFlag::O_RDWR | OFlag::O_CLOEXEC, Mode::empty()) else { return };
+    if input {
+        let _ = dup2_stdin(&nothing);
+    }
+    if output {
+        let _ = dup2_stdout(&nothing);
+    }
 }
 
 /// Opens the same file once more, only to be read, with a description of its own. Through `/proc`, because

@@ -15,7 +15,7 @@ use nix::{
 };
 
 /// A descriptor that the caller may have left open: a call through one that is not open returns `EBADF`.
-/// rungate never closes a descriptor that it did not open itself.
+/// rungate never closes a descriptor that it did not open itself; it exchanges standard input and output.
 pub(super) fn inherited(number: RawFd) -> BorrowedFd<'static> {
     // SAFETY: the number is not -1, and no code of this crate closes inherited descriptors, so that it stays
     // what it is.

@@ -249,6 +249,33 @@ fn a_supervised_program_gets_everything_as_it_came() {
     }
 }
 
+/// A server that says that it is ready, closes its output and serves: who reads that to its end has it at once,
+/// and who writes to a program that closes its input is told so. The program runs on.
+#[test]
+fn a_pipe_ends_when_the_command_closes_it() {
+    let site = site_with(1);
+    let rungate = site.rungate().display();
+    for hold in SUPERVISED {
+        let run = format!("{rungate} run --hold {hold} -- matlab -c");
+        let scene = |script: &str, lines: &[&str]| {
+            let mut running = site.test().program("/bin/bash").args(["-c", script]).background();
+            for line in lines {
+                assert_eq!(running.read_line(), format!("{line}\n"), "{hold}: {script}");
+            }
+            assert_eq!(site.held_numbers("seats.lock"), [1], "{hold}: {script}");
+            running.close_stdin();
+            assert_eq!(running.end().ending, Ending::Status(0), "{hold}: {script}");
+            assert_eq!(site.held("seats.lock"), [], "{hold}: {script}");
+        };
+        scene(
+            &format!("{run} 'echo ready; exec >&-; read -r line' | {{ cat; echo ended; }}"),
+            &["ready", "ended"],
+        );
+        let writer = "{ trap '' PIPE; while echo word; do :; done 2>/dev/null; echo refused >&4; }";
+        scene(&format!("exec 3<&0 4>&1; {writer} | {run} 'exec <&-; read -r line <&3; :'"), &["refused"]);
+    }
+}
+
 /// Unlocks before it reaps: whoever saw the command end finds room, at once and without a wait.
 #[test]
 fn whoever_waits_for_the_end_of_the_command_finds_room() {
