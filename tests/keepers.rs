@@ -133,6 +133,8 @@ over_the_agent! {
             join_uses_the_slot_of_the_same_process,
             the_end_of_who_joined_begins_no_pause,
             join_tells_the_program_the_slot_it_uses,
+            join_uses_the_slots_in_every_table_of_a_repository,
+            join_finds_a_slot_above_that_of_another_member,
             take_takes_another_slot,
             a_launch_that_only_its_ancestors_block_is_told_so,
             the_advice_names_only_what_is_missing,

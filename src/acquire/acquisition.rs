@@ -4,7 +4,7 @@
 //! locking, it starts over.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     mem,
     time::{Duration, Instant, SystemTime},
 };
@@ -291,13 +291,17 @@ impl<'c, 'a> Acquisition<'c, 'a> {
         }
         let of = |id: &TableId| held.get(id).or_else(|| joined.get(id));
         let slots = named_slots(of, picked);
+        let own = picked
+            .iter()
+            .filter_map(|choice| Some((choice.claim, Runs::of(of(&choice.table)?.slots()))))
+            .collect();
         let unenforced =
             picked.iter().filter(|choice| of(&choice.table).is_none()).map(|choice| choice.claim).collect();
         // Slots with a recorded start come first.
         let held = held.into_values().chain(joined.into_values()).collect();
         let claims = picked.iter().map(|choice| choice.claim).collect();
         let tables = picked.iter().map(|choice| self.wants.table(choice.table).clone()).collect();
-        Ok(Ok(Grant { held, slots, claims, unenforced, tables, started: now, before, ends: Vec::new() }))
+        Ok(Ok(Grant { held, slots, own, claims, unenforced, tables, started: now, before, ends: Vec::new() }))
     }
 }
 
@@ -343,15 +347,16 @@ pub(super) fn names_of(claim: &Claim, slots: &Runs) -> Vec<String> {
     slots.slots().filter_map(name).collect()
 }
 
-/// Each repository's name and slots, in the order of the claims. Two repositories may lead to one table.
+/// Each table's slots with the name of its repository, in the order of the claims. A repository may have many
+/// tables, and two repositories may lead to one.
 fn named_slots<'h>(
     held: impl Fn(&TableId) -> Option<&'h Held>,
     picked: &[ClaimOnTable<'_>],
 ) -> Vec<NamedSlots> {
-    let mut named: Vec<NamedSlots> = Vec::new();
+    let (mut seen, mut named) = (BTreeSet::new(), Vec::new());
     for choice in picked {
         let Some(taken) = held(&choice.table) else { continue };
-        if named.iter().all(|other| *other.name != *choice.claim.repository) {
+        if seen.insert((choice.table, &choice.claim.repository)) {
             let slots = Runs::of(taken.slots());
             let called = names_of(choice.claim, &slots);
             let (name, joined) = (choice.claim.repository.to_string(), Runs::of(taken.joined()));

@@ -13,6 +13,8 @@ use crate::{
 pub struct Grant<'c> {
     pub(super) held: Vec<Held>,
     pub(super) slots: Vec<NamedSlots>,
+    /// The slots of each claim that has some.
+    pub(super) own: Vec<(&'c Claim, Runs)>,
     pub(super) claims: Vec<&'c Claim>,
     pub(super) unenforced: Vec<&'c Claim>,
     /// The tables of the claims, in their order; none if the agent keeps them.
@@ -30,19 +32,20 @@ impl<'c> Grant<'c> {
     pub(super) fn of_agent(
         granted: Granted,
         slots: Vec<NamedSlots>,
+        own: Vec<(&'c Claim, Runs)>,
         claims: Vec<&'c Claim>,
         unenforced: Vec<&'c Claim>,
     ) -> Self {
         let (started, before, tables) = (SystemTime::now(), Vec::new(), Vec::new());
         let held = vec![Held::Agent(granted)];
-        Self { held, slots, claims, unenforced, tables, started, before, ends: Vec::new() }
+        Self { held, slots, own, claims, unenforced, tables, started, before, ends: Vec::new() }
     }
 
     /// Holds nothing, for a launch that may start nevertheless.
     pub fn without_slots(claims: Vec<&'c Claim>, started: SystemTime) -> Self {
-        let (held, slots, before) = (Vec::new(), Vec::new(), Vec::new());
+        let (held, slots, own, before) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (unenforced, tables) = (claims.clone(), Vec::new());
-        Self { held, slots, claims, unenforced, tables, started, before, ends: Vec::new() }
+        Self { held, slots, own, claims, unenforced, tables, started, before, ends: Vec::new() }
     }
 
     /// Both together.
@@ -50,15 +53,21 @@ impl<'c> Grant<'c> {
         // Claims with a recorded start stay first.
         self.held.extend(other.held);
         self.slots.extend(other.slots);
+        self.own.extend(other.own);
         self.claims.extend(other.claims);
         self.unenforced.extend(other.unenforced);
         self.ends.extend(other.ends);
         self
     }
 
-    /// Each repository's name and slots, in the order of the claims.
+    /// Each table's slots with the name of its repository, in the order of the claims.
     pub fn slots(&self) -> &[NamedSlots] {
         &self.slots
+    }
+
+    /// The slots of this grant in a claim's table.
+    pub fn slots_of(&self, claim: &Claim) -> Option<&Runs> {
+        self.own.iter().find(|(known, _)| ptr::eq(*known, claim)).map(|(_, slots)| slots)
     }
 
     /// The claims that were met, or did not have to be met.
@@ -80,9 +89,9 @@ impl<'c> Grant<'c> {
     pub fn seen_held(&self, claim: &Claim) -> Option<Runs> {
         let place = self.claims.iter().position(|known| ptr::eq(*known, claim))?;
         let (occupancy, is_whole) = self.tables.get(place)?.occupancy(None, Means::Queries).ok()?;
-        let own = self.slots.iter().find(|held| *held.name == *claim.repository);
         // The kernel may not report a process its own locks.
-        let unseen = own.into_iter().flat_map(|own| own.slots.slots()).filter(|slot| !occupancy.holds(*slot));
+        let own = self.slots_of(claim).into_iter().flat_map(Runs::slots);
+        let unseen = own.filter(|slot| !occupancy.holds(*slot));
         let (unseen, seen) = (unseen.map(|slot| slot..=slot), occupancy.runs());
         is_whole.then(|| Runs::joined(seen.iter().cloned().chain(unseen).collect()))
     }

@@ -23,11 +23,13 @@ pub(super) fn grant<'c>(demands: &'c [Demand], granted: &message::Granted, kept:
         let joined = joined.and_then(|(_, slots)| Runs::parse(slots)).unwrap_or_default();
         Some(NamedSlots { name, slots, called, joined })
     };
+    let own = |(table, slots): &(String, String)| Some((on(table)?, Runs::parse(slots)?));
     let met = granted.slots.iter().filter_map(|(table, _)| on(table));
     let without: Vec<&Claim> = granted.without.iter().filter_map(|table| on(table)).collect();
     Grant::of_agent(
         kept,
         granted.slots.iter().filter_map(named).collect(),
+        granted.slots.iter().filter_map(own).collect(),
         met.chain(without.iter().copied()).collect(),
         without,
     )

@@ -24,7 +24,7 @@ use super::{
     place::Place,
 };
 use crate::{
-    judge::terms::{AgentLocation, Claim, Expiry, Group, Hold, Launch, Location, Outside, Seats},
+    judge::terms::{AgentLocation, Claim, Expiry, Group, Hold, Launch, Location, Outside, Runs, Seats},
     sys::{Bytes, FileId, Inherited, process, record_lock::locks_shown_by},
 };
 
@@ -271,7 +271,7 @@ impl Table {
             Self::File(file) => file,
             Self::Memory(table) => return Ok(table.is_held_by_ancestor(occupancy, keepers.memory.ancestry())),
         };
-        let above = hint::slots_above(claim, launch);
+        let above: Vec<&Runs> = hint::slots_above(&[claim], launch).collect();
         let lineage: Vec<i32> = process::own_lineage().collect();
         let is_strange = |span: &Span| span.pid.is_some_and(|pid| !lineage.contains(&pid));
         if occupancy.spans().is_empty() || occupancy.spans().iter().any(is_strange) {
@@ -284,7 +284,7 @@ impl Table {
             // A record stays when its process has closed the descriptor, and a child keeps the slot. A user
             // who can open the file can write that a process which cannot be inspected has the slot. So the
             // kernel must say it too, or the environment of this launch.
-            let is_above = |slot| above.is_some_and(|above| above.iter().any(|run| run.contains(&slot)));
+            let is_above = |slot| above.iter().any(|above| above.has(slot));
             let keeps = |keeper: i32, slot: u64, slots: &Bytes| match locks_shown_by(keeper, file.id()) {
                 Ok(shown) => shown.iter().any(|(_, bytes)| bytes.contains(slots.start())),
                 Err(_) => span.pid == Some(keeper) || is_above(slot),

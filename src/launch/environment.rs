@@ -5,6 +5,7 @@
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
 use std::{
+    collections::BTreeSet,
     env,
     ffi::{CString, OsStr, OsString},
     fmt,
@@ -18,10 +19,11 @@ use crate::{
     text::visible,
 };
 
-/// The variable that names every repository and its slots.
+/// The variable that names every repository and its slots. A repository with many tables can have several
+/// entries: a name does not say which table it is.
 pub const HELD: &str = "RUNGATE_HELD";
 
-/// The start of the names of variables for one repository each.
+/// The start of the names of variables for one repository each. They are about its first entry.
 pub const SLOT: &str = "RUNGATE_SLOT_";
 
 /// The same for the names of slots.
@@ -31,8 +33,8 @@ pub const NAME: &str = "RUNGATE_NAME_";
 /// Thousands of slots with gaps may exceed it; then the program does not get them.
 const LONGEST: usize = 100_000;
 
-/// How many repositories of ancestors are read. No launch that we start writes more of them than it can use,
-/// but every user can write anything into the variable.
+/// How many entries are read. Those of the nearest ancestors come first. Every user can write anything into
+/// the variable.
 const MOST_HELD: usize = 64;
 
 /// Reads `RUNGATE_HELD`. Unreadable parts are ignored: it is only a hint.
@@ -50,14 +52,16 @@ pub fn parse_held(text: &str) -> Vec<NamedSlots> {
 }
 
 /// The environment of the program: that of the caller, with what this launch holds added to what its
-/// ancestors hold.
+/// ancestors hold. An ancestor's slots may be in another table under the same name, so they are kept.
 pub fn with_slots(caller: Vec<Entry>, ancestors: &[NamedSlots], taken: &[NamedSlots]) -> Vec<Entry> {
     if taken.is_empty() {
         return caller;
     }
     let mut held: Vec<&NamedSlots> = taken.iter().collect();
-    let is_taken = |held: &&NamedSlots| taken.iter().any(|other| NamedSlots::word(&other.name) == held.name);
-    held.extend(ancestors.iter().filter(|held| !is_taken(held)));
+    let is_same = |held: &NamedSlots, other: &NamedSlots| {
+        NamedSlots::word(&other.name) == held.name && other.slots == held.slots
+    };
+    held.extend(ancestors.iter().filter(|held| !taken.iter().any(|other| is_same(held, other))));
     let mut text = String::new();
     for NamedSlots { name, slots, .. } in held {
         let separator = if text.is_empty() { "" } else { " " };
@@ -67,8 +71,10 @@ pub fn with_slots(caller: Vec<Entry>, ancestors: &[NamedSlots], taken: &[NamedSl
         }
     }
     let mut added = vec![(HELD.to_owned(), text)];
-    added.extend(taken.iter().map(|taken| (variable(SLOT, &taken.name), taken.slots.to_string())));
-    let called = taken.iter().filter(|taken| !taken.called.is_empty());
+    let mut seen = BTreeSet::new();
+    let first: Vec<_> = taken.iter().filter(|taken| seen.insert(variable(SLOT, &taken.name))).collect();
+    added.extend(first.iter().map(|taken| (variable(SLOT, &taken.name), taken.slots.to_string())));
+    let called = first.iter().filter(|taken| !taken.called.is_empty());
     added.extend(called.map(|taken| (variable(NAME, &taken.name), taken.called.join(","))));
     added.retain(|(_, value)| value.len() <= LONGEST);
 
@@ -292,15 +298,24 @@ mod tests {
         let environment = with_slots(
             caller.map(Entry::Borrowed).to_vec(),
             &ancestors,
-            &[slots("seats", &[2]), slots("gpu-0.x", &[7])],
+            &[slots("seats", &[2]), slots("gpu-0.x", &[7]), slots("seats", &[3])],
         );
         let expected = [
             c"A=1",
             c"no-equals-sign",
-            c"RUNGATE_HELD=seats=2 gpu-0.x=7 tokens=4,5",
+            c"RUNGATE_HELD=seats=2 gpu-0.x=7 seats=3 tokens=4,5 seats=1",
             c"RUNGATE_SLOT_SEATS=2",
             c"RUNGATE_SLOT_GPU_0_X=7",
         ];
+        assert_eq!(environment, expected.map(Entry::Borrowed));
+    }
+
+    /// A launch that uses its ancestor's slot does not repeat it.
+    #[test]
+    fn what_the_ancestors_hold_too_is_told_once() {
+        let ancestors = [slots("seats", &[2]), slots("seats", &[1])];
+        let environment = with_slots(Vec::new(), &ancestors, &[slots("seats", &[1])]);
+        let expected = [c"RUNGATE_HELD=seats=1 seats=2", c"RUNGATE_SLOT_SEATS=1"];
         assert_eq!(environment, expected.map(Entry::Borrowed));
     }
 

@@ -105,10 +105,10 @@ impl<'a> Journal<'a> {
         if self.is_replayed() {
             (event.decided, event.arrived) = (Some(micros(grant.started())), arrived.map(micros));
             let of = |claim: &&Claim| {
-                let own = grant.slots().iter().find(|held| *held.name == *claim.repository);
+                let own = grant.slots_of(claim);
                 TableSeen {
                     shared: grant.is_shared(claim),
-                    lent: own.map_or(0, |own| within(&claim.reserved.lent, |slot| own.slots.has(slot))),
+                    lent: own.map_or(0, |own| within(&claim.reserved.lent, |slot| own.has(slot))),
                     ..table_seen(claim, grant.seen_held(claim))
                 }
             };

@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::support::{Site, needs_root, seats};
+use crate::support::{Account, Site, Test, answered, needs_root, seats};
 
 fn site(limit: u32, nested: &str, wrapper: &str) -> Site {
     let site = Site::with_policy(&seats(limit, &format!("nested = \"{nested}\""), &["matlab"]));
@@ -97,6 +97,103 @@ fn the_log_says_which_slots_are_those_of_an_ancestor() {
     let [outer, inner] = events.as_slice() else { panic!("two starts: {log}") };
     assert_eq!(*outer, [(json!("seats"), false)]);
     assert_eq!(*inner, [(json!("seats"), true), (json!("tokens"), false)]);
+}
+
+/// A repository with a table for each group, and a wrapper that is limited in two of them.
+fn per_group(keys: &str, groups: &str, wrapper: &str) -> Site {
+    let site = Site::with_policy(&format!(
+        "{keys}\n[[rule]]\ncommands = [\"matlab\"]\ngroups = {groups}\nacquire = [\"seats\"]\n"
+    ));
+    site.script("matlab", &wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path")));
+    site
+}
+
+/// `matlab` of a user in these groups.
+fn in_groups(site: &Site, groups: &[&str]) -> Test {
+    site.test().user("games").groups(groups.iter().copied()).args(["run", "--", "matlab"])
+}
+
+/// How many slots of the table of a member are held.
+fn used(site: &Site, member: &str) -> Option<u64> {
+    let tables = answered(&site.test().args(["status", "--json"]));
+    let table = tables.as_array()?.iter().find(|table| table["member"] == member)?;
+    table["used"].as_u64()
+}
+
+/// A launch that needs slots of two tables of one repository has another slot in each. The launch below it
+/// uses both of them, whichever the environment names first.
+#[test]
+pub(crate) fn join_uses_the_slots_in_every_table_of_a_repository() {
+    needs_root!();
+    for (hold, wrapper) in [("process", EXECS_ITSELF), ("descriptor", FORKS_ITSELF)] {
+        for groups in ["[\"audio\", \"video\"]", "[\"video\", \"audio\"]"] {
+            let keys = format!("[repository.seats]\nper = \"group\"\nlimit = 2\nhold = \"{hold}\"");
+            let site = per_group(&keys, groups, wrapper);
+            let _other = in_groups(&site, &["audio"]).args(["inner"]).spawn();
+            let _running = in_groups(&site, &["audio", "video"]).spawn();
+            let both = (used(&site, "audio"), used(&site, "video"));
+            assert_eq!(both, (Some(2), Some(1)), "{hold} {groups}");
+        }
+    }
+}
+
+/// Between a launch and the slot of its ancestor may be one that has a slot of another member. What that one
+/// has is no slot of this member's table.
+#[test]
+pub(crate) fn join_finds_a_slot_above_that_of_another_member() {
+    let site = Site::with_policy(
+        r#"
+        [repository.seats]
+        per   = "{project}"
+        limit = 2
+
+        [[rule]]
+        commands    = ["matlab"]
+        directories = ["$DIR/work/proj/{project}/**"]
+        acquire     = ["seats"]
+        "#,
+    );
+    for project in ["apollo", "gemini"] {
+        fs::create_dir_all(site.path("work/proj").join(project)).expect("a project");
+    }
+    let wrapper = "#!/bin/sh
+        case $1 in
+        inner) exec cat ;;
+        back) cd ../apollo && exec LAUNCHER run -- matlab inner ;;
+        esac
+        cd ../gemini && exec LAUNCHER run -- matlab back
+        ";
+    site.script("matlab", &wrapper.replace("LAUNCHER", site.rungate().to_str().expect("a plain path")));
+    let at =
+        |project: &str| site.test().directory(&format!("work/proj/{project}")).args(["run", "--", "matlab"]);
+    let _other = at("gemini").args(["inner"]).spawn();
+    let _running = at("apollo").spawn();
+    assert_eq!((used(&site, "apollo"), used(&site, "gemini")), (Some(1), Some(2)));
+}
+
+/// The log has the slots of each table, and none that is another table's.
+#[test]
+fn the_log_has_the_slots_of_every_table_of_a_repository() {
+    needs_root!();
+    let keys = "[log]\nto = \"$DIR/work/log.jsonl\"\nreplay = true\n\
+                [repository.seats]\nper = \"group\"\nlimit = 2";
+    let site = per_group(keys, "[\"audio\", \"video\"]", EXECS_ITSELF);
+    let _other = in_groups(&site, &["audio"]).args(["inner"]).spawn();
+    let _running = in_groups(&site, &["audio", "video"]).spawn();
+    let log = fs::read_to_string(site.path("work/log.jsonl")).expect("the log");
+    let events: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).expect("an event")).collect();
+    let [_, outer, inner] = events.as_slice() else { panic!("three starts: {log}") };
+    let table = |event: &Value, group: &str| {
+        let member = format!("gid {}", Account::group_id(group));
+        let tables = event["tables"].as_array().expect("the repositories").iter();
+        let mut of_group = tables.filter(|table| table["member"] == *member);
+        of_group.next().map(|table| (table["held"].clone(), table["shared"] == true))
+    };
+    for (event, is_shared) in [(outer, false), (inner, true)] {
+        assert_eq!(event["repositories"], json!(["seats=2", "seats=1"]), "{log}");
+        assert_eq!(table(event, "audio"), Some((json!("1,2"), is_shared)), "{log}");
+        assert_eq!(table(event, "video"), Some((json!("1"), is_shared)), "{log}");
+    }
 }
 
 /// Its end is not the end of the program whose slot it is, so no pause begins.

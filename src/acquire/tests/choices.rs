@@ -132,12 +132,16 @@ fn everything_that_is_in_the_way_is_named_and_nothing_else() {
     tables().gives(&[], "");
 }
 
-/// What a launch gets below a holder of this slot.
-fn below<'c>(tables: &Tables, name: &str, slot: u64, demands: &'c [Demand]) -> Grant<'c> {
-    let (slots, called, joined) = (Runs::of(&[slot]), Vec::new(), Runs::default());
-    let ancestors = [NamedSlots { name: name.to_owned(), slots, called, joined }];
+/// What a launch gets below a holder of these slots, each of a repository's table.
+fn below<'c>(tables: &Tables, above: &[(&str, &str, u64)], demands: &'c [Demand]) -> Grant<'c> {
+    let named = |(repository, _, slot): &(&str, &str, u64)| {
+        let (slots, called, joined) = (Runs::of(&[*slot]), Vec::new(), Runs::default());
+        NamedSlots { name: (*repository).to_owned(), slots, called, joined }
+    };
+    let ancestors: Vec<NamedSlots> = above.iter().map(named).collect();
     let mut ancestry = VerifiedAncestry::of_user(None);
-    ancestry.slots = vec![(tables.store.table(name).number(), slot)];
+    ancestry.slots =
+        above.iter().map(|(_, table, slot)| (tables.store.table(table).number(), *slot)).collect();
     let outcome = tables.asks(|asker| {
         let launch = Launch { ancestors: &ancestors, ..asker.launch };
         let memory = tables.store.for_asker(ancestry);
@@ -159,13 +163,35 @@ fn the_alternative_that_an_ancestor_has_comes_first() {
     let tables = tables().held("full", 1..=1);
     let own = [one(joins("nb"))];
     let _above = tables.acquire(&own).ok().expect("room");
+    let above = [("nb", "nb", 1)];
     let either = [any_of([joins("na"), joins("nb")])];
-    let nested = below(&tables, "nb", 1, &either);
+    let nested = below(&tables, &above, &either);
     assert_eq!((granted(&nested).as_str(), tables.used("na"), tables.used("nb")), ("nb 1", 0, 1));
     drop(nested);
     // Its list cannot be acquired as a whole.
     let list = [any_list_of([vec![joins("nb"), claim("full", 1)], vec![joins("na")]])];
-    let other = below(&tables, "nb", 1, &list);
+    let other = below(&tables, &above, &list);
     assert_eq!((granted(&other).as_str(), tables.used("na")), ("na 1", 1));
-    assert_eq!(granted(&below(&tables, "nb", 1, &own)), "nb 1");
+    assert_eq!(granted(&below(&tables, &above, &own)), "nb 1");
+}
+
+/// A repository may have a table for each member, and the environment names no members. Below a holder of
+/// slots of two of them, a launch finds the slot of each table, whichever is named first.
+#[test]
+fn an_ancestors_slot_is_found_in_each_table_of_a_repository() {
+    let of = |table| one(Claim { nested: Nested::Join, ..claim(table, 2).called("seats") });
+    let above = [("seats", "cad", 2), ("seats", "sim", 1)];
+    for (demands, slots) in [([of("cad"), of("sim")], ["2", "1"]), ([of("sim"), of("cad")], ["1", "2"])] {
+        let tables = tables().held("cad", 1..=1);
+        let holder = tables.acquire(&demands).ok().expect("room");
+        let nested = below(&tables, &above, &demands);
+        for grant in [&holder, &nested] {
+            let claims = demands.iter().flat_map(Demand::claims);
+            let own: Vec<String> =
+                claims.filter_map(|claim| grant.slots_of(claim)).map(Runs::to_string).collect();
+            assert_eq!(own, slots);
+            assert_eq!(granted(grant), slots.map(|slot| format!("seats {slot}")).join(", "));
+        }
+        assert_eq!((tables.used("cad"), tables.used("sim")), (2, 1));
+    }
 }

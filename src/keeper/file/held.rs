@@ -246,13 +246,17 @@ pub fn join(
     launch: &Launch<'_>,
     inherited: &Inherited,
 ) -> Result<Option<Held>, RepositoryError> {
-    let Some(slots) = slots_to_join(file, claims, launch, inherited)? else { return Ok(None) };
-    let mut held = Held::nothing_of(file, launch.hold);
-    if !held.share(slots)? {
-        return Ok(None);
+    for slots in hint::slots_to_join(claims, launch) {
+        if !may_join(file, slots, launch, inherited)? {
+            continue;
+        }
+        let mut held = Held::nothing_of(file, launch.hold);
+        // A supervisor may have released them just before. From now on it does not.
+        if held.share(slots)? && may_join(file, slots, launch, inherited)? {
+            return Ok(Some(held));
+        }
     }
-    // A supervisor may have released them just before. From now on it does not.
-    Ok(slots_to_join(file, claims, launch, inherited)?.map(|_| held))
+    Ok(None)
 }
 
 /// Whether [`join`] would find slots to use now.
@@ -262,28 +266,37 @@ pub fn could_join(
     launch: &Launch<'_>,
     inherited: &Inherited,
 ) -> Result<bool, RepositoryError> {
-    let Some(slots) = slots_to_join(file, claims, launch, inherited)? else { return Ok(false) };
+    for slots in hint::slots_to_join(claims, launch) {
+        if may_join(file, slots, launch, inherited)? && !is_shared(file, slots)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether an ancestor holds these slots in this file, for the command of this launch.
+fn may_join(
+    file: &LockFile,
+    slots: &Runs,
+    launch: &Launch<'_>,
+    inherited: &Inherited,
+) -> Result<bool, RepositoryError> {
     for run in slots.iter() {
-        if file.conflict(&shared_bytes(*run.start(), *run.end()))?.is_some() {
+        if !is_ours(file, run, launch.hold, inherited)? || !is_for(file, run, launch.command)? {
             return Ok(false);
         }
     }
     Ok(true)
 }
 
-fn slots_to_join<'l>(
-    file: &LockFile,
-    claims: &[&Claim],
-    launch: &Launch<'l>,
-    inherited: &Inherited,
-) -> Result<Option<&'l Runs>, RepositoryError> {
-    let Some(slots) = hint::slots_to_join(claims, launch) else { return Ok(None) };
+/// Whether another launch uses some of these slots of an ancestor.
+fn is_shared(file: &LockFile, slots: &Runs) -> Result<bool, RepositoryError> {
     for run in slots.iter() {
-        if !is_ours(file, run, launch.hold, inherited)? || !is_for(file, run, launch.command)? {
-            return Ok(None);
+        if file.conflict(&shared_bytes(*run.start(), *run.end()))?.is_some() {
+            return Ok(true);
         }
     }
-    Ok(Some(slots))
+    Ok(false)
 }
 
 /// Whether this process holds these slots, or a description that it inherited does, for as long as a launch

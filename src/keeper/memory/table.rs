@@ -10,7 +10,7 @@ use std::{
 
 use super::VerifiedAncestry;
 use crate::{
-    judge::terms::{Admit, Claim, Expiry, Group, Launch, Seats, Terms},
+    judge::terms::{Admit, Claim, Expiry, Group, Launch, Runs, Seats, Terms},
     keeper::{
         Class, Heartbeat, Holder, Number, Occupancy, Overdue, Span, Vacancy, Vouched, Waiter,
         hint::slots_to_join, outside::Sample,
@@ -488,20 +488,18 @@ impl Table {
         launch: &Launch<'_>,
         ancestry: &VerifiedAncestry,
     ) -> Option<Vec<u64>> {
-        let wanted = slots_to_join(claims, launch)?;
-        // The environment may name a million slots.
-        if wanted.count() > ancestry.slots.len() as u64 {
-            return None;
-        }
         let state = self.state.borrow();
-        let is_theirs = |slot: &u64| {
-            let holder = state.held.get(slot).and_then(Option::as_ref);
-            ancestry.slots.contains(&(self.number, *slot))
+        let is_theirs = |slot: u64| {
+            let holder = state.held.get(&slot).and_then(Option::as_ref);
+            ancestry.slots.contains(&(self.number, slot))
                 && holder.is_some_and(|holder| holder.command.as_deref() == Some(launch.command))
-                && !state.shared.contains_key(slot)
+                && !state.shared.contains_key(&slot)
         };
-        let slots: Vec<u64> = wanted.slots().collect();
-        slots.iter().all(is_theirs).then_some(slots)
+        // The environment may name a million slots.
+        let can_be = |slots: &Runs| slots.count() <= ancestry.slots.len() as u64;
+        let found =
+            slots_to_join(claims, launch).find(|slots| can_be(slots) && slots.slots().all(is_theirs))?;
+        Some(found.slots().collect())
     }
 
     /// Whether only ancestors of the caller hold these slots, and there are any.
