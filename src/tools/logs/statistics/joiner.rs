@@ -747,19 +747,23 @@ fn own_tables(event: &Event) -> Vec<Own<'_>> {
     let mut own = Vec::new();
     for text in &event.repositories {
         let (name, slots) = text.split_once('=').unwrap_or((text, ""));
-        let seen: Vec<&TableSeen> = event.tables.iter().filter(|table| table.repository == name).collect();
+        let mut seen: Vec<&TableSeen> =
+            event.tables.iter().filter(|table| table.repository == name).collect();
+        // Several rules may have asked for slots of one table.
+        let mut members = HashSet::new();
+        seen.retain(|table| members.insert(&table.member));
         let nth = before.iter().filter(|known| **known == name).count();
         before.push(name);
-        let mine: Vec<&TableSeen> = seen.iter().copied().filter(|table| !table.shared).collect();
+        let table = seen.get(nth).copied();
         // Slots that are shared with an ancestor were acquired by the ancestor.
-        if !seen.is_empty() && mine.len() <= nth {
+        if !seen.is_empty() && table.is_none_or(|table| table.shared) {
             continue;
         }
         let joined = event.joined.iter().filter_map(|text| text.split_once('='));
         let joined = joined.filter(|(joined, _)| *joined == name).nth(nth);
         let joined = joined.and_then(|(_, slots)| Runs::parse(slots)).filter(|of| of.count() <= MOST_JOINED);
-        let (slots, joined, seen) = (Runs::parse(slots), joined.unwrap_or_default(), mine.get(nth).copied());
-        own.push(Own { repository: name, slots, joined, seen });
+        let (slots, joined) = (Runs::parse(slots), joined.unwrap_or_default());
+        own.push(Own { repository: name, slots, joined, seen: table });
     }
     own
 }
