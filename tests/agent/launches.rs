@@ -4,7 +4,9 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
+use rungate::keeper::agent::message::{Request, Take};
 
+use super::hostility::{LONG, request};
 use super::{REFUSED, held, seats, waiting};
 use crate::support::{Ending, Site, eventually, needs_root, set_mode};
 
@@ -386,6 +388,64 @@ fn a_slot_that_is_used_below_without_its_fifo_is_kept_over_a_restart() {
     site.test().args(["run", "--", "matlab"]).stderr("...\n").status(75);
     drop(alive);
     eventually("the slot is free", || held(&site).is_empty().then_some(()));
+}
+
+/// Takes a slot; a child that has its descriptor uses it too, and says so. After a byte of input it gives the
+/// slot back as unused. The child ends with it.
+const GIVES_BACK: &str = r#"
+import array, os, socket, sys
+messages = [open(name, "rb").read() for name in sys.argv[1:]]
+def asks(message):
+    c = socket.socket(socket.AF_UNIX)
+    c.connect("/run/rungate-agent/socket")
+    c.sendall(message)
+    answer, rights, _, _ = c.recvmsg(65536, socket.CMSG_SPACE(4))
+    fds = array.array("i")
+    for _, _, data in rights:
+        fds.frombytes(data)
+    return c, fds, answer[5]
+c, fds, _ = asks(messages[0])
+end, keeps = os.pipe()
+if os.fork() == 0:
+    os.close(keeps)
+    below = asks(messages[1])
+    print(below[2], flush=True)
+    os.read(end, 1)
+    os._exit(0)
+os.read(0, 1)
+c.sendall(messages[2])
+print(c.recv(65536)[5], flush=True)
+sys.stdin.read()
+"#;
+
+/// A slot that its launch gives back as unused stays taken as long as a launch below uses it, also over a
+/// restart: otherwise a user would have slots that count for no user, or use that of another one.
+#[test]
+fn a_slot_that_is_given_back_stays_taken_while_a_launch_below_uses_it() {
+    needs_root!();
+    let (site, agent) = seats(1, "hold = \"descriptor\"");
+    let above = request("matlab", LONG);
+    let below = Take { held: "seats=1".into(), ..above.clone() };
+    let messages = [Request::Take(above), Request::Take(below), Request::GiveBack(false)];
+    let names = ["above", "below", "back"].map(|name| site.path(name));
+    for (name, message) in names.iter().zip(messages) {
+        fs::write(name, message.frame().expect("it is short")).expect("write what is said");
+        set_mode(name, 0o644);
+    }
+    let test = site.test().user("bin").program("/usr/bin/python3").args(["-c", GIVES_BACK]);
+    let mut running = test.args(&names).background();
+    assert_eq!(running.read_line(), "1\n", "the launch below is granted");
+    assert_eq!(held(&site), [(1, running.pid().into())]);
+    running.write_line("");
+    assert_eq!(running.read_line(), "5\n", "it is done");
+    let other = site.test().user("games").args(["run", "--", "matlab"]);
+    other.clone().stderr(REFUSED).status(75);
+    agent.kill();
+    let _agent = site.agent();
+    other.clone().stderr(REFUSED).status(75);
+    running.close_stdin();
+    eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    other.status(0);
 }
 
 /// One program at a time uses the slot of the launch above, whichever agent lets it.

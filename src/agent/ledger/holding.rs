@@ -369,9 +369,33 @@ impl Holding {
     }
 }
 
+/// The own slots of a holder by their saved numbers, each with its number now. Others may have had it when
+/// the holder was restored.
+pub(in crate::agent) type Restored = BTreeMap<(String, u64), u64>;
+
 impl Holding {
-    /// Uses the slots of ancestors again, once these have been restored.
-    pub(in crate::agent) fn share_again(&mut self, store: &memory::Store) {
+    /// Its own slots, after it was restored from this.
+    pub(in crate::agent) fn restored_from(&self, saved: &SavedHolding) -> Restored {
+        let own = saved.tables.iter().zip(&self.saved.tables).filter(|(of, _)| !of.is_shared);
+        let slots = own.flat_map(|(of, now)| {
+            of.slots.iter().zip(&now.slots).map(|(slot, now)| ((of.table.clone(), *slot), *now))
+        });
+        slots.collect()
+    }
+
+    /// Uses the slots of ancestors again, once these have been restored: of each, only its own.
+    pub(in crate::agent) fn share_again(
+        &mut self,
+        restored: &BTreeMap<u64, Restored>,
+        store: &memory::Store,
+    ) {
+        for of in self.saved.tables.iter_mut().filter(|of| of.is_shared) {
+            let now = |(slot, owner): (&u64, &u64)| {
+                Some((*restored.get(owner)?.get(&(of.table.clone(), *slot))?, *owner))
+            };
+            (of.slots, of.owners) = of.slots.iter().zip(&of.owners).filter_map(now).unzip();
+        }
+        self.saved.tables.retain(|of| !of.is_shared || !of.slots.is_empty());
         let shared = self.saved.tables.iter().filter(|of| of.is_shared);
         self.held.extend(shared.filter_map(|of| store.known(&of.table)?.share_again(&of.slots)));
     }

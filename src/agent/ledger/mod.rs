@@ -95,23 +95,15 @@ impl Ledger {
         for (table, stamps) in &found.stamps {
             stamps.put_into(&ledger.store_of(stamps.started_by).table(table));
         }
+        let (used_below, mut lent) = (ledger.state.used_below(&found.holdings), BTreeMap::new());
         // A slot that a running program and an ended one claim is that of the former.
         let (ended, running): (Vec<_>, Vec<_>) =
             found.holdings.into_iter().partition(|(_, saved)| saved.lingers_until.is_some());
-        // A launch that uses an ancestor's slots, and is kept by its process or by what has its FIFO.
-        let is_below = |number: u64, saved: &SavedHolding| {
-            let shares = saved.tables.iter().any(|of| of.is_shared);
-            let fifo = || ledger.state.fifo_of(number, saved).ok().flatten();
-            shares && (saved.runs() || fifo().as_ref().is_some_and(Fifo::is_held))
-        };
-        let below = running.iter().filter(|(number, saved)| is_below(*number, saved));
-        let used_below: BTreeSet<(u32, String, u64)> =
-            below.flat_map(|(_, saved)| saved.slots(true)).collect();
         for (number, saved) in running.into_iter().chain(ended) {
             let fifo = ledger.state.fifo_of(number, &saved);
             let fifo = fifo.map_err(|(path, errno)| Fatal::State(path, Failure { call: "open", errno }))?;
             let store = ledger.store_of(Some(saved.uid));
-            let is_used = saved.slots(false).any(|own| used_below.contains(&own));
+            let is_used = used_below.contains(&number);
             let restore =
                 |saved, fifo, is_used| Holding::restore(saved, fifo, &store, is_used).map_err(Fatal::Call);
             let mut restored = restore(&saved, fifo, is_used)?;
@@ -135,12 +127,15 @@ impl Ledger {
                 ledger.lingering.extend(Lingering::new(saved, held).map(|lingering| (number, lingering)));
                 continue;
             }
+            if is_used {
+                lent.insert(number, holding.restored_from(&saved));
+            }
             ledger.watch(number, &holding).map_err(Fatal::Call)?;
             ledger.given_back.extend(Some(number).filter(|_| holding.saved.is_given_back));
             ledger.holdings.insert(number, holding);
         }
         for holding in ledger.holdings.values_mut() {
-            holding.share_again(&ledger.store);
+            holding.share_again(&lent, &ledger.store);
         }
         while let Some(number) = ledger.left_over() {
             drop(ledger.release(number, true));
@@ -395,9 +390,10 @@ impl Ledger {
         all.any(|saved| (saved.uid, saved.opened) == (uid, Some(opened)))
     }
 
-    /// Whether a launch has slots that no program has used.
+    /// Whether a launch has slots that no program has used, its own or that of a nested launch.
     pub(super) fn is_unused(&self, number: u64) -> bool {
-        self.holdings.get(&number).is_some_and(|holding| !holding.saved.is_started)
+        let is_unused = |of: &Holding| !of.saved.is_started && !of.is_used_below();
+        self.holdings.get(&number).is_some_and(is_unused)
     }
 
     /// The slots that this process, by number, start and user, has for a program that it supervises.
@@ -729,7 +725,8 @@ impl Ledger {
             }
             Ok(AtOnce::Granted(grant)) => match script_of(session).map_or_else(process, Ok) {
                 Ok(process) => {
-                    let holding = holding(session, request, grant, is_shared, process);
+                    let mut holding = holding(session, request, grant, is_shared, process);
+                    holding.saved.note_owners(self.holdings.iter().map(|(number, of)| (number, &of.saved)));
                     Ok(CheckOutcome::Granted(Box::new(holding)))
                 }
                 Err(failure) => {
@@ -858,6 +855,7 @@ fn holding(
         rule: rules.get(held.table().name()).cloned().unwrap_or_default(),
         slots: held.slots().to_vec(),
         is_shared: held.is_shared(),
+        owners: Vec::new(),
         on_lost: request.on_lost(held.table().name()),
         group: held.group().map(|group| group.text().to_owned()),
         is_of_heirs: held.group().is_some_and(Group::is_of_heirs),

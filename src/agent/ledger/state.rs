@@ -161,6 +161,12 @@ impl State {
             let is_started = path.extension().is_some_and(|ending| ending == STARTED);
             found.holdings.insert(number, SavedHolding { is_started, ..read(&path)? });
         }
+        for number in found.holdings.keys().copied().collect::<Vec<_>>() {
+            if let Some(mut saved) = found.holdings.remove(&number) {
+                saved.note_owners(&found.holdings);
+                found.holdings.insert(number, saved);
+            }
+        }
         for (number, path) in self.numbered("places")? {
             found.places.insert(number, read(&path)?);
         }
@@ -359,6 +365,20 @@ impl State {
             None => Fifo::open(&path).map(Some),
         };
         fifo.map_err(|errno| (path, errno))
+    }
+
+    /// The holders whose slots nested launches use. Each of these is kept by its process, or by what has its
+    /// FIFO.
+    pub(in crate::agent) fn used_below(&self, holdings: &BTreeMap<u64, SavedHolding>) -> BTreeSet<u64> {
+        let is_kept = |number: u64, saved: &SavedHolding| {
+            let fifo = || self.fifo_of(number, saved).ok().flatten();
+            saved.runs() || fifo().as_ref().is_some_and(Fifo::is_held)
+        };
+        let is_below = |(number, saved): &(&u64, &SavedHolding)| {
+            saved.tables.iter().any(|of| of.is_shared) && is_kept(**number, saved)
+        };
+        let below = holdings.iter().filter(is_below);
+        below.flat_map(|(_, saved)| &saved.tables).flat_map(|of| &of.owners).copied().collect()
     }
 
     fn place(&self, number: u64) -> PathBuf {
@@ -569,10 +589,30 @@ impl SavedHolding {
         Process::find(self.pid).is_some_and(|process| process.started == self.start)
     }
 
-    /// Its own slots, or those of an ancestor that it uses, each with its user and its table.
-    pub(in crate::agent) fn slots(&self, is_shared: bool) -> impl Iterator<Item = (u32, String, u64)> {
-        let tables = self.tables.iter().filter(move |of| of.is_shared == is_shared);
-        tables.flat_map(|of| of.slots.iter().map(|slot| (self.uid, of.table.clone(), *slot)))
+    /// Its own slots, each with its table.
+    fn own_slots(&self) -> impl Iterator<Item = (&str, u64)> {
+        let own = self.tables.iter().filter(|of| !of.is_shared);
+        own.flat_map(|of| of.slots.iter().map(|slot| (of.table.as_str(), *slot)))
+    }
+
+    /// Notes whose slots it uses, if it uses those of an ancestor: an older agent did not save this. An
+    /// ancestor is of the same user, and a slot that no such holder has is not used.
+    pub(in crate::agent) fn note_owners<'s>(
+        &mut self,
+        all: impl IntoIterator<Item = (&'s u64, &'s SavedHolding)>,
+    ) {
+        let is_unknown = |of: &&mut SavedSlots| of.is_shared && of.owners.is_empty();
+        let mut unknown = self.tables.iter_mut().filter(is_unknown).peekable();
+        if unknown.peek().is_none() {
+            return;
+        }
+        let theirs = all.into_iter().filter(|(_, of)| of.uid == self.uid && of.lingers_until.is_none());
+        let owners: BTreeMap<(&str, u64), u64> =
+            theirs.flat_map(|(number, of)| of.own_slots().map(|slot| (slot, *number))).collect();
+        for of in unknown {
+            let owned = |slot: &u64| Some((*slot, *owners.get(&(of.table.as_str(), *slot))?));
+            (of.slots, of.owners) = of.slots.iter().filter_map(owned).unzip();
+        }
     }
 
     /// The rule by which it has slots of a table of the site.
@@ -652,6 +692,10 @@ pub(in crate::agent) struct SavedSlots {
     pub(in crate::agent) slots: Vec<u64>,
     /// Whether they belong to an ancestor.
     pub(in crate::agent) is_shared: bool,
+    /// Then the number of the holding that has it, for each of them: later, another launch may have a slot
+    /// with the same number.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::agent) owners: Vec<u64>,
     /// What happens to the program when the site that keeps them is lost.
     #[serde(default)]
     pub(in crate::agent) on_lost: Option<OnLost>,

@@ -1,6 +1,7 @@
 //! What the agent keeps, over its own restarts: numbers, places and ends.
 
 mod failures;
+mod nested;
 mod scripts;
 
 use std::{
@@ -22,12 +23,11 @@ use super::{
 };
 use crate::{
     agent::{
-        AcquireRequest, Caller, Session,
+        Caller, Session,
         tests::{HOUR, claim, ending, holding, needs, overdue, place, saved, slots},
     },
     judge::terms::{
-        Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, NamedSlots, Nested, Pace, Pause, Runs,
-        Seats, Slots, TooSoon,
+        Amount, Claim, Demand, ElapsedFrom, Expiry, Group, Hold, Pace, Pause, Seats, Slots, TooSoon,
     },
     keeper::{Holder, Number, agent::message::End, memory},
     sys::{Failure, Fifo, PidFd, Poller, Process, Signal, own_pid, process},
@@ -774,42 +774,6 @@ fn a_slot_is_not_kept_for_a_nested_launch_that_has_ended() {
     let (ledger, _) = ledger(directory.path());
     let used = ledger.store().known("seats").map_or(0, |table| table.used());
     assert_eq!((ledger.holdings().len(), used), (0, 0));
-}
-
-/// A launch below a holder uses its slot if the holder is its own process, of the same user. The environment
-/// has to name the slot, which proves nothing by itself.
-#[test]
-fn a_nested_launch_uses_the_slot_of_its_holder() {
-    let (directory, _state) = state();
-    let (mut ledger, _) = ledger(directory.path());
-    let table = ledger.store().table("seats");
-    let mut above = holding(saved(own_pid(), Hold::Process), None);
-    above.held = table.take(&[1]).into_iter().collect();
-    above.held[0].describe(above.saved.holder("seats"));
-    ledger.holdings.insert(9, above);
-    for (uid, hint, is_shared) in
-        [(1000, Some("seats"), true), (1000, None, false), (1001, Some("seats"), false)]
-    {
-        let hint = hint.map(|name| NamedSlots {
-            name: name.to_owned(),
-            slots: Runs::of(&[1]),
-            called: Vec::new(),
-            joined: Runs::default(),
-        });
-        let demands = vec![Demand::One(Claim { nested: Nested::Join, ..claim("seats") })];
-        let request = AcquireRequest { ancestors: hint.into_iter().collect(), ..needs(demands) };
-        let mut session = Session::new(Caller { pid: own_pid(), uid, ..Caller::default() });
-        let process = || PidFd::open(own_pid()).map_err(Failure::of("pidfd_open"));
-        let CheckOutcome::Granted(below) = ledger.look(7, &mut session, &request, false, process) else {
-            panic!("there is room")
-        };
-        assert_eq!((below.held[0].is_shared(), below.saved.tables[0].is_shared), (is_shared, is_shared));
-        assert_eq!(below.held[0].slots() == [1], is_shared);
-        let CheckOutcome::Granted(second) = ledger.look(7, &mut session, &request, false, process) else {
-            panic!("there is room")
-        };
-        assert!(!second.held[0].is_shared() || !is_shared, "one nested launch at a time uses it");
-    }
 }
 
 /// The site learns once of programs that have ended while no agent ran, and of launches that it was asked

@@ -515,9 +515,9 @@ impl Service {
         self.release_left_over();
     }
 
-    /// The same for one holding.
+    /// The same for one holding. A nested launch may use its slots even if it has run no program itself.
     fn release_one(&mut self, number: u64, has_run: bool) {
-        if has_run && self.local.ledger.leaves_to_nested(number) {
+        if self.local.ledger.leaves_to_nested(number) {
             return;
         }
         let Some(holding) = self.local.ledger.holdings().get(&number) else { return };

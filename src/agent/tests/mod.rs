@@ -88,6 +88,7 @@ pub(super) fn slots(table: &str, slots: Vec<u64>) -> SavedSlots {
         rule: "seats".to_owned(),
         slots,
         is_shared: false,
+        owners: Vec::new(),
         on_lost: None,
         group: None,
         linger: None,

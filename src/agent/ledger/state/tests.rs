@@ -192,8 +192,25 @@ fn slots_of_the_site_are_found_by_their_names_there() {
     assert_eq!(paced, [("b", 4)]);
     assert_eq!((holder.rule_on("a"), holder.rule_on("seats")), ("seats", ""));
     assert_eq!(holder.on_site("b").map(|of| of.slots[0]), Some(4));
-    let slots_of = |is_shared| holder.slots(is_shared).map(|(_, _, slot)| slot).collect::<Vec<_>>();
-    assert_eq!((slots_of(false), slots_of(true)), (vec![1, 3, 4], vec![2]));
+    assert_eq!(holder.own_slots().collect::<Vec<_>>(), [("seats", 1), ("site/a", 3), ("site/b", 4)]);
+}
+
+/// The slots that a nested launch uses are those of launches of its user. What is known of them stays.
+#[test]
+fn a_nested_launch_uses_slots_of_its_own_user() {
+    let of = |uid, slot| {
+        let tables = vec![slots("seats", vec![slot])];
+        SavedHolding { uid, tables, ..saved(1, Hold::Process) }
+    };
+    let all = BTreeMap::from([(3, of(1000, 1)), (4, of(1001, 2)), (5, of(1000, 3))]);
+    let shared = SavedSlots { is_shared: true, ..slots("seats", vec![1, 2, 3]) };
+    let tables = vec![shared, slots("other", vec![2])];
+    let mut below = SavedHolding { tables, ..saved(1, Hold::Process) };
+    for all in [all, BTreeMap::new()] {
+        below.note_owners(&all);
+        let noted = below.tables.iter().map(|of| (of.slots.as_slice(), of.owners.as_slice()));
+        assert_eq!(noted.collect::<Vec<_>>(), [(&[1, 3][..], &[3, 5][..]), (&[2], &[])]);
+    }
 }
 
 /// For how long a launch has waited in a queue counts on over a restart, and for a queue that it has left it

@@ -239,7 +239,7 @@ fn the_end_of_a_nested_launch_frees_the_slots_above_it_alone() {
 }
 
 /// A nested launch uses the slot of a holder while the site proves its own. If it gets nothing, and the
-/// holder has ended or given back its slot meanwhile, that slot is free for others.
+/// holder has ended or given back its slot meanwhile, used or not, that slot is free for others.
 #[test]
 fn a_slot_is_free_when_nothing_was_granted_below_its_ended_holder() {
     let site = SiteSettings {
@@ -254,15 +254,15 @@ fn a_slot_is_free_when_nothing_was_granted_below_its_ended_holder() {
         margin: Duration::from_secs(5),
     };
     let settings = AgentFile { site: Some(site), ..AgentFile::default() };
-    for gives_back in [false, true] {
+    for gives_back in [None, Some(true), Some(false)] {
         let idle = Idle::begin();
         let (mut service, _directories) = service_of(&settings, |state| {
             state.write(7, &idle.holds(slots("seats", vec![1]))).expect("there is room");
         });
         let table = service.local.ledger.store().table("seats");
         let below = table.share_again(&[1]).expect("the holder has it");
-        let _alive = if gives_back {
-            service.release(7, true);
+        let _alive = if let Some(has_run) = gives_back {
+            service.release(7, has_run);
             Some(idle)
         } else {
             drop(idle);

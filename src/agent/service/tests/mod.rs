@@ -428,14 +428,18 @@ fn a_supervisor_gives_back_its_slots_to_a_new_agent() {
     }
 }
 
-/// A connection releases slots that no program has used, and no others.
+/// A connection releases slots that no program has used, nor that of a nested launch, and no others.
 #[test]
 fn only_unused_slots_are_released_with_a_request() {
-    for is_started in [true, false] {
+    for (is_started, is_used_below) in [(true, false), (false, true), (false, false)] {
         let holder = SavedHolding { is_started, ..holds(Hold::Process) };
         let (mut service, _directories) = service_after(|state| leave(state, &holder));
+        let table = service.local.ledger.store().table("seats");
+        let below = if is_used_below { table.share_again(&[1]) } else { None };
+        assert_eq!(below.is_some(), is_used_below);
         service.carry_out(1, Effect::ReleaseUnused(7));
-        assert_eq!(service.holding(), usize::from(is_started));
+        assert_eq!(service.holding(), usize::from(is_started || is_used_below));
+        drop(below);
         service.carry_out(1, Effect::Release(7, true));
         assert_eq!(service.holding(), 0);
     }
