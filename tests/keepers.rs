@@ -63,6 +63,7 @@ over_the_agent! {
             what_must_be_freed_counts_use_outside,
         }
         several_repositories {
+            a_rule_that_refuses_nobody_takes_the_alternative_with_room,
             lock_files_that_are_not_there_yet_are_not_one_table,
         }
         reservations {

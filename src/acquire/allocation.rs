@@ -8,7 +8,10 @@ use super::{
     Alternative, Blocked, ClaimOnTable, Full, Line, Options, Reason, Refused, Room, TableViews, Unmet, Wants,
     room::room, wants::terms_on,
 };
-use crate::{judge::terms::Admit, keeper::KeeperError};
+use crate::{
+    judge::terms::{Admit, Terms},
+    keeper::KeeperError,
+};
 
 /// What came out.
 pub enum Allocation<'c> {
@@ -19,6 +22,15 @@ pub enum Allocation<'c> {
     /// Nothing blocks the launch, and there is no room: a process took slots without locking the table. Look
     /// again.
     Disturbed,
+}
+
+/// How an alternative can be had, from the best to the worst.
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+enum Fit {
+    Within,
+    /// There is no room within the limit, but it refuses no launch.
+    Beyond,
+    Blocked,
 }
 
 impl<'c> Wants<'c> {
@@ -78,8 +90,9 @@ impl<'c> Wants<'c> {
         Ok(unmet)
     }
 
-    /// Finds the first combination, in order of preference, that is available as a whole. `picked` has the
-    /// choice for the first demands.
+    /// Finds the first combination, in order of preference, that is available as a whole. Alternatives with
+    /// room within the limit precede those that refuse no launch. `picked` has the choice for the first
+    /// demands.
     fn choose(
         demands: &[Options<'c>],
         views: &mut TableViews<'_>,
@@ -90,14 +103,20 @@ impl<'c> Wants<'c> {
         let joined = Self::joined(options, views, now, picked)?;
         let in_order = options.alternatives().enumerate().filter(|(index, _)| Some(*index) != joined);
         let first = joined.and_then(|joined| options.alternatives().nth(joined));
+        let before = picked.len();
+        let mut beyond = Vec::new();
         for choices in first.into_iter().chain(in_order.map(|(_, choices)| choices)) {
-            let before = picked.len();
             picked.extend(choices);
-            let mut can_be_had = true;
-            for choice in choices {
-                can_be_had = can_be_had && Self::can_be_had(choice, views, now, picked)?;
+            match Self::fit(options, choices, views, now, picked)? {
+                Fit::Within if Self::choose(demands, views, now, picked)? => return Ok(true),
+                Fit::Beyond => beyond.push(choices),
+                Fit::Within | Fit::Blocked => {}
             }
-            if can_be_had && Self::choose(demands, views, now, picked)? {
+            picked.truncate(before);
+        }
+        for choices in beyond {
+            picked.extend(choices);
+            if Self::choose(demands, views, now, picked)? {
                 return Ok(true);
             }
             picked.truncate(before);
@@ -134,16 +153,35 @@ impl<'c> Wants<'c> {
         Ok(None)
     }
 
-    fn can_be_had(
-        choice: &ClaimOnTable<'c>,
+    /// How an alternative can be had that is among the picked ones: as the worst of its claims.
+    fn fit(
+        options: &Options<'c>,
+        choices: &[ClaimOnTable<'c>],
         views: &mut TableViews<'_>,
         now: SystemTime,
         picked: &[ClaimOnTable<'c>],
-    ) -> Result<bool, KeeperError> {
-        let Some(seen) = views.get_mut(&choice.table) else { return Ok(true) };
-        let terms = terms_on(choice.table, picked);
-        let is_free = matches!(room(choice.claim, &terms, seen, now)?, Room::Free(_));
-        Ok(is_free || choice.claim.amount.admit == Admit::Unenforced)
+    ) -> Result<Fit, KeeperError> {
+        let has_others = options.alternatives().nth(1).is_some();
+        let mut worst = Fit::Within;
+        for choice in choices {
+            let Some(seen) = views.get_mut(&choice.table) else { continue };
+            let terms = terms_on(choice.table, picked);
+            let fit = match room(choice.claim, &terms, seen, now)? {
+                // A claim that is not enforced has room only within the limit.
+                Room::Free(seats) if has_others && terms.admit == Admit::Always && !seats.free.is_empty() => {
+                    let within = Terms { admit: Admit::Unenforced, ..terms };
+                    match room(choice.claim, &within, seen, now)? {
+                        Room::Free(_) => Fit::Within,
+                        _ => Fit::Beyond,
+                    }
+                }
+                Room::Free(_) => Fit::Within,
+                _ if choice.claim.amount.admit == Admit::Unenforced => Fit::Beyond,
+                _ => return Ok(Fit::Blocked),
+            };
+            worst = worst.max(fit);
+        }
+        Ok(worst)
     }
 
     /// Every demand that cannot be met. With `choices_too`, this includes alternatives that are available

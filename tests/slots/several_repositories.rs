@@ -64,6 +64,47 @@ pub(crate) fn a_refused_launch_leaves_no_trace_in_what_was_free() {
     }
 }
 
+/// A rule that refuses no launch takes what an enforced one would take. Only if no alternative has room, the
+/// first of them is used: not enforced without a slot, counted beyond the limit.
+#[test]
+pub(crate) fn a_rule_that_refuses_nobody_takes_the_alternative_with_room() {
+    for (key, without_room) in [
+        ("enforce = false", "no slot; floating is full, but not enforced"),
+        ("action = \"count\"", "floating slot 2"),
+    ] {
+        let site = Site::with_policy(&format!(
+            r#"
+            [repository.floating]
+            limit = 1
+
+            [repository.named]
+            limit = 1
+
+            [[rule]]
+            name     = "holders"
+            commands = ["holder"]
+            acquire  = ["floating"]
+
+            [[rule]]
+            name     = "tools"
+            commands = ["tool"]
+            acquire  = [{{ any_of = ["floating", "named"] }}]
+            {key}
+            "#
+        ));
+        for name in ["holder", "tool"] {
+            site.program(name);
+        }
+        let _holder = site.test().args(["run", "--", "holder"]).spawn();
+        let tool = site.test().args(["run", "-v", "--", "tool"]);
+        let first = tool.spawn();
+        assert_eq!(site.held_numbers("floating.lock"), [1], "{key}");
+        let named: Vec<i32> = site.held("named.lock").iter().map(|slot| slot.pid).collect();
+        assert_eq!(named, [first.pid()], "{key}");
+        tool.stderr(&format!("rungate: tool: starts with {without_room}\n...\n")).status(0);
+    }
+}
+
 /// The order rules out deadlock: launches that name two repositories in opposite orders never block each
 /// other. With no more of them at once than there are slots, every single one starts.
 #[test]

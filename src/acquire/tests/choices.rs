@@ -3,7 +3,7 @@
 use super::stage::{But, Tables, any_list_of, any_of, claim, granted, one, tables};
 use crate::{
     acquire::{AcquireContext, Clock, Grant, Outcome, waiting::acquire},
-    judge::terms::{Claim, Demand, Launch, NamedSlots, Nested, Runs},
+    judge::terms::{Admit, Claim, Demand, Group, Launch, NamedSlots, Nested, Runs},
     keeper::{Keepers, VerifiedAncestry},
 };
 
@@ -15,6 +15,66 @@ fn the_first_alternative_that_can_be_had_is_taken() {
     tables().held("seats", 1..=1).held("pool", 1..=1).gives(&either(), "cloud 1");
     let full = tables().held("seats", 1..=1).held("pool", 1..=1).held("cloud", 1..=1);
     full.gives(&either(), "75: seats full or pool full or cloud full");
+}
+
+/// What refuses no launch is used without room only if no alternative has room.
+#[test]
+fn an_alternative_with_room_precedes_one_that_only_refuses_nobody() {
+    let a_is_full = || tables().held("a", 1..=1);
+    let both_are_full = || a_is_full().held("b", 1..=1);
+    let tried = || [any_of([claim("a", 1).unenforced(), claim("b", 1).unenforced()])];
+    tables().gives(&tried(), "a 1");
+    a_is_full().gives(&tried(), "b 1");
+    both_are_full().gives(&tried(), "(a unenforced)");
+    let counted = || [any_of([claim("a", 1).admit(Admit::Always), claim("b", 1).admit(Admit::Always)])];
+    tables().gives(&counted(), "a 1");
+    a_is_full().gives(&counted(), "b 1");
+    both_are_full().gives(&counted(), "a 2");
+    // A limit of nothing has no room, and a slot that is free below the limit is none if others are beyond.
+    let closed = || [any_of([claim("a", 0).admit(Admit::Always), claim("b", 1).admit(Admit::Always)])];
+    tables().gives(&closed(), "b 1");
+    tables().held("a", 2..=2).gives(&counted(), "b 1");
+    // Older launches come first where there is another choice.
+    tables().waiting("a", 1, 0, 1).gives(&counted(), "b 1");
+    // Only what refuses no launch is used without room, and then none waits.
+    let mixed = || [any_of([claim("a", 1), claim("b", 1).unenforced()])];
+    a_is_full().gives(&mixed(), "b 1");
+    both_are_full().gives(&mixed(), "(b unenforced)");
+    let mixed = || [any_of([claim("a", 1).unenforced(), claim("b", 1)])];
+    a_is_full().gives(&mixed(), "b 1");
+    both_are_full().gives(&mixed(), "(a unenforced)");
+    let list = || {
+        let always = |name| claim(name, 1).admit(Admit::Always);
+        [any_list_of([vec![always("c"), always("a")], vec![always("b")]])]
+    };
+    a_is_full().gives(&list(), "b 1");
+    both_are_full().gives(&list(), "c 1, a 2");
+}
+
+/// What a group has already takes nothing, so it comes first also if its limit is reached, or is nothing now.
+#[test]
+fn the_alternative_that_a_group_has_comes_first_whatever_its_limit() {
+    let counted = |name, limit| {
+        let mut claim = claim(name, limit).admit(Admit::Always);
+        claim.amount.group = Some(Group::of("ann"));
+        claim
+    };
+    for limit in [0, 1] {
+        let (tables, seat) = (tables(), [one(counted("b", 1))]);
+        let _of_group = tables.acquire(&seat).ok().expect("room");
+        tables.gives(&[any_of([counted("a", 1), counted("b", limit)])], "b 1");
+    }
+}
+
+/// An alternative with room leaves the second demand none, so the launch goes beyond the limit of the other.
+#[test]
+fn going_beyond_a_limit_is_no_reason_to_refuse() {
+    let demands = [
+        any_of([claim("a", 1).admit(Admit::Always), claim("b", 3).zones(&[1..=1])]),
+        one(claim("b", 3).zones(&[2..=3])),
+    ];
+    tables().gives(&demands, "a 1, b 2");
+    tables().held("a", 1..=1).gives(&demands, "a 2, b 2");
 }
 
 #[test]
