@@ -596,7 +596,9 @@ impl<'w> Reading<'_, 'w> {
         let Some(limit) = self.extents[repository].highest_limit else { return };
         let ceiling = claim.ceiling.map(|ceiling| ceiling.value.ceiling(limit));
         let most = ceiling.map_or(limit, |most| most.min(limit));
+        let counts = self.written.action.is_some_and(|action| action.value == Action::Count);
         if let Slots::Number(slots) = slots
+            && !counts
             && most > 0
             && slots > most
         {

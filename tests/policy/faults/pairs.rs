@@ -611,6 +611,21 @@ fn a_rule_within_the_limit_needs_no_more_slots_than_names() {
     case(&rule("count"), Some("beyond-names"));
 }
 
+/// A rule that admits launches beyond a limit may want more slots than there are, also where their number is
+/// read from the command line.
+#[test]
+fn a_rule_beyond_the_limit_may_want_more_slots_than_there_are() {
+    let rule = |action: &str, keys: &str| {
+        let claim = format!("{{ repository = 'a', {keys} }}");
+        format!("[repository.a]\nlimit = 3\n[[rule]]\nacquire = [{claim}]\naction = '{action}'\n")
+    };
+    for keys in ["slots = 5", "slots = 2, ceiling = 1", "slots = 5, slots_from = { after = '-n' }"] {
+        case(&rule("limit", keys), Some("slots-above-limit"));
+        case(&rule("count", keys), None);
+    }
+    case(&rule("limit", "slots = 3"), None);
+}
+
 /// A test that expects a start names no rule that refuses it.
 #[test]
 fn a_test_that_expects_a_start_is_refused_by_no_rule() {
