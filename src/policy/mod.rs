@@ -89,7 +89,7 @@ pub(crate) use self::{
     repository::{FileOf, OtherLimit, Standing, outside::Measuring},
     rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom},
     scenario::{ExpectedClaim, Held, Holder, Holders, Person, Waiting},
-    selector::{CommandEntry, GroupEntry, Principal, Selectors},
+    selector::{CommandEntry, GroupEntry, Principal, Selectors, UNNAMED},
     source::{Watch, files_of, is_drop_in},
     spelling::nearest,
     template::{Name, PathTemplate, Piece, Placeholder, Start},

@@ -276,6 +276,30 @@ fn a_rule_sees_the_arguments_that_the_log_tells() {
     assert!(old.stdout.contains("Of 1 launches the log has only user and command"), "{}", old.stdout);
 }
 
+/// What no rule names is not in the log. It is there, but it is not the empty text.
+#[test]
+fn what_the_log_does_not_tell_matches_no_rule() {
+    let site = Site::new();
+    let denied = |told: &str, selector: &str| {
+        a_day(&site, told);
+        let rule = format!("[[rule]]\nname = \"r\"\n{selector}\naction = \"deny\"\n");
+        as_json(&simulate(&site, &(SEATS.to_owned() + &rule), &["--json"]))["now"]["all"]["refused"].clone()
+    };
+    let (all, none) = (json!(1440), json!(0));
+    let environment = |value: &str| format!(",\"environment\":{{\"DISPLAY\":{value}}}");
+    let display = |entry: &str| format!("environment = {{ DISPLAY = [\"{entry}\"] }}");
+    for entry in ["", "{,none}"] {
+        assert_eq!(denied(&environment("\"\""), &display(entry)), all, "{entry}");
+        assert_eq!(denied(&environment("null"), &display(entry)), none, "{entry}");
+    }
+    assert_eq!(denied(&environment("null"), &display("?*")), none);
+    assert_eq!(denied(&environment("null"), &display("*")), all);
+    assert_eq!(denied(&environment("null"), "environment = { DISPLAY = true }"), all);
+    let argument = "arguments = [\"{,-small}\"]";
+    assert_eq!(denied(",\"arguments\":[\"\"]", argument), all);
+    assert_eq!(denied(",\"arguments\":[null]", argument), none);
+}
+
 /// `--from LOG`: whoever started in it has to start, at once or after a wait. Said is who would be refused.
 #[test]
 fn a_policy_is_tested_by_what_happened() {

@@ -24,6 +24,7 @@ pub(super) use self::{
 pub(crate) use self::{
     commands::CommandEntry,
     principals::{GroupEntry, Principal},
+    text_entry::UNNAMED,
 };
 use super::{Aliases, Captured, EvalContext, Invocation, Key, RelevantInputs, Section};
 use crate::judge::terms::LookupError;

@@ -7,6 +7,9 @@ use crate::policy::{
     fault::Fault,
 };
 
+/// Instead of an argument or a value that is unknown, except that no entry names it. No real one has a NUL.
+pub(crate) const UNNAMED: &str = "\0";
+
 #[derive(Debug)]
 pub(crate) struct TextEntry(Form);
 
@@ -51,6 +54,7 @@ impl TextEntry {
 
     pub(super) fn matches(&self, value: &[u8]) -> bool {
         match &self.0 {
+            _ if value == UNNAMED.as_bytes() => self.is_everything(),
             Form::Pattern(pattern) => pattern.matches(value),
             Form::Capture { .. } => self.taken(value).is_some(),
         }
@@ -129,6 +133,15 @@ mod tests {
         case("--job={job}", "--job=", None);
         case("--job={job}", "--jobs=a", None);
         case(r"CORP\{who}", r"CORP\ann", Some("ann"));
+    }
+
+    /// An unlogged value is one that only an entry for everything matches.
+    #[test]
+    fn a_value_that_no_entry_names_is_matched_by_everything_alone() {
+        for text in ["", "?*", "{,x}", "[!a]*", "{job}", "-*"] {
+            assert!(!entry(text).matches(UNNAMED.as_bytes()), "{text}");
+        }
+        assert!(entry("*").matches(UNNAMED.as_bytes()));
     }
 
     #[test]

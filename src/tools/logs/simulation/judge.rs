@@ -16,7 +16,7 @@ use crate::{
         terms::{Admit, Amount, Claim, Demand, Hold, Location, LookupError, Names, Of, Slots},
     },
     launch::log::event::{Circumstances, Event},
-    policy::{Policy, RelevantInputs, Request, Wait},
+    policy::{Policy, RelevantInputs, Request, UNNAMED, Wait},
     sys::accounts,
 };
 use jiff::Timestamp;
@@ -164,7 +164,7 @@ impl<'p> Judge<'p> {
         let program = told.map_or_else(|| kind.command.clone(), |told| told.program.clone());
         let canonical = told.and_then(|told| told.canonical.clone()).unwrap_or_else(|| program.clone());
         // A value that no rule names exists, but matches no rule.
-        let untold = |text: &Option<String>| OsString::from(text.as_deref().unwrap_or_default());
+        let untold = |text: &Option<String>| OsString::from(text.as_deref().unwrap_or(UNNAMED));
         let arguments: Vec<OsString> =
             told.map_or_else(Vec::new, |told| told.arguments.iter().map(untold).collect());
         let environment = |name: &str| -> Option<OsString> { told?.environment.get(name).map(untold) };
