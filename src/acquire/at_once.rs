@@ -4,9 +4,7 @@
 
 use super::{
     AcquireContext, Acquisition, Decided, Eviction, Grant, Known, PlaceInLine, QueuePosition, Refusal,
-    Refused,
-    blocked::leaves_room,
-    waiting::{earlier, is_over},
+    Refused, blocked::leaves_room, waiting::earlier,
 };
 use crate::{
     judge::terms::Demand,
@@ -71,7 +69,7 @@ pub fn at_once<'c>(
     if !asker.keepers.memory.ancestry().is_nobody() {
         blocked.look_for_ancestors(asker)?;
     }
-    let waits = !blocked.is_final() && !blocked.is_unwaited() && !is_over(deadline);
+    let waits = !blocked.is_final() && !blocked.is_unwaited() && !place.clocks.is_after(deadline);
     if waits {
         place.keep(&acquisition.wants);
         place.stand(&acquisition.wants, asker.generation, &blocked)?;

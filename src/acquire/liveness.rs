@@ -324,6 +324,11 @@ impl Clocks {
         self.imagined.unwrap_or_else(Instant::now)
     }
 
+    /// Whether this moment has come.
+    pub(super) fn is_after(&self, deadline: Option<Instant>) -> bool {
+        deadline.is_some_and(|deadline| deadline <= self.now())
+    }
+
     /// Starts the clocks of these queues, and stops all others.
     pub(super) fn run(&mut self, lines: &[TableId]) {
         let now = self.now();

@@ -38,6 +38,8 @@ pub enum Plan<'p> {
 pub struct Needs {
     /// The claims, each on a table in memory.
     pub demands: Vec<Demand>,
+    /// How long the launch waits at most, for all of them together.
+    pub longest: Option<Wait>,
     /// What keeps its slots.
     pub hold: Hold,
     /// Each table with the number of its repository.
@@ -210,7 +212,7 @@ impl<'p> Judge<'p> {
         let demands: Vec<Demand> = demands.collect();
         let claims = demands.iter().flat_map(Demand::claims).filter(|claim| claim.outside.is_some());
         let beside = claims.filter_map(|claim| self.beside(claim, kind)).collect();
-        Plan::Needs(Needs { demands, hold, tables, beside })
+        Plan::Needs(Needs { demands, longest: wait, hold, tables, beside })
     }
 
     fn beside(&self, claim: &Claim, kind: &Kind) -> Option<Beside> {
@@ -273,6 +275,9 @@ fn text_of(plan: &Plan<'_>) -> String {
         Plan::Refused(rule) => return format!("refused by {}", rule.unwrap_or_default()),
     };
     let mut text = needs.hold.to_string();
+    if let Some(longest) = needs.longest {
+        text.push_str(&format!(" within {longest}"));
+    }
     for demand in &needs.demands {
         text.push_str(" all of");
         for alternative in demand.alternatives() {

@@ -19,7 +19,7 @@ use crate::{
     acquire::{AcquireContext, AtOnce, Clock, Grant, PlaceInLine, Standing, at_once::at_once},
     judge::terms::Launch,
     keeper::{Class, Holder, Keepers, WaitingProcess, held::Held, memory, outside::Sample},
-    policy::{Hours, Policy},
+    policy::{Hours, Policy, Wait},
     sys::Inherited,
     tools::logs::statistics::{LaunchOutcome, Percentiles},
 };
@@ -354,8 +354,12 @@ impl<'p> World<'_, 'p, '_> {
             let sample = self.samples.get(&(repository.clone(), host.clone())).unwrap_or(&self.unmeasured);
             self.store.table(table).imagine(sample);
         }
-        waiting.place.imagine(self.instant());
-        match at_once(&needs.demands, &asker, &mut waiting.place, None) {
+        waiting.place.imagine(self.instant(self.now));
+        let deadline = match needs.longest {
+            Some(Wait::For(longest)) => self.instant(waiting.since).checked_add(longest),
+            Some(Wait::Forever) | None => None,
+        };
+        match at_once(&needs.demands, &asker, &mut waiting.place, deadline) {
             Ok(AtOnce::Granted(grant)) => {
                 waiting.place.leave();
                 self.start(&waiting, needs, grant);
@@ -370,10 +374,10 @@ impl<'p> World<'_, 'p, '_> {
                 self.came_to(waiting.launch, fate, wait);
                 None
             }
-            Ok(AtOnce::Blocked(_)) => {
+            Ok(AtOnce::Blocked(Standing { next, .. })) => {
                 let (pid, user) = (Some(id), Some(uid));
                 waiting.place.belongs_to(&WaitingProcess { pid, user, ..WaitingProcess::default() });
-                let due = waiting.place.time_is_over_at().map(|over| self.moment(over));
+                let due = next.map(|next| self.moment(next));
                 if due != waiting.due
                     && let Some(due) = due
                 {
@@ -515,8 +519,8 @@ impl<'p> World<'_, 'p, '_> {
         self.books.came_to(launch, self.traffic.launches[launch], fate, wait);
     }
 
-    fn instant(&self) -> Instant {
-        self.origin + Duration::from_micros(self.now - self.begin)
+    fn instant(&self, at: u64) -> Instant {
+        self.origin + Duration::from_micros(at - self.begin)
     }
 
     fn moment(&self, instant: Instant) -> u64 {

@@ -1,11 +1,13 @@
 //! What queueing theory has known for a hundred years comes out again: Erlang's formulas for random arrivals.
 
+use std::time::Duration;
+
 use jiff::tz::TimeZone;
 
 use super::{Accounts, Dice, Kind, Launch, Reading, Recording, Terms, Traffic, Trial};
 use crate::{
     judge::terms::{LookupError, Names},
-    policy::{Hours, Policy},
+    policy::{Hours, Policy, Wait},
     tools::logs::statistics::LaunchOutcome,
 };
 
@@ -147,6 +149,43 @@ fn who_came_first_starts_first_and_nobody_waits_longer_than_they_may() {
     );
     assert_eq!((tally.all.at_once, tally.all.waited, tally.all.refused), (1, 2, 1));
     assert_eq!(tally.repositories["matlab"].most, 1);
+}
+
+/// The wait that a launch asks for is one for all its claims, although it waits for one after the other. The
+/// wait of a repository is for its own queue.
+#[test]
+fn a_launch_that_waits_in_two_queues_waits_no_longer_than_it_asked() {
+    let policy = "[repository.a]\nlimit = 1\nwait = \"10s\"\n[repository.b]\nlimit = 1\nwait = \"10s\"\n\
+        [[rule]]\ncommands = [\"first\", \"both\"]\nacquire = [\"a\"]\n\
+        [[rule]]\ncommands = [\"second\", \"both\"]\nacquire = [\"b\"]\n";
+    let policy = Policy::of_text("/p.toml", policy).unwrap_or_else(|faults| panic!("{faults}"));
+    let second = 1_000_000;
+    let mut traffic = Traffic::default();
+    for (after, command, lasts) in [(0, "first", 8), (1, "both", 1), (5, "second", 20)] {
+        let kind = u32::try_from(traffic.kinds.len()).expect("few");
+        traffic.kinds.push(Kind { command: command.into(), ..Kind::default() });
+        traffic.commands.push(kind);
+        let at = second * (100 + after);
+        traffic.launches.push(Launch::new(at, kind, LaunchOutcome::AtOnce, Some(second * lasts)));
+    }
+    traffic.end = second * 200;
+    let waited = |wait: Option<Wait>| {
+        let mut both = None;
+        let terms = Terms { wait, ..Terms::default() };
+        Trial { terms, ..trial(&traffic) }.play(&policy, 0, &mut |launch, outcome| {
+            if launch == 1 {
+                both = Some((outcome.fate, outcome.wait / second));
+            }
+        });
+        both
+    };
+    // The first ends after 8 seconds; then the second has the other slot until 25.
+    assert_eq!(waited(None), Some((LaunchOutcome::TimedOut, 17)));
+    let seconds = |seconds| Some(Wait::For(Duration::from_secs(seconds)));
+    assert_eq!(waited(seconds(10)), Some((LaunchOutcome::TimedOut, 10)));
+    assert_eq!(waited(seconds(30)), Some((LaunchOutcome::Waited, 24)));
+    assert_eq!(waited(seconds(0)), Some((LaunchOutcome::Refused, 0)));
+    assert_eq!(waited(Some(Wait::Forever)), Some((LaunchOutcome::Waited, 24)));
 }
 
 #[test]
