@@ -18,7 +18,9 @@ use rungate::{
 };
 
 use super::{REFUSED, held, seats, waiting};
-use crate::support::{Ending, LOOK, Outcome, Running, Site, Trace, eventually, needs_root, needs_strace};
+use crate::support::{
+    Ending, LOOK, Outcome, Running, Site, Trace, eventually, needs_root, needs_strace, read_some,
+};
 
 /// Far above what a launch takes, and far below the time after which the agent counts as unreachable.
 const SOON: Duration = Duration::from_secs(3);
@@ -282,7 +284,7 @@ pub(super) fn answer(connection: &mut UnixStream, inbox: &mut Inbox) -> Answer {
             return answer;
         }
         let mut bytes = [0; 1024];
-        let count = connection.read(&mut bytes).expect("the agent answers in time");
+        let count = read_some(connection, &mut bytes).expect("the agent answers in time");
         assert!(count > 0, "the agent closed the connection");
         inbox.add(&bytes[..count]);
     }

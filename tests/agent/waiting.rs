@@ -1,6 +1,6 @@
 //! Waiting is a line in memory: first come, first served, and nobody is passed over who answers.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -17,7 +17,7 @@ use rungate::{
 
 use super::hostility::LONG;
 use super::{REFUSED, held, seats, waiter, waiting};
-use crate::support::{Ending, Running, Site, answered, eventually, needs_root};
+use crate::support::{Ending, Running, Site, answered, eventually, needs_root, read_some};
 
 /// The slot goes to whoever came first, at once.
 #[test]
@@ -130,7 +130,11 @@ fn who_leaves_the_queue_waits_for_no_silent_agent() {
     let said = Answer::Waits(WaitState { refused: full(), ahead: 0 }).frame();
     connection.write_all(&said).expect("it listens");
     assert!(matches!(request(&mut connection, &mut inbox), Request::Leave));
-    assert_eq!(connection.read(&mut [0; 64]).expect("it closes the connection"), 0, "it says more");
+    assert_eq!(
+        read_some(&mut connection, &mut [0; 64]).expect("it closes the connection"),
+        0,
+        "it says more"
+    );
     let outcome = launch.end();
     assert_eq!(outcome.ending, Ending::Status(74), "{outcome:?}");
     assert!(outcome.stderr.contains(" has not answered for 5 s\n"), "{outcome:?}");
@@ -199,7 +203,7 @@ pub(super) fn request(connection: &mut UnixStream, inbox: &mut Inbox) -> Request
             return request;
         }
         let mut bytes = [0; 1024];
-        let count = connection.read(&mut bytes).expect("it says something in time");
+        let count = read_some(connection, &mut bytes).expect("it says something in time");
         assert!(count > 0, "it closed the connection");
         inbox.add(&bytes[..count]);
     }

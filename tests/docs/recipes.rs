@@ -16,7 +16,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::{Ending, Outcome, RUN, Running, Site, Test, eventually, needs_root, skip};
+use crate::support::{Ending, Outcome, RUN, Running, Site, Test, eventually, needs_root, read_some, skip};
 
 /// The files of the page, by their paths, and the text of each.
 fn recipes() -> BTreeMap<String, String> {
@@ -610,7 +610,7 @@ fn webhook() {
     let mut request = String::new();
     let mut bytes = [0; 4096];
     while !request.contains("\"}") {
-        let count = connection.read(&mut bytes).expect("the request");
+        let count = read_some(&mut connection, &mut bytes).expect("the request");
         assert!(count > 0, "{request}");
         request += &String::from_utf8_lossy(&bytes[..count]);
     }

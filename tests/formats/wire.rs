@@ -1,6 +1,6 @@
 //! The wire between launches and the agent: "Versions that differ by one understand each other."
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use rungate::{
 };
 
 use super::{LONG, OF_AGENT, sample};
-use crate::support::{Ending, Site, needs_root};
+use crate::support::{Ending, Site, needs_root, read_some};
 
 /// The bytes of a sample, in hexadecimal; a line ends where it may.
 fn bytes(name: &str) -> Vec<u8> {
@@ -125,7 +125,7 @@ fn read<M>(connection: &mut UnixStream, next: impl Fn(&mut Inbox) -> Option<M>) 
             return message;
         }
         let mut bytes = [0; 4096];
-        let count = connection.read(&mut bytes).expect("an answer in time");
+        let count = read_some(connection, &mut bytes).expect("an answer in time");
         assert!(count > 0, "the other end closed the connection");
         inbox.add(&bytes[..count]);
     }

@@ -64,6 +64,17 @@ pub(crate) static RUN: std::sync::LazyLock<u32> = std::sync::LazyLock::new(|| {
     u32::from_str_radix(&random[..8], 16).expect("eight digits")
 });
 
+/// Reads what there is, as soon as there is something. A read with a timeout also ends if the whole process was stopped
+/// or frozen for a moment, with `EINTR` and no signal: signal(7).
+pub(crate) fn read_some(from: &mut impl std::io::Read, bytes: &mut [u8]) -> std::io::Result<usize> {
+    loop {
+        match from.read(bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
+}
+
 /// Whoever changes a setting of the whole machine, or something that has one name on it, or fills a list of the
 /// kernel's, is alone with that until the result is dropped: in this run of the tests, and in others beside it.
 pub(crate) fn alone_with_the_machine() -> (std::fs::File, std::sync::MutexGuard<'static, ()>) {

@@ -35,8 +35,8 @@ pub enum Pruned {
     InUse,
     /// It was used a short time ago, or the time of its last use still counts.
     Remembered,
-    /// rungate has never used it, it is gone, or it is something that rungate never creates: any user may put a link
-    /// there.
+    /// rungate has never used it, it is gone, or it is something that rungate never creates: any user may put
+    /// a link there.
     NotOurs,
 }
 
