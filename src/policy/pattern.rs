@@ -80,6 +80,14 @@ impl Pattern {
         matches!(self.form, Form::Literal).then_some(self.text.as_str())
     }
 
+    /// The text before its first special character.
+    pub(super) fn begin(&self) -> &str {
+        match self.form {
+            Form::Literal => &self.text,
+            Form::Prefix(length) | Form::Glob(length, _) => &self.text[..length],
+        }
+    }
+
     /// Whether it matches everything.
     pub(crate) fn is_everything(&self) -> bool {
         matches!(self.form, Form::Prefix(0)) && self.subject != Subject::Path

@@ -2,6 +2,7 @@
 //! evaluator decides whether it applies.
 
 use std::{
+    iter,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -154,6 +155,14 @@ impl Rule {
     /// The names of commands that are neither paths nor patterns: those that can have a shim.
     pub fn literal_commands(&self) -> impl Iterator<Item = &str> {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
+    }
+
+    /// The paths among its commands and those of its exceptions, and patterns of paths. Each has its directory,
+    /// of a pattern as far as nothing is special in it.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, &str)> {
+        let all = iter::once(&self.selectors).chain(&self.except);
+        let commands = all.flat_map(|selectors| selectors.commands.iter().flatten());
+        commands.filter_map(|command| Some((command.pattern.text(), command.directory()?)))
     }
 }
 

@@ -2,6 +2,7 @@
 //! if there is one, the nearest valid spelling; then nothing is applied (78).
 
 use std::fs;
+use std::os::unix::fs::symlink;
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -463,6 +464,34 @@ fn a_command_that_is_misspelt_is_a_warning() {
     // A name for `--as` is no program, and resembles none.
     policy("nightly-sync");
     check().status(0);
+}
+
+/// No program has a path over a link, because programs are known by directories without links. The check resolves the
+/// paths of a policy, which no launch does.
+#[test]
+fn a_path_over_a_link_is_found() {
+    needs_root!();
+    let site = Site::new();
+    site.directory_over_run();
+    let policy = |pattern: &str| {
+        site.system_policy(&format!(
+            "version = 1\n[[rule]]\nname = \"tools\"\ncommands = [\"{pattern}\"]\naction = \"deny\"\n"
+        ));
+    };
+    fs::create_dir(site.path("real")).expect("a directory");
+    symlink(site.path("real"), site.path("current")).expect("a link");
+    let check = || site.test().args(["policy", "check", "--strict"]);
+    for name in ["*", "tool", "{a,b}/c"] {
+        policy(&format!("$DIR/current/{name}"));
+        let warning = format!(
+            "rule \"tools\": no program has the path $DIR/current/{name}, because $DIR/current leads to $DIR/real [program-linked]\n  Write $DIR/real/{name}\nrungate: 1 warning\n"
+        );
+        check().stderr(&warning).status(1);
+    }
+    for pattern in ["$DIR/real/*", "$DIR/real/tool", "$DIR/missing/*", "/*/tool", "/tool", "tool*"] {
+        policy(pattern);
+        check().status(0);
+    }
 }
 
 /// "Check one FILE as if it were already in place."

@@ -129,8 +129,8 @@ pub(super) fn look_at_programs(examination: &Context) -> Section {
         count => counted(count, "command") + " that the policy names",
     };
     let programs = Programs::default();
-    let findings = names.into_iter().map(|name| of_command(name, policy, &programs, examination)).collect();
-    Section::new(Topic::Programs, summary, findings)
+    let named = names.into_iter().map(|name| of_command(name, policy, &programs, examination));
+    Section::new(Topic::Programs, summary, named.chain(all_linked(examination)).collect())
 }
 
 fn of_command(name: &str, policy: &Policy, programs: &Programs, examination: &Context) -> Finding {
@@ -219,6 +219,25 @@ fn misspelt(name: &str, programs: &Programs) -> Option<Finding> {
         Finding::warning("program-misspelt", text)
             .fix(format!("Correct the name; or, if users have the program in another place: {place}"))
     })
+}
+
+/// Paths of commands over a directory that is a link: programs are known by directories without links.
+pub(super) fn all_linked(examination: &Context) -> Vec<Finding> {
+    let rules = examination.policy().into_iter().flat_map(Policy::rules);
+    let paths = rules.flat_map(|rule| rule.paths().map(move |path| (rule, path)));
+    let linked = paths.filter_map(|(rule, (path, directory))| {
+        let real = Path::new(directory).canonicalize().ok().filter(|real| real != Path::new(directory))?;
+        let text = format!(
+            "{}: no program has the path {}, because {} leads to {}",
+            rule.title(),
+            path.shown(),
+            directory.shown(),
+            real.shown()
+        );
+        let correct = real.join(path.get(directory.len() + 1..).unwrap_or_default());
+        Some(Finding::warning("program-linked", text).fix(format!("Write {}", correct.shown())))
+    });
+    linked.collect()
 }
 
 #[cfg(test)]

@@ -54,7 +54,8 @@ pub(super) fn concerning_policy(examination: &Context) -> Vec<Finding> {
     let found = found.chain(repositories::on_nfs(examination));
     let found = found
         .chain(self::installation::all_missing(examination))
-        .chain(self::installation::all_misspelt(examination));
+        .chain(self::installation::all_misspelt(examination))
+        .chain(self::installation::all_linked(examination));
     let found = found.chain(log::unwritable(examination));
     found.filter(Finding::is_wrong).collect()
 }
