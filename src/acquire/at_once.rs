@@ -37,9 +37,9 @@ impl<'c> Standing<'c> {
         Ok(if makes_room { chosen } else { Vec::new() })
     }
 
-    /// Whether it waits, and leaves free slots to older launches that would be enough for it.
+    /// Whether it leaves free slots to older launches that would be enough for it.
     pub fn leaves_room(&self) -> Result<bool, KeeperError> {
-        Ok(self.waits && leaves_room(&self.refusal.unmet)?)
+        leaves_room(&self.refusal.unmet)
     }
 }
 

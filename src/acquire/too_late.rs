@@ -3,7 +3,9 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
-use super::{AcquireContext, Alternative, Blocked, Full, Reason, Refused, Unmet, blocked::leaves_room};
+use super::{
+    AcquireContext, Alternative, Blocked, Full, Reason, Refused, SILENCE, Unmet, blocked::leaves_room,
+};
 use crate::{
     judge::terms::{Claim, Expiry, Terms},
     keeper::{Ending, EvictionOutcome, KeeperError, Occupancy, Overdue, table::Table},
@@ -184,8 +186,10 @@ pub struct RoomForOlder {
     since: Option<Instant>,
 }
 
-/// How long older launches have time to take free slots. Unit tests do not need as much.
-const TURN: Duration = if cfg!(test) { Duration::from_millis(10) } else { Duration::from_secs(1) };
+/// How long older launches have time to take free slots: until a silent one is passed over, and a second.
+/// Unit tests do not need as much.
+const TURN: Duration =
+    if cfg!(test) { Duration::from_millis(10) } else { SILENCE.saturating_add(Duration::from_secs(1)) };
 
 impl RoomForOlder {
     /// Whether older launches still have time to take such slots, if there are any now.
@@ -415,6 +419,7 @@ impl<'c> Endings<'c> {
     /// Checks which holders have released their slots, and stops ending the others: they no longer block the
     /// launch, or another launch ends them. If they block it again, it starts from the first signal.
     pub fn leave_alone(&mut self, asker: &AcquireContext<'_>) -> Result<(), KeeperError> {
+        self.room_for_older = RoomForOlder::default();
         self.leave_alone_if(asker, |_| true)
     }
 

@@ -159,8 +159,8 @@ fn in_turn<'c>(
                 blocked.look_for_ancestors(asker)?;
                 (blocked, false)
             }
-            // A waiting launch keeps its position and its deadline, and continues to try. So does one that has
-            // waited for another keeper. Newcomers give up.
+            // A waiting launch keeps its position and its deadline, and continues to try. So does one that
+            // has waited for another keeper. Newcomers give up.
             Err(error) if error.is_busy() && place.is_waiter() => {
                 if error.is_flood() {
                     thread::sleep(place.patience(over));

@@ -12,7 +12,10 @@ use super::{
     dry_run::outlook,
     waiting::{acquire_watched, holds, is_over, wait_for_turn},
 };
-use crate::{judge::terms::Demand, keeper::KeeperError};
+use crate::{
+    judge::terms::{Demand, Wait},
+    keeper::KeeperError,
+};
 
 /// Acquires the slots of the agent and of lock files, all or nothing, and waits as long as it may.
 pub fn acquire_with_agent<'c>(
@@ -25,6 +28,8 @@ pub fn acquire_with_agent<'c>(
     watch: &mut Watch<'_>,
 ) -> Result<Outcome<'c>, KeeperError> {
     let mut held_at = Instant::now();
+    let waits_for_files =
+        others.iter().flat_map(Demand::claims).any(|claim| claim.wait.resolve() != Wait::NONE);
     loop {
         // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait
         // for the agent, it blocks no launch there. One that already waits for the agent stands in no queue.
@@ -62,7 +67,7 @@ pub fn acquire_with_agent<'c>(
         // The agent has judged it now. What was decided of the files may be as old as the wait.
         let files = if !holds(&mut held_at, watch) {
             Some(Outcome::Interrupted)
-        } else if patience.may_wait {
+        } else if patience.may_wait && waits_for_files {
             look_once(others, asker, place, patience, &mut held_at, watch)?
         } else {
             Some(acquire_watched(others, asker, watch)?)
@@ -72,8 +77,8 @@ pub fn acquire_with_agent<'c>(
             other => other,
         };
         match given.withdraw() {
-            // It is unknown whether these slots are free. The next request settles that, before the launch waits
-            // for the files.
+            // It is unknown whether these slots are free. The next request settles that, before the launch
+            // waits for the files.
             Err(KeeperError::Agent(error))
                 if error.is_unreachable() && patience.may_wait && !is_over(patience.deadline) =>
             {
@@ -94,8 +99,8 @@ pub fn acquire_with_agent<'c>(
 }
 
 /// Takes the slots of the files if they are free, and the decision holds. None if they are not: then the
-/// launch waits, without the agent's slots. A launch that was judged again while it waited for the files is at
-/// its place, in the tables that it has open.
+/// launch waits, without the agent's slots. A launch that was judged again while it waited for the files is
+/// at its place, in the tables that it has open.
 fn look_once<'c>(
     others: &'c [Demand],
     asker: &AcquireContext<'_>,

@@ -400,6 +400,7 @@ impl Session {
     /// A launch that needs nothing now waits in no queue: it would block those behind it.
     fn leave_line(&mut self) {
         self.leave_queues();
+        self.room_for_older = RoomForOlder::default();
         self.place.resting = None;
         self.place.begins.answer = None;
     }

@@ -157,8 +157,8 @@ impl Rule {
         self.selectors.commands.iter().flatten().filter_map(|command| command.literal_name())
     }
 
-    /// The paths among its commands and those of its exceptions, and patterns of paths. Each has its directory,
-    /// of a pattern as far as nothing is special in it.
+    /// The paths among its commands and those of its exceptions, and patterns of paths. Each has its
+    /// directory, of a pattern as far as nothing is special in it.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = iter::once(&self.selectors).chain(&self.except);
         let commands = all.flat_map(|selectors| selectors.commands.iter().flatten());

@@ -597,7 +597,8 @@ impl Spawned {
     }
 }
 
-/// What a child needs to report why it did not become the program. Nothing is left to be done before the fork.
+/// What a child needs to report why it did not become the program. Nothing is left to be done before the
+/// fork.
 #[derive(Debug)]
 pub struct ReportPipe {
     reader: OwnedFd,

@@ -79,8 +79,8 @@ fn whoever_waits_for_a_file_holds_nothing_of_the_agents() {
     assert_eq!(held(&site).len(), 2);
 }
 
-/// A launch that has waited for the agent is no newcomer at a file that another process keeps locked. It waits
-/// for the file too, and without the seat, which other launches use meanwhile.
+/// A launch that has waited for the agent is no newcomer at a file that another process keeps locked. It
+/// waits for the file too, and without the seat, which other launches use meanwhile.
 #[test]
 fn a_locked_file_costs_no_launch_that_waited_for_the_agent_its_wait() {
     needs_root!();
@@ -105,8 +105,8 @@ fn a_locked_file_costs_no_launch_that_waited_for_the_agent_its_wait() {
     assert_eq!((held(&site).len(), site.held_numbers("files.lock")), (2, vec![1]));
 }
 
-/// A launch may be stopped while it has its seat and waits for the lock of a file. It then starts nothing by a
-/// decision that is older than a second.
+/// A launch may be stopped while it has its seat and waits for the lock of a file. It then starts nothing by
+/// a decision that is older than a second.
 #[test]
 fn a_launch_that_was_stopped_at_a_file_starts_nothing_by_an_old_policy() {
     needs_root!();
@@ -214,8 +214,8 @@ fn a_launch_says_that_it_has_asked_before() {
     assert!(take.is_again, "{take:?}");
 }
 
-/// The agent may be gone when a launch gives its slots back. The launch then asks it again, which settles what
-/// has become of them, before it waits for the file. It starts when both are free.
+/// The agent may be gone when a launch gives its slots back. The launch then asks it again, which settles
+/// what has become of them, before it waits for the file. It starts when both are free.
 #[test]
 fn slots_that_could_not_be_given_back_are_settled_before_a_launch_waits_for_a_file() {
     needs_root!();

@@ -106,7 +106,8 @@ fn a_service_that_runs_for_long_sees_a_new_name_of_the_host() {
 fn each_service_that_reads_a_policy_starts_with_drop_ins_alone() {
     for name in [METRICS, SERVICE, "rungate-measure.service"] {
         let unit = packaged(name);
-        let conditions: Vec<&str> = unit.lines().filter(|line| line.contains("=|")).collect();
+        let conditions: Vec<&str> =
+            unit.lines().filter(|line| line.contains("=|") && !line.starts_with('#')).collect();
         let expected = [
             "ConditionPathExists=|/etc/rungate/policy.toml",
             "ConditionDirectoryNotEmpty=|/etc/rungate/policy.d",
@@ -497,6 +498,7 @@ fn by_hand_is_installed_what_the_package_has() {
     let unit = site.path("root/usr/local/lib/systemd/system/rungate-overdue.service");
     let unit = fs::read_to_string(unit).expect("a unit");
     assert!(unit.contains("ExecStart=/usr/local/bin/rungate end --overdue\n"), "{unit}");
+    assert!(unit.contains("ExecStopPost=-/usr/local/bin/rungate prune\n"), "{unit}");
     let policy = fs::read_to_string(site.path("root/etc/rungate/policy.toml")).expect("the policy");
     let schema = policy.lines().find_map(|line| line.strip_prefix("#:schema ")).expect("a schema");
     assert!(installed.iter().any(|path| path == schema), "{schema}");

@@ -133,8 +133,8 @@ pub(crate) fn the_head_that_ends_a_holder_keeps_its_deadline() {
     assert!(stubborn.state() != 'Z', "it is there still");
 }
 
-/// A launch ends the overdue holder where it is first, while an older launch waits for its other choice. Behind an
-/// older launch it ends none, even if that one cannot use the slot yet and so ends none either.
+/// A launch ends the overdue holder where it is first, while an older launch waits for its other choice.
+/// Behind an older launch it ends none, even if that one cannot use the slot yet and so ends none either.
 #[test]
 pub(crate) fn whoever_is_first_for_one_of_two_ends_its_holder() {
     let both = "[[rule]]\nname = \"both\"\ncommands = [\"both\"]\nacquire = [\"own\", \"common\"]\n";

@@ -189,7 +189,7 @@ pub(crate) fn the_command_line_caps_the_whole_launch() {
     refused(&launch(&site, &["-n"], "job").outcome(), 75, &["  heavy  1 of 1 used"]);
 }
 
-/// A launch that waits by two limits in one queue is overtaken only by launches with a higher limit than both.
+/// A launch that waits by two limits in one queue is overtaken only by launches with a limit above both.
 #[test]
 pub(crate) fn whoever_waits_by_two_limits_is_passed_by_a_higher_one_alone() {
     let either = |command: &str, other: &str| {

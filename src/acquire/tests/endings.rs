@@ -163,8 +163,8 @@ fn no_holder_is_ended_where_older_launches_wait() {
     assert_eq!(ends(&[any_list_of([vec![later(), late()], vec![later()]])]), [20]);
 }
 
-/// Older launches have a second to take what is free: then the rest may be enough, and no holder has to be
-/// ended. If they cannot take it, it is kept for them, and the launch needs a slot of another table.
+/// Older launches have some seconds to take what is free: then the rest may be enough, and no holder has to
+/// be ended. If they cannot take it, it is kept for them, and the launch needs a slot of another table.
 #[test]
 fn older_launches_have_time_to_take_what_is_free() {
     let tables = tables().waiting("free", 1, 0, 1);

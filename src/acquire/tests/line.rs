@@ -442,7 +442,8 @@ fn a_table_that_was_forgotten_is_not_used_again() {
     assert_eq!((tables.used("own"), tables.used("full")), (1, 1));
 }
 
-/// By two limits a launch waits in two classes. Others see the higher one: whoever may pass that may pass both.
+/// By two limits a launch waits in two classes. Others see the higher one: a launch that may pass this one
+/// may pass both.
 #[test]
 fn a_launch_waits_in_the_highest_of_its_classes() {
     let tables = tables().held("seats", 1..=4);

@@ -1,22 +1,9 @@
 //! All or none: what a launch holds, and what it leaves behind.
 
-use std::{
-    rc::Rc,
-    time::{Duration, SystemTime},
-};
-
-use tempfile::NamedTempFile;
+use std::time::{Duration, SystemTime};
 
 use super::stage::{But, any_of, claim, granted, one, tables};
-use crate::{
-    acquire::waiting::acquire,
-    judge::terms::Hold,
-    keeper::{
-        LockPath,
-        file::{self, file::LockFile},
-        held::Held,
-    },
-};
+use crate::acquire::waiting::acquire;
 
 #[test]
 fn nothing_is_held_after_a_refusal() {
@@ -101,21 +88,6 @@ fn a_launch_that_started_nothing_takes_its_stamps_back() {
     assert_eq!(["a", "b"].map(|name| tables.store.table(name).stamps()), before);
     assert_eq!((tables.used("a"), tables.used("b")), (0, 0));
     tables.gives(&demands, "a 1, b 1");
-}
-
-/// A start that cannot be taken back in one table is taken back in the others: here one file cannot be
-/// written.
-#[test]
-fn a_start_is_taken_back_where_that_is_possible() {
-    let path = NamedTempFile::new().expect("a temporary file").into_temp_path();
-    let file = LockFile::open_to_read(&LockPath::named(&path)).expect("a file").expect("the file is there");
-    let tables = tables();
-    let demands = [one(claim("a", 1))];
-    let mut grant = tables.acquire(&demands).ok().expect("room");
-    grant.held.insert(0, Held::File(file::Held::nothing_of(&Rc::new(file), Hold::Process)));
-    grant.before.insert(0, None);
-    assert!(grant.withdraw().is_err());
-    assert_eq!((tables.store.table("a").stamps().0, tables.used("a")), (None, 0));
 }
 
 #[test]

@@ -392,8 +392,7 @@ impl Ledger {
 
     /// Whether a launch has slots that no program has used, its own or that of a nested launch.
     pub(super) fn is_unused(&self, number: u64) -> bool {
-        let is_unused = |of: &Holding| !of.saved.is_started && !of.is_used_below();
-        self.holdings.get(&number).is_some_and(is_unused)
+        self.holdings.get(&number).is_some_and(|of| !of.saved.is_started && !of.is_used_below())
     }
 
     /// The slots that this process, by number, start and user, has for a program that it supervises.
@@ -816,8 +815,7 @@ fn evictions(session: &mut Session, standing: &Standing<'_>) -> Result<Vec<Evict
     };
     // Here a holder is released and forgotten at the same moment.
     let mut chosen = standing.to_end(&Known { progress: &progress, leaving: &|_, _, _| 0 })?;
-    let leaves_room = !chosen.is_empty() && standing.leaves_room()?;
-    if session.room_for_older.is_new(leaves_room) {
+    if session.room_for_older.is_new(!chosen.is_empty() && standing.leaves_room()?) {
         chosen.clear();
     }
     session.let_rest_except(chosen.iter().flat_map(|of| of.overdue.iter().chain(&of.running)));

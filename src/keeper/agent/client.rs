@@ -254,8 +254,8 @@ impl Granted {
     }
 
     /// Hands the slots over to the program that this process, or a child of it, is about to become, or to the
-    /// script. It does no harm if the agent is gone: the next one knows the process, or the FIFO. An agent that
-    /// lives, and does not receive this, would free the slots of a script.
+    /// script. It does no harm if the agent is gone: the next one knows the process, or the FIFO. An agent
+    /// that lives, and does not receive this, would free the slots of a script.
     pub fn keep_across_exec(&self) -> Result<(), AgentError> {
         if let Some(kept) = &self.descriptor {
             descriptor::keep_across_exec(kept.as_fd()).map_err(AgentError::NotReached)?;

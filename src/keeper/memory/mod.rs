@@ -6,7 +6,7 @@ mod table;
 
 use std::{
     cell::{Cell, OnceCell, RefCell},
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     rc::Rc,
     time::SystemTime,
 };
@@ -33,7 +33,7 @@ pub struct Store {
 #[derive(Debug, Default)]
 pub struct VerifiedAncestry {
     /// The slots, each with the number of its table.
-    pub slots: Vec<(usize, u64)>,
+    pub slots: BTreeSet<(usize, u64)>,
     pub pid: Option<i32>,
     /// Its user, for whom new tables count.
     pub uid: Option<u32>,

@@ -310,7 +310,7 @@ fn slots_that_ancestors_alone_hold_are_known() {
     held.describe(holder(1, own_pid(), Duration::ZERO));
     let own = VerifiedAncestry::of_process(own_pid(), 1000);
     assert!(table.is_held_by_ancestor(&table.occupancy(), &own) && !has(&[1]));
-    let slots = [1, 2].map(|slot| (table.number() + 1, slot)).to_vec();
+    let slots = [1, 2].map(|slot| (table.number() + 1, slot)).into();
     let elsewhere = VerifiedAncestry { slots, ..VerifiedAncestry::default() };
     assert!(!table.is_held_by_ancestor(&table.occupancy(), &elsewhere));
     assert!(!own.is_nobody() && !elsewhere.is_nobody() && VerifiedAncestry::of_user(Some(7)).is_nobody());

@@ -24,8 +24,8 @@ impl CommandEntry {
         command.any(self.is_path, |value| self.pattern.may_match(value))
     }
 
-    /// The directory of a path or of a pattern of paths, as far as it has no special characters. A launch does
-    /// not resolve it: it would wait for the servers of other programs, and so would the agent.
+    /// The directory of a path or of a pattern of paths, as far as it has no special characters. A launch
+    /// does not resolve it: it would wait for the servers of other programs, and so would the agent.
     pub(crate) fn directory(&self) -> Option<&str> {
         let (directory, _) = self.pattern.begin().rsplit_once('/')?;
         (self.is_path && !directory.is_empty()).then_some(directory)

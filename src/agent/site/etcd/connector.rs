@@ -72,8 +72,8 @@ impl Connector {
     }
 
     /// Reads files that were replaced. If they cannot be used, such as a certificate whose key is not written
-    /// yet, the former certificates stay, and the result says once what is wrong. They are read again the next
-    /// time, because nothing of a file may have to change until it can be read.
+    /// yet, the former certificates stay, and the result says once what is wrong. They are read again the
+    /// next time, because nothing of a file may have to change until it can be read.
     pub(super) fn renew(&mut self, access: &Access) -> Result<(), String> {
         if stamps(access) == self.stamps {
             self.trouble = None;
