@@ -48,7 +48,7 @@ fn while_read(written: io::Result<()>) -> io::Result<bool> {
 /// Whether this process has a deadline.
 static HAS_DEADLINE: AtomicBool = AtomicBool::new(false);
 
-/// How long a process with a deadline waits for whoever reads its standard error.
+/// How long a process with a deadline waits for the reader of its standard error.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// From now on, this process has a deadline. A terminal whose output is stopped (Ctrl-S), or whose connection
