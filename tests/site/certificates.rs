@@ -151,10 +151,11 @@ fn renewed_certificates_need_no_restart() {
     let renew = |from: &Path, to: &Path| {
         fs::copy(from, to).expect("it is renewed");
     };
+    // From now on none of them is used, whenever the agent reads them.
+    renew(&next_of_host.certificate, &of_host.certificate);
     renew(&next.certificate(), &authority.certificate());
     renew(&next_member.certificate, &member.certificate);
     renew(&next_member.key, &member.key);
-    renew(&next_of_host.certificate, &of_host.certificate);
     etcd.restart();
     eventually("the certificate is not used without its key", || {
         let outcome = host.test().args(["run", "--", "matlab"]).outcome();

@@ -115,7 +115,7 @@ impl Grouped<'_> {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeSet, path::Path};
+    use std::{collections::BTreeSet, path::Path, thread};
 
     use tempfile::NamedTempFile;
 
@@ -146,8 +146,8 @@ mod tests {
         };
         let own = process::own_pid();
         assert!(joins(&first), "the slot is free");
-        let (shell, environment) = (Path::new("/bin/sh"), executable::environment());
-        let words = ["sh", "-c", "exec sleep 600"].map(|word| executable::c_string(word.as_ref()));
+        let (program, environment) = (Path::new("/bin/sleep"), executable::environment());
+        let words = ["sleep", "600"].map(|word| executable::c_string(word.as_ref()));
         let words = words.map(|word| word.expect("a word without a zero byte"));
         let child = process::spawn(|| {
             if process::die_with(own).is_err()
@@ -156,10 +156,14 @@ mod tests {
             {
                 return Errno::EAGAIN;
             }
-            executable::replace_process(shell, &words, &environment)
+            executable::replace_process(program, &words, &environment)
         });
         let child = child.expect("a child");
         assert_eq!(child.why_not(), None, "it has the slot too");
+        // Its descriptors of ours are closed before /proc shows with which privileges it was executed.
+        while process::is_privileged_by_exec(child.pid).is_none() {
+            thread::yield_now();
+        }
         let guardians = holder::all_guardians(&file).expect("a lock file");
         let holder = Holder { pid: Some(own), ..Holder::unknown(2..=2) };
         let ended = |pids: &[i32]| {
