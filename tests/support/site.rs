@@ -182,6 +182,12 @@ impl Site {
                 // A machine need not have each of them.
                 let _ = fs::copy(Path::new("/etc").join(name), etc.join(name));
             }
+            // A person of the machine may be called like one of this site.
+            for name in ["passwd", "group"] {
+                let text = fs::read_to_string(etc.join(name)).expect("a database of the machine");
+                let lines = text.lines().filter(|line| is_of_system(line)).map(without_members);
+                fs::write(etc.join(name), lines.collect::<String>()).expect("a database of the site");
+            }
         }
     }
 
@@ -429,4 +435,19 @@ fn open_to_everyone(directory: &Path) -> bool {
     directory
         .ancestors()
         .all(|path| fs::metadata(path).is_ok_and(|found| found.permissions().mode() & 0o001 != 0))
+}
+
+/// Whether a line of passwd(5) or group(5) is of the system, not of people.
+fn is_of_system(line: &str) -> bool {
+    let id = line.split(':').nth(2).and_then(|id| id.parse::<u32>().ok());
+    id.is_some_and(|id| !(1000..65_534).contains(&id))
+}
+
+/// A line of passwd(5), or one of group(5) without its members.
+fn without_members(line: &str) -> String {
+    let fields: Vec<&str> = line.split(':').collect();
+    match fields.as_slice() {
+        [group, password, id, _] => format!("{group}:{password}:{id}:\n"),
+        _ => format!("{line}\n"),
+    }
 }
