@@ -6,6 +6,12 @@ use crate::support::{Running, Site, Test, eventually};
 /// The byte at which a launch with the first number, a limit of one, and no policy, waits in the queue.
 const STANDING: i64 = (1 << 61) + (1 << 32) + 1;
 
+/// All bytes at which a launch with the first number can wait: for each policy, and each limit of it.
+const STANDING_OF_FIRST: (i64, i64) = ((1 << 61) + (1 << 32), (1 << 61) + (2 << 32));
+
+/// Here a launch with the first number says how many slots it wants.
+const WANTS: i64 = (1 << 62) + (1 << 61) + (1 << 20);
+
 /// The place of the first number; one byte more for each beat.
 const PLACE: i64 = (1 << 62) + (1 << 20);
 
@@ -54,4 +60,40 @@ fn who_could_not_stand_behind_another_tries_again() {
     });
     drop(somebody);
     site.stands_in_line("seats.lock", &second);
+}
+
+/// A new policy is a new position, at another byte. A waiter keeps the old one until it has the new one: no
+/// newcomer passes it meanwhile.
+#[test]
+fn who_cannot_stand_by_a_new_policy_stands_by_the_old_one() {
+    let policy = |slots: u32| {
+        format!(
+            "[repository.seats]\nlimit = 3\n\
+            [[rule]]\ncommands = [\"small\"]\nacquire = [\"seats\"]\n\
+            [[rule]]\ncommands = [\"big\"]\nacquire = [{{ repository = \"seats\", slots = {slots} }}]\n"
+        )
+    };
+    let site = Site::with_policy(&policy(2));
+    site.program("small");
+    site.program("big");
+    let small = site.test().args(["run", "--", "small"]);
+    let holders = [(); 2].map(|()| small.spawn());
+    let mut big = site.test().args(["run", "-qwforever", "--", "big"]).background();
+    site.stands_in_line("seats.lock", &big);
+    let (first, end) = STANDING_OF_FIRST;
+    let own = site.lock_between("seats.lock", first, end).expect("it stands there").l_start;
+    let [before, behind] = [(first, own), (own + 1, end)].map(|(from, to)| format!("{from}:{}", to - from));
+    let somebody = site.holder("seats.lock", ["ofd", "write", &before, &behind]);
+    site.policy(&policy(3));
+    eventually("it is judged by the new policy", || {
+        site.lock_between("seats.lock", WANTS + 3, WANTS + 4).map(drop)
+    });
+    small.clone().stderr("rungate: small: not started: [..]\n...\n").status(75);
+    drop(somebody);
+    eventually("it stands by the new policy", || {
+        site.lock_between("seats.lock", own, own + 1).is_none().then_some(())
+    });
+    site.stands_in_line("seats.lock", &big);
+    drop(holders);
+    big.wait_for_echo();
 }

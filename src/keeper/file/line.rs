@@ -62,14 +62,24 @@ impl Place {
         self.file.unlock(&(place_byte(self.number.0, 1)..=place_byte(self.number.0, MOST_BEATS)))
     }
 
-    /// Waits in these classes, and in no other. To be called under the mutex, except to leave.
+    /// Waits in these classes, and in no other. To be called under the mutex, except to leave. If it cannot
+    /// have one of them yet, it also stays in those that it has: in none it would lose its turn.
     pub fn stand(&mut self, classes: &[Class]) -> Result<(), RepositoryError> {
+        let mut has_all = true;
         for class in classes {
             // A process that slept on this byte may have its lock for a moment, and is then taken for its
             // waiter. The real waiter tries again at its next check.
-            if !self.classes.contains(class) && self.file.try_lock(&byte_of(self.number, *class))? {
-                self.classes.push(*class);
+            if self.classes.contains(class) {
+                continue;
             }
+            if self.file.try_lock(&byte_of(self.number, *class))? {
+                self.classes.push(*class);
+            } else {
+                has_all = false;
+            }
+        }
+        if !has_all {
+            return Ok(());
         }
         for class in &self.classes {
             if !classes.contains(class) {
@@ -424,6 +434,25 @@ mod tests {
         assert!(class(1).passes(class(0)));
         waiter.stand(&[class(1)]).expect("a lock file");
         assert_eq!(seen(), Some((FIRST, class(1))));
+        waiter.stand(&[]).expect("a lock file");
+        assert_eq!(seen(), None);
+    }
+
+    /// A waiter whose new class is locked by another program keeps its turn in the old one. To leave needs no
+    /// lock.
+    #[test]
+    fn a_waiter_leaves_its_class_for_one_that_it_has() {
+        let (mut waiter, other, _path) = waiter_and_other();
+        let [old, new] = [3, 4].map(|generation| Class { generation, capacity: 4 });
+        let seen = || youngest(&other, None).expect("a lock file").map(|waiter| waiter.class);
+        waiter.stand(&[old]).expect("a lock file");
+        lock(&other, standing_byte(FIRST.0, new.generation, new.capacity));
+        waiter.stand(&[new]).expect("a lock file");
+        assert_eq!(waiter.classes(), [old]);
+        assert_eq!(seen(), Some(old));
+        other.unlock_shared(&byte_of(FIRST, new)).expect("a lock file");
+        waiter.stand(&[new]).expect("a lock file");
+        assert_eq!((waiter.classes(), seen()), (&[new][..], Some(new)));
         waiter.stand(&[]).expect("a lock file");
         assert_eq!(seen(), None);
     }
