@@ -110,11 +110,15 @@ impl<'a> Lookups<'a> {
         }
     }
 
-    /// Whether the caller is in a netgroup on this host.
+    /// Whether the caller is in a netgroup on this host: by its name in full, or up to the first dot.
     pub(super) fn is_in_netgroup(&self, netgroup: &str) -> Result<bool, LookupError> {
         let Some(user) = self.user_name()? else { return Ok(false) };
         let host = self.request.host.to_string_lossy();
-        self.ask(|| self.request.names.in_netgroup(netgroup, &host, user))
+        let is_in = |host: &str| self.ask(|| self.request.names.in_netgroup(netgroup, host, user));
+        match host.split_once('.') {
+            Some((label, _)) => Ok(is_in(&host)? || is_in(label)?),
+            None => is_in(&host),
+        }
     }
 
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T, LookupError>) -> Result<T, LookupError> {

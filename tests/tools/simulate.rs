@@ -635,6 +635,27 @@ fn hosts_of_netgroups_are_told_apart() {
     }
 }
 
+/// The entries of a netgroup may have the name of the host up to the first dot, although the host knows its domain.
+#[test]
+fn a_netgroup_may_have_short_names_of_hosts() {
+    needs_root!();
+    let site = Site::new();
+    site.account("ann", &[]);
+    site.write("etc/nsswitch.conf", "passwd: files\ngroup: files\nnetgroup: files\n");
+    site.write("etc/netgroup", "lab (ws1,ann,)\nfarm (ws1.example,ann,)\n");
+    let log = short_log(&[(0, site.user("ann").uid, Some(1))], "");
+    let deny = |netgroup: &str| format!("[[rule]]\nusers = [\"+{netgroup}\"]\naction = \"deny\"\n");
+    for (host, netgroup, refused) in [
+        ("ws1.example", "lab", 1),
+        ("ws1.example", "farm", 1),
+        ("ws1", "farm", 0),
+        ("ws10.example", "lab", 0),
+    ] {
+        let log = log.replace("\"host\":\"ws1\"", &format!("\"host\":\"{host}\""));
+        assert_eq!(played(&site, &log, &deny(netgroup)).0, refused, "{netgroup} at {host}");
+    }
+}
+
 /// Whose use outside it is, who takes a lingering slot over, and who is in a group depends on the host, if the
 /// policy says so. A holder that began after the command that measured is not in the sample.
 #[test]

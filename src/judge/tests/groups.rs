@@ -61,6 +61,17 @@ fn a_netgroup_is_asked_with_this_host_and_this_user() {
     under(&deny("users = [\"+lab\"]")).host("ws18").gives("free");
 }
 
+/// The entries of a netgroup may have the name of the host in full, or up to the first dot. A host without a
+/// domain has one name.
+#[test]
+fn a_netgroup_is_asked_with_both_names_of_the_host() {
+    let rack = deny("users = [\"+rack\"]");
+    under(&rack).gives("denied by r: netgroup \"rack\"");
+    under(&rack).host("ws17").gives("denied by r: netgroup \"rack\"");
+    under(&rack).host("ws18.example").gives("free");
+    under(&deny("users = [\"+lab\"]")).host("ws17").gives("free");
+}
+
 #[test]
 fn names_are_looked_up_only_for_rules_whose_other_selectors_match() {
     let policy = deny("commands = [\"comsol\"]\ngroups = [\"cad\"]\nusers = [\"ann\"]");
