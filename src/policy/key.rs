@@ -151,12 +151,11 @@ pub(super) enum Shape {
     TextOrTexts,
     /// Numbers with a number of slots for each.
     SlotsByNumber,
-    /// Names with numbers up to this.
-    NumberByName {
+    /// Names with a number up to this, or a list of users.
+    UsersByName {
         most: i64,
+        keys: &'static Keys,
     },
-    /// Names with a number of slots, or a list of who holds them.
-    HoldersByName(&'static Keys),
     /// Names of variables with lists of strings, or with `false` or `true`.
     Environment,
     /// A list of claims: names of repositories, or tables.

@@ -2,8 +2,8 @@
 //! from the same tables. Keys of selectors and of repositories are beside their types.
 
 use super::{
-    Action, DELEGATE, Expectation, IfUnclear, Key, Keys, LONGEST_QUEUE, REPOSITORY, SLOT_COUNT,
-    SLOT_COUNT_OR_NONE, Shape, Together, Unmatched, key::key, selector,
+    Action, DELEGATE, Expectation, HIGHEST_LIMIT, IfUnclear, Key, Keys, LONGEST_QUEUE, REPOSITORY,
+    SLOT_COUNT, SLOT_COUNT_OR_NONE, Shape, Together, Unmatched, key::key, selector,
 };
 use crate::judge::terms::{Hold, Keeper, Keyword};
 
@@ -337,6 +337,9 @@ pub(super) static HOLDER: Keys = Keys {
     together: &[],
 };
 
+/// A launch that waits at the time of a test's launch.
+pub(super) static WAITER: Keys = Keys { what: "a waiting launch", groups: &[PERSON_KEYS], together: &[] };
+
 const PERSON_KEYS: &[Key] = &[
     key(
         "user",
@@ -389,14 +392,14 @@ const TEST_KEYS: &[Key] = &[
     ),
     key(
         "use",
-        Shape::HoldersByName(&HOLDER),
+        Shape::UsersByName { most: HIGHEST_LIMIT as i64, keys: &HOLDER },
         "Slots in use, by repository and member: a number, or a list of holders.",
         "Tests of what happens when a repository is full.",
     ),
     key(
         "waiting",
-        Shape::NumberByName { most: LONGEST_QUEUE as i64 },
-        "Number of launches that wait for a repository.",
+        Shape::UsersByName { most: LONGEST_QUEUE as i64, keys: &WAITER },
+        "Launches that wait, by repository and member: a number of others, or a list of users.",
         "Tests of queue lengths.",
     ),
     key("expect", Shape::OneOf(Expectation::words), "The expected decision.", "Every test.").required(),

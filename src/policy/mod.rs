@@ -65,7 +65,7 @@ use self::{
     key::{Key, Keys, Shape, Together},
     keys::{
         ALTERNATIVE, CLAIM, COMMAND, DEFAULTS, EXPECTED_CLAIM, FILE, HOLDER, LOG, RULE, SELECTORS,
-        SLOTS_FROM, TEST,
+        SLOTS_FROM, TEST, WAITER,
     },
     layer::{DELEGATE, FORBIDDEN},
     limit::{LONGEST_QUEUE, SLOT_COUNT, SLOT_COUNT_OR_NONE, SLOT_COUNT_OR_SHARE},
@@ -88,7 +88,7 @@ pub(crate) use self::{
     pattern::{Pattern, Subject},
     repository::{FileOf, OtherLimit, Standing, outside::Measuring},
     rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom},
-    scenario::{ExpectedClaim, Held, Holder, Holders, Person, Waiting},
+    scenario::{ExpectedClaim, Held, Holder, Person, Users, Waiting},
     selector::{CommandEntry, GroupEntry, Principal, Selectors, UNNAMED},
     source::{Watch, files_of, is_drop_in},
     spelling::nearest,

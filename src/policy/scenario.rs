@@ -50,16 +50,16 @@ pub(crate) struct Person {
 pub(crate) struct Held {
     pub(crate) repository: usize,
     pub(crate) member: Option<String>,
-    pub(crate) by: Holders,
+    pub(crate) by: Users<Holder>,
 }
 
-/// Who holds them.
+/// Other users at the time of the launch.
 #[derive(Debug)]
-pub(crate) enum Holders {
-    /// This many slots are held by others like the caller.
+pub(crate) enum Users<T> {
+    /// Users like the caller have this many slots, or wait with this many launches.
     Alike(u32),
-    /// These holders, in the order of their starts.
-    These(Vec<Holder>),
+    /// These, in the order in which they came.
+    These(Vec<T>),
 }
 
 /// A user who has started the same command before.
@@ -69,12 +69,12 @@ pub(crate) struct Holder {
     pub(crate) slots: u32,
 }
 
-/// How many others wait for a repository.
+/// The launches that wait for a repository.
 #[derive(Debug)]
 pub(crate) struct Waiting {
     pub(crate) repository: usize,
     pub(crate) member: Option<String>,
-    pub(crate) launches: u32,
+    pub(crate) by: Users<Person>,
 }
 
 /// The expected result.

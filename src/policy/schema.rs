@@ -144,10 +144,7 @@ fn shape(shape: Shape) -> Value {
             slots["propertyNames"] = json!({ "pattern": "^[1-9][0-9]*$" });
             slots
         }
-        Shape::NumberByName { most } => by_name(&number(0, most)),
-        Shape::HoldersByName(keys) => {
-            by_name(&one_of(&[number(0, HIGHEST_LIMIT.into()), list(&table(keys))]))
-        }
+        Shape::UsersByName { most, keys } => by_name(&one_of(&[number(0, most), list(&table(keys))])),
         Shape::Environment => by_name(&one_of(&[texts(), json!({ "type": "boolean" })])),
         Shape::Claims(keys) | Shape::Expected(keys) => list(&one_of(&[text(), table(keys)])),
         Shape::Alternatives(keys) => {

@@ -155,7 +155,7 @@ environment = { PROJECT = "apollo" }
 time = "2026-11-20 14:02"
 cpus = 4
 use = { matlab = 3, "person [ann]" = [{ user = "ann", groups = ["cad", "+lab"], slots = 2 }] }
-waiting = { matlab = 2 }
+waiting = { matlab = 2, "person [ann]" = [{ user = "ann", groups = ["cad", "+lab"] }] }
 expect = "wait"
 wait = "1h"
 hold = "supervisor"

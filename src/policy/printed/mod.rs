@@ -10,7 +10,7 @@ pub(super) use self::layer::Part;
 pub use self::layer::PartKind;
 use self::layer::{Printing, RepositoryNames};
 use super::{
-    ExpectedClaim, Held, Holder, Holders, LayerKind, Person, Policy, Rule, Scenario, Table, Waiting,
+    ExpectedClaim, Held, Holder, LayerKind, Person, Policy, Rule, Scenario, Table, Users, Waiting,
     rule::Slots,
     toml_text::{inline_table, key, list, string},
 };
@@ -97,8 +97,9 @@ fn part<'p>(scenario: &'p Scenario, names: &RepositoryNames) -> Part<'p> {
     keys.set_some("time", time.map(|time| string(&time.to_string())));
     keys.set("cpus", cpus);
     keys.set("use", inline_table(held.iter().map(|held| print_held(held, names))));
-    let waiting = waiting.iter().map(|Waiting { repository, member, launches }| {
-        (key(&table_of(*repository, member.as_deref(), names)), launches.to_string())
+    let waiting = waiting.iter().map(|Waiting { repository, member, by }| {
+        let by = print_users(by, |person| inline_table(print_person(person)));
+        (key(&table_of(*repository, member.as_deref(), names)), by)
     });
     keys.set("waiting", inline_table(waiting));
     keys.set("expect", string(expect.word()));
@@ -121,11 +122,14 @@ fn print_held(Held { repository, member, by }: &Held, names: &RepositoryNames) -
     let holder = |Holder { person, slots }: &Holder| {
         inline_table(print_person(person).into_iter().chain([("slots", slots.to_string())]))
     };
-    let by = match by {
-        Holders::Alike(slots) => slots.to_string(),
-        Holders::These(holders) => list(holders.iter().map(holder)),
-    };
-    (key(&table_of(*repository, member.as_deref(), names)), by)
+    (key(&table_of(*repository, member.as_deref(), names)), print_users(by, holder))
+}
+
+fn print_users<T>(users: &Users<T>, one: impl Fn(&T) -> String) -> String {
+    match users {
+        Users::Alike(number) => number.to_string(),
+        Users::These(listed) => list(listed.iter().map(one)),
+    }
 }
 
 /// `matlab`, or `matlab-per-user [ann]`.

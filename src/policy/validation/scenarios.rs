@@ -8,8 +8,8 @@ use super::{LayerFile, SymbolTable};
 use crate::{
     judge::terms::{Hold, Wait},
     policy::{
-        EXPECTED_CLAIM, Expectation, ExpectedClaim, HIGHEST_LIMIT, HOLDER, Held, Holder, Holders,
-        LONGEST_QUEUE, Person, Repository, Rule, Scenario, Section, TEST, Value, Waiting, Written,
+        EXPECTED_CLAIM, Expectation, ExpectedClaim, HIGHEST_LIMIT, HOLDER, Held, Holder, Keys, LONGEST_QUEUE,
+        Person, Repository, Rule, Scenario, Section, TEST, Users, Value, WAITER, Waiting, Written,
         aliases::entries_in,
         fault::Fault,
         place::Place,
@@ -47,15 +47,20 @@ impl<'w> Reading<'_, 'w> {
         self.check_by(by, expect);
         self.check_wait_and_hold(wait, hold, expect);
         let held = section.by_name("use").into_iter().filter_map(|(name, value)| {
-            let by = holders(value)?;
+            let holder = |section: &Section<'w>| {
+                let slots = section.count("slots", 1, HIGHEST_LIMIT).map_or(1, |slots| slots.value);
+                Holder { person: person(section), slots }
+            };
+            let by = users(value, HIGHEST_LIMIT, "a number of slots, or a list of holders", &HOLDER, holder)?;
             let (repository, member) = self.repository(name)?;
             Some(Held { repository, member, by })
         });
         let held = held.collect();
         let waiting = section.by_name("waiting").into_iter().filter_map(|(name, value)| {
-            let launches = value.count(0, LONGEST_QUEUE)?.value;
+            let by =
+                users(value, LONGEST_QUEUE, "a number of launches, or a list of users", &WAITER, person)?;
             let (repository, member) = self.repository(name)?;
-            Some(Waiting { repository, member, launches })
+            Some(Waiting { repository, member, by })
         });
         let waiting = waiting.collect();
         let claims = section.get("claims").and_then(|value| value.elements("a list of repositories"));
@@ -168,18 +173,19 @@ impl<'w> Reading<'_, 'w> {
     }
 }
 
-/// Who holds slots: a number of them, or a list of holders.
-fn holders(value: Value<'_>) -> Option<Holders> {
+/// The users who hold slots, or wait: a number of these slots or launches, or a list of tables.
+fn users<'w, T>(
+    value: Value<'w>,
+    most: u32,
+    expected: &'static str,
+    keys: &'static Keys,
+    one: impl Fn(&Section<'w>) -> T,
+) -> Option<Users<T>> {
     if value.is_number() {
-        return value.count(0, HIGHEST_LIMIT).map(|slots| Holders::Alike(slots.value));
+        return value.count(0, most).map(|number| Users::Alike(number.value));
     }
-    let holder = |value: Value<'_>| {
-        let section = value.section(&HOLDER)?;
-        let slots = section.count("slots", 1, HIGHEST_LIMIT).map_or(1, |slots| slots.value);
-        Some(Holder { person: person(&section), slots })
-    };
-    let listed = value.elements("a number of slots, or a list of holders")?;
-    Some(Holders::These(listed.filter_map(holder).collect()))
+    let listed = value.elements(expected)?;
+    Some(Users::These(listed.filter_map(|value| Some(one(&value.section(keys)?))).collect()))
 }
 
 fn person(section: &Section<'_>) -> Person {

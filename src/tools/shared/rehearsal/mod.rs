@@ -23,10 +23,8 @@ use crate::{
             Slots, Terms,
         },
     },
-    keeper::{Class, Keepers, Number, Store, memory},
-    policy::{
-        Expectation, ExpectedClaim, Holders, Person, Policy, Repository, Request, Rule, Scenario, Wait,
-    },
+    keeper::{Class, Keepers, Number, Store, WaitingProcess, memory},
+    policy::{Expectation, ExpectedClaim, Person, Policy, Repository, Request, Rule, Scenario, Users, Wait},
     sys::Inherited,
 };
 use jiff::Timestamp;
@@ -434,10 +432,10 @@ impl<'p> Stage<'p> {
                 match &held.by {
                     // They count as users like that of the launch: slots that are kept from one are kept from
                     // all.
-                    Holders::Alike(slots) => others.hold(claim, table, *slots, None, store),
-                    Holders::These(holders) => {
+                    Users::Alike(slots) => others.hold(claim, table, *slots, None, store),
+                    Users::These(holders) => {
                         for holder in holders {
-                            if let Some(theirs) = self.claim_of(&holder.person, claim, table)? {
+                            if let Some(theirs) = self.claim_of(&holder.person, claim, table, "holds")? {
                                 let group = theirs.amount.group.as_ref();
                                 others.hold(&theirs, table, holder.slots, group, store);
                             }
@@ -446,8 +444,24 @@ impl<'p> Stage<'p> {
                 }
             }
             for waiting in &self.scenario.waiting {
-                if self.is_about(waiting.repository, waiting.member.as_deref(), claim, cast) {
-                    others.wait(claim, table, waiting.launches, store);
+                if !self.is_about(waiting.repository, waiting.member.as_deref(), claim, cast) {
+                    continue;
+                }
+                match &waiting.by {
+                    Users::Alike(launches) => {
+                        for _ in 0..*launches {
+                            others.wait(claim, table, None, store);
+                        }
+                    }
+                    Users::These(people) => {
+                        for person in people {
+                            if let Some(theirs) = self.claim_of(person, claim, table, "waits for")? {
+                                // Most users of a test have the same number, and so do not count by it.
+                                let is_own = (&*person.user, person.uid) == (cast.user(), cast.uid());
+                                others.wait(&theirs, table, is_own.then_some(person.uid), store);
+                            }
+                        }
+                    }
                 }
             }
             seen.push(table);
@@ -472,7 +486,13 @@ impl<'p> Stage<'p> {
     }
 
     /// The slots of another user's launch of the command in a table; none if it is another member's.
-    fn claim_of(&self, person: &Person, claim: &Claim, table: &str) -> Result<Option<Claim>, String> {
+    fn claim_of(
+        &self,
+        person: &Person,
+        claim: &Claim,
+        table: &str,
+        verb: &str,
+    ) -> Result<Option<Claim>, String> {
         let cast = FakeNames::new(person);
         let demands = match self.decide(&cast).verdict {
             Verdict::Start(start) => start.demands,
@@ -483,7 +503,7 @@ impl<'p> Stage<'p> {
         let theirs = claims().find(|claim| table_of(claim, &cast) == table);
         if theirs.is_none() && claims().all(|theirs| *theirs.repository != *repository) {
             let (user, command) = (&person.user, self.scenario.command.to_string_lossy());
-            return Err(format!("cannot be: {user} holds no {repository} by {command}"));
+            return Err(format!("cannot be: {user} {verb} no {repository} by {command}"));
         }
         Ok(theirs.cloned())
     }
@@ -515,13 +535,13 @@ impl Others {
         self.holding.extend(table.take_with(&Seats { shared, free }, group));
     }
 
-    /// Adds this many waiting launches with this claim.
-    fn wait(&mut self, claim: &Claim, table: &str, launches: u32, store: &Store) {
+    /// Adds a waiting launch with this claim, of this user if that is the one of the test.
+    fn wait(&mut self, claim: &Claim, table: &str, user: Option<u32>, store: &Store) {
         let table = store.table(table);
         let class = Class { generation: 0, capacity: claim.amount.usable_slots() };
-        for _ in 0..launches {
-            let number = table.highest_number().unwrap_or(Number(0)).next();
-            let Some(mut place) = table.take_place(number) else { continue };
+        let number = table.highest_number().unwrap_or(Number(0)).next();
+        if let Some(mut place) = table.take_place(number) {
+            place.belongs_to(&WaitingProcess { user, ..WaitingProcess::default() });
             place.stand(&[class]);
             self.waiting.push(place);
         }

@@ -257,6 +257,26 @@ fn a_test_says_who_waits_and_for_how_long() {
     case("use = { a = 1 }\nexpect = \"wait\"\nhold = \"tree\"", true, "waits up to 2h for a, hold tree");
 }
 
+/// Launches of the user of the test count for `queue_per_user`. Those of others do not, although both have
+/// the same number. Each waits below its own limit.
+#[test]
+fn a_test_says_whose_launches_wait() {
+    let line = LINE.replacen("queue = 3", "queue = 3\nqueue_per_user = 2", 1)
+        + "\n[[rule]]\ngroups = [\"students\"]\nacquire = [{ repository = \"a\", ceiling = 0 }]";
+    let case = |waiting: &str, passes, got| {
+        let test = "command = \"x\"\nuser = \"ann\"\nuse = { a = 1 }\nexpect = \"wait\"";
+        play_under(&line, &format!("{test}\nwaiting = {{ a = {waiting} }}"), passes, got);
+    };
+    let [waits, refused] = ["waits up to 2h for a", "refused, because there is no room in a"];
+    let [ann, bob] = ["{ user = \"ann\" }", "{ user = \"bob\" }"];
+    let student = "{ user = \"bob\", groups = [\"students\"] }";
+    case("2", true, waits);
+    case(&format!("[{bob}, {ann}]"), true, waits);
+    case(&format!("[{ann}, {ann}]"), false, refused);
+    case(&format!("[{bob}, {bob}, {ann}]"), false, refused);
+    case(&format!("[{student}, {student}, {student}, {ann}]"), true, waits);
+}
+
 #[test]
 fn a_test_judges_what_is_intended_where_nothing_is_enforced_yet() {
     let trial = LINE.replacen("[repository.a]", "enforce = false\n[repository.a]", 1);
