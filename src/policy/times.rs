@@ -56,7 +56,9 @@ impl Policy {
     pub fn generation(&self, now: Timestamp) -> u16 {
         let mut hasher = DefaultHasher::new();
         let is_of_system = |layer: &Layer| layer.kind == LayerKind::System;
-        // What a user adds gives no limit of the system, and so distinguishes no launches below its limits.
+        // What a user adds gives no limit of the system, and so distinguishes no launches below its limits. A
+        // delegated file applies to some launches only. If it counted, no other launch would pass one that
+        // waits below a ceiling of its department.
         let has_systems = self.layers.iter().any(is_of_system);
         self.stamps.shared(has_systems).for_each(|file| file.hash(&mut hasher));
         self.times_of(|layer| !has_systems || is_of_system(layer), now).hash(&mut hasher);
@@ -198,13 +200,21 @@ mod tests {
         assert_ne!(at("08:00:00").1, at("18:00:00").1);
     }
 
-    /// Where there is a policy of the system, its time windows count alone.
+    /// Where there is a policy of the system, its time windows count alone, without those of delegated files.
     #[test]
     fn a_window_that_a_user_adds_begins_no_generation() {
+        const DELEGATE: &str =
+            "[delegate.\"20-cad.toml\"]\nowner = \"root\"\nusers = [\"%cad\"]\ncommands = [\"cad\"]\n";
         let layer = |kind: LayerKind, when: &str| {
+            let (path, more) = match kind {
+                LayerKind::System => ("/p.toml", format!("[defaults]\ntime_zone = \"UTC\"\n{DELEGATE}")),
+                LayerKind::Delegated => ("/p.d/20-cad.toml", String::new()),
+                LayerKind::Given | LayerKind::Own => {
+                    ("/own.toml", "[defaults]\ntime_zone = \"UTC\"\n".to_owned())
+                }
+            };
             let rule = format!("[[rule]]\nwhen = [\"{when}\"]\nacquire = []\n");
-            let text = format!("[defaults]\ntime_zone = \"UTC\"\n{rule}");
-            LayerText { kind, files: vec![SourceText::new("/p.toml", text)] }
+            LayerText { kind, files: vec![SourceText::new(path, more + &rule)] }
         };
         let begins_at_8 = |layers: Vec<LayerText>| {
             let policy = Policy::of_layers(layers, false).unwrap_or_else(|faults| panic!("{faults}"));
@@ -217,6 +227,7 @@ mod tests {
         let (early, late) = ("08:00-18:00", "10:00-18:00");
         assert!(begins_at_8(vec![layer(LayerKind::System, early), layer(LayerKind::Own, late)]));
         assert!(!begins_at_8(vec![layer(LayerKind::System, late), layer(LayerKind::Own, early)]));
+        assert!(!begins_at_8(vec![layer(LayerKind::System, late), layer(LayerKind::Delegated, early)]));
         assert!(begins_at_8(vec![layer(LayerKind::Own, early)]));
     }
 
