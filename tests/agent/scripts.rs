@@ -391,6 +391,31 @@ fn slots_that_a_script_does_not_know_of_are_free() {
     }
 }
 
+/// A command is killed while it prints the variables: the script has not read them, so the slots are free.
+#[test]
+fn slots_whose_variables_were_not_printed_are_free() {
+    needs_root!();
+    let (site, _agent) = site();
+    let mut script = shell(&site, "games");
+    assert_eq!(have(&mut script, OPEN), "status 0\n");
+    // A pipe that is full, and that no process reads: the script has both ends.
+    let fill = "dd if=/dev/zero of=/dev/fd/8 bs=4096 oflag=nonblock 2>/dev/null";
+    assert_eq!(have(&mut script, &format!("exec 8<> <(:); {fill}")), "status 1\n");
+    script.write_line("rungate acquire --fd 9 --export deploy >&8 & wait $!; echo \"status $?\"");
+    eventually("it has the slot", || (held(&site).len() == 1).then_some(()));
+    let children = format!("/proc/{0}/task/{0}/children", script.pid());
+    let command = eventually("it writes", || {
+        let children = fs::read_to_string(&children).expect("the script lives");
+        let mut pids = children.split_ascii_whitespace().map(|pid| pid.parse::<i32>().expect("a process"));
+        pids.find(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/wchan")).is_ok_and(|call| call.contains("pipe"))
+        })
+    });
+    kill(Pid::from_raw(command), Signal::SIGKILL).expect("it lives");
+    assert_eq!(script.read_line(), "status 137\n");
+    eventually("the slot is free, although the FIFO is open", || held(&site).is_empty().then_some(()));
+}
+
 /// What cannot keep a slot is refused with a reason, and nothing is taken.
 #[test]
 fn what_cannot_keep_a_slot_is_refused() {

@@ -259,7 +259,8 @@ impl Purpose for ForCaller {
             let _ = grant.withdraw();
             return Err(error);
         }
-        // An agent learns that the script knows of its slots. A lock needs nothing more.
+        // An agent learns that the script knows of its slots. A lock needs nothing more. Until then the agent
+        // frees the slots if this process is killed, so it comes after the variables.
         if let Err(error) = grant.keep_across_exec() {
             let _ = grant.withdraw();
             let text = format!("{}: {error}", visible(&session.options.command));
