@@ -96,6 +96,7 @@ pub(crate) struct Lookups<'a> {
     user: OnceCell<Option<String>>,
     group_ids: RefCell<Vec<(String, Option<u32>)>>,
     group_names: RefCell<Vec<(u32, Option<String>)>>,
+    netgroups: RefCell<Vec<(String, bool)>>,
     failure: OnceCell<LookupError>,
 }
 
@@ -106,19 +107,25 @@ impl<'a> Lookups<'a> {
             user: OnceCell::new(),
             group_ids: RefCell::default(),
             group_names: RefCell::default(),
+            netgroups: RefCell::default(),
             failure: OnceCell::new(),
         }
     }
 
     /// Whether the caller is in a netgroup on this host: by its name in full, or up to the first dot.
     pub(super) fn is_in_netgroup(&self, netgroup: &str) -> Result<bool, LookupError> {
+        if let Some((_, is_in)) = self.netgroups.borrow().iter().find(|(known, _)| known == netgroup) {
+            return Ok(*is_in);
+        }
         let Some(user) = self.user_name()? else { return Ok(false) };
         let host = self.request.host.to_string_lossy();
         let is_in = |host: &str| self.ask(|| self.request.names.in_netgroup(netgroup, host, user));
-        match host.split_once('.') {
-            Some((label, _)) => Ok(is_in(&host)? || is_in(label)?),
-            None => is_in(&host),
-        }
+        let is_in = match host.split_once('.') {
+            Some((label, _)) => is_in(&host)? || is_in(label)?,
+            None => is_in(&host)?,
+        };
+        self.netgroups.borrow_mut().push((netgroup.to_owned(), is_in));
+        Ok(is_in)
     }
 
     fn ask<T>(&self, ask: impl FnOnce() -> Result<T, LookupError>) -> Result<T, LookupError> {

@@ -65,9 +65,11 @@ fn a_netgroup_is_asked_with_this_host_and_this_user() {
 /// domain has one name.
 #[test]
 fn a_netgroup_is_asked_with_both_names_of_the_host() {
+    let asked = ["getpwuid(4711)", "innetgr(\"rack\", \"ws17.example\", \"ann\")"];
+    let short = "innetgr(\"rack\", \"ws17\", \"ann\")";
     let rack = deny("users = [\"+rack\"]");
-    under(&rack).gives("denied by r: netgroup \"rack\"");
-    under(&rack).host("ws17").gives("denied by r: netgroup \"rack\"");
+    under(&rack).gives("denied by r: netgroup \"rack\"").asks([asked[0], asked[1], short]);
+    under(&rack).host("ws17").gives("denied by r: netgroup \"rack\"").asks([asked[0], short]);
     under(&rack).host("ws18.example").gives("free");
     under(&deny("users = [\"+lab\"]")).host("ws17").gives("free");
 }
