@@ -7,7 +7,7 @@ use std::{
     cell::LazyCell,
     collections::BTreeMap,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
@@ -129,7 +129,6 @@ impl RunningEviction {
         if !self.is_due() {
             return None;
         }
-        let Some(target) = self.target(holding) else { return self.wait_for_grace() };
         // No wait after SIGCONT: it only lets the process receive the next signal.
         let mut signals = Vec::new();
         while let Some(signal) = SIGNALS.get(self.next).copied() {
@@ -140,23 +139,28 @@ impl RunningEviction {
             }
         }
         let last = signals.last().copied();
-        self.attempt = Some((last, evictor.signal(target, signals)));
+        self.attempt = Some((last, evictor.signal(self.target(holding), signals)));
         None
     }
 
-    /// The processes that get signals; none while no descriptor is free.
-    fn target(&self, holding: &Holding) -> Option<Target> {
-        let process = holding.process.as_ref().map(PidFd::try_clone).transpose().ok()?;
+    /// About how much memory it takes, with the signal that is being sent.
+    pub(super) fn size(&self) -> usize {
+        let holders = self.overdue.holder.all().count().saturating_mul(OF_HOLDER);
+        size_of::<Self>().saturating_add(OF_SIGNAL).saturating_add(holders)
+    }
+
+    /// The processes that get signals.
+    fn target(&self, holding: &Holding) -> Target {
         let keeps_more = holding.saved.hold > Hold::Process;
-        Some(Target {
-            process,
+        Target {
+            process: holding.process.as_ref().map(Arc::downgrade),
             fifo: holding.fifo.as_ref().filter(|_| keeps_more).map(Fifo::id),
             hold: if self.is_childless { Hold::Process } else { holding.saved.hold },
             taken: holding.taken_on_host(),
             kill: self.expiry.kill,
             own_group: self.own_group,
             user: holding.saved.uid,
-        })
+        }
     }
 
     /// The result of a signal, or of a check whether any process exists.
@@ -192,6 +196,11 @@ impl RunningEviction {
     }
 }
 
+/// Bytes of memory of a holder with its texts, rounded up, and of a signal that is being sent: the job of the
+/// evictor, and what brings its result.
+const OF_HOLDER: usize = 512;
+const OF_SIGNAL: usize = 1024;
+
 /// Signals in quick succession would leave no time to end.
 const SHORTEST_GRACE: Duration = Duration::from_millis(10);
 
@@ -207,8 +216,9 @@ pub(super) struct Evictor {
 /// A holder, and which process of its job gets a signal.
 #[derive(Debug)]
 pub(super) struct Target {
-    /// The process that requested the slots; none if it has ended.
-    pub(super) process: Option<PidFd>,
+    /// The process that requested the slots; none if it has ended. The descriptor is that of the holding, and
+    /// is closed with it: any number of jobs for one holder open none.
+    pub(super) process: Option<Weak<PidFd>>,
     /// The FIFO that its descendants have open.
     pub(super) fifo: Option<FileId>,
     pub(super) hold: Hold,
@@ -299,7 +309,7 @@ impl Jobs {
         self.count = self.count.saturating_add(1);
     }
 
-    /// The next one, with its number. Those that were cancelled are dropped, with their descriptors.
+    /// The next one, with its number. Those that were cancelled are dropped.
     fn next(&mut self) -> Option<(u64, Job)> {
         loop {
             let number = self.turns.next()?;
@@ -360,7 +370,8 @@ impl Evictor {
 impl Job {
     fn carry_out(&self, alive: &LazyCell<Alive>) -> Sent {
         let Target { process, fifo, hold, taken, kill, own_group, user } = &self.target;
-        let process = process.as_ref().filter(|process| !process.has_ended());
+        let process = process.as_ref().and_then(Weak::upgrade).filter(|process| !process.has_ended());
+        let process = process.as_deref();
         if let Some(doubt) = process.and_then(doubt) {
             return Sent::Doubted(doubt);
         }
@@ -430,8 +441,12 @@ mod tests {
         child
     }
 
-    fn job(holder: &Child, signals: Vec<Signal>) -> Job {
-        let process = PidFd::open(holder.id().try_into().expect("a PID")).ok();
+    fn open(child: &Child) -> Arc<PidFd> {
+        Arc::new(PidFd::open(child.id().try_into().expect("a PID")).expect("it was not waited for"))
+    }
+
+    fn job(holder: &Arc<PidFd>, signals: Vec<Signal>) -> Job {
+        let process = Some(Arc::downgrade(holder));
         let (hold, kill, user) = (Hold::Process, ExpireKill::Process, own_uid());
         let target = Target { process, fifo: None, hold, taken: None, kill, own_group: None, user };
         Job { target, signals, claim: Arc::default(), answer: channel().0 }
@@ -445,11 +460,12 @@ mod tests {
     #[test]
     fn what_was_cancelled_is_not_sent() {
         let mut holder = program();
-        let cancelled = job(&holder, vec![Signal::SIGKILL]);
+        let process = open(&holder);
+        let cancelled = job(&process, vec![Signal::SIGKILL]);
         assert!(cancelled.claim.is_first());
         assert_eq!(carry_out(&cancelled), Sent::Nobody);
         assert_eq!(holder.try_wait().expect("it can be waited for"), None);
-        let due = job(&holder, vec![Signal::SIGKILL]);
+        let due = job(&process, vec![Signal::SIGKILL]);
         assert!(matches!(carry_out(&due), Sent::To(_)));
         holder.wait().expect("it has ended");
     }
@@ -480,7 +496,8 @@ mod tests {
     #[test]
     fn a_look_signals_nobody() {
         let mut holder = program();
-        let look = job(&holder, Vec::new());
+        let process = open(&holder);
+        let look = job(&process, Vec::new());
         assert_eq!(carry_out(&look), Sent::Denied);
         assert_eq!(holder.try_wait().expect("it can be waited for"), None);
         holder.kill().expect("it is ours");
@@ -507,7 +524,7 @@ mod tests {
         let fifo = Fifo::create(&path).expect("a FIFO");
         let writer = Fifo::writer(&path).expect("a FIFO");
         let mut heir = Command::new("sleep").arg("600").stdout(writer).spawn().expect("sleep(1)");
-        let mut look = job(&heir, Vec::new());
+        let mut look = job(&open(&heir), Vec::new());
         (look.target.process, look.target.fifo) = (None, Some(fifo.id()));
         assert_eq!(carry_out(&look), Sent::Denied);
         heir.kill().expect("it is ours");
@@ -598,7 +615,7 @@ mod tests {
             let holding = holding(saved(1, Hold::Supervisor), process);
             let mut eviction = ending(1, overdue(2, None));
             assert_eq!(eviction.on_sent(Some(Signal::SIGINT), Sent::Nobody, &holding), None);
-            eviction.target(&holding).expect("a descriptor").hold
+            eviction.target(&holding).hold
         };
         assert_eq!(target_of(lives), Hold::Process);
         assert_eq!(target_of(None), Hold::Supervisor, "only its FIFO is left");

@@ -630,9 +630,11 @@ impl Session {
 
     /// What it uses of its user's quota.
     pub(super) fn load(&self) -> Load {
+        let take = self.take.as_ref().map_or(0, |take| take.size());
+        let evictions = self.evictions.iter().map(RunningEviction::size);
         Load {
             places: self.place.line.places(),
-            question: self.take.as_ref().map_or(0, |take| take.size()),
+            question: evictions.fold(take, usize::saturating_add),
             is_busy: matches!(
                 self.stage,
                 Stage::Judging | Stage::Deciding | Stage::Proving | Stage::Evicting(_)

@@ -5,6 +5,7 @@ use std::{
     cell::Cell,
     collections::{BTreeMap, BTreeSet},
     os::fd::OwnedFd,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -22,7 +23,7 @@ use crate::{
 pub(in crate::agent) struct Holding {
     pub(in crate::agent) saved: SavedHolding,
     /// The process; none if it has ended and only the FIFO keeps the slots.
-    pub(in crate::agent) process: Option<PidFd>,
+    pub(in crate::agent) process: Option<Arc<PidFd>>,
     pub(in crate::agent) fifo: Option<Fifo>,
     pub(in crate::agent) held: Vec<memory::Held>,
     /// The tables that it needed no slots of because they are not enforced; reported once.
@@ -184,8 +185,8 @@ impl Holding {
 
     /// Sends TERM to it and to everything that keeps its slots.
     pub(in crate::agent) fn terminate(&self, alive: &Alive) {
-        let below = self.below(alive);
-        for process in self.process.iter().chain(&below).filter(|process| self.may_signal(process)) {
+        let (own, below) = (self.process.as_deref(), self.below(alive));
+        for process in own.into_iter().chain(&below).filter(|process| self.may_signal(process)) {
             let _ = process.signal(Signal::SIGTERM);
         }
     }
@@ -201,7 +202,7 @@ impl Holding {
         }
         let found = below.len() + self.kill_children();
         if (found == 0 || self.saved.hold < Hold::Tree)
-            && let Some(process) = self.process.as_ref().filter(|process| self.may_signal(process))
+            && let Some(process) = self.process.as_deref().filter(|process| self.may_signal(process))
         {
             let _ = process.signal(Signal::SIGKILL);
         }
@@ -228,7 +229,7 @@ impl Holding {
 
     /// The number of its process, which is no other's as long as this one lives.
     fn living_process(&self) -> Option<i32> {
-        self.process.as_ref().filter(|process| !process.has_ended()).map(PidFd::pid)
+        self.process.as_deref().filter(|process| !process.has_ended()).map(PidFd::pid)
     }
 
     /// The other processes that keep its slots: those with its FIFO, and those that its process has started
@@ -341,7 +342,7 @@ impl Holding {
             |_: &PidFd| Process::find(saved.pid).is_some_and(|process| process.started == saved.start);
         let mut holding = Self {
             saved: saved.clone(),
-            process: opened.filter(is_same),
+            process: opened.filter(is_same).map(Arc::new),
             fifo,
             held: Vec::new(),
             without: Vec::new(),

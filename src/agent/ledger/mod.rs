@@ -892,7 +892,7 @@ fn holding(
         request.pause_on(&slots.table).into_iter().for_each(|length| held.table().pauses_for(length));
         held.describe(saved.holder(&slots.rule));
     }
-    let (process, has_spared) = (Some(process), Cell::default());
+    let (process, has_spared) = (Some(process.into()), Cell::default());
     Holding { saved, process, fifo: None, held, without, launch: 0, has_spared }
 }
 

@@ -97,7 +97,7 @@ pub(super) enum Over {
 pub(super) struct Load {
     /// Places in queues.
     pub(super) places: usize,
-    /// Bytes of the request.
+    /// Bytes of the request, and of the evictions for it.
     pub(super) question: usize,
     /// Whether a request has no answer yet.
     pub(super) is_busy: bool,

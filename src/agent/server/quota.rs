@@ -56,7 +56,7 @@ pub(in crate::agent) struct Share {
     pub(super) bytes: usize,
     /// Bytes of unread answers.
     pub(super) owed: usize,
-    /// Bytes of memory of a request that may have to be judged again.
+    /// Bytes of memory of a request that may have to be judged again, and of the evictions for it.
     pub(super) question: usize,
 }
 

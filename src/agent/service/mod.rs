@@ -744,6 +744,10 @@ impl Service {
             let why = format!("it ends at most {MOST_CHOSEN} holders at once");
             return session.answer(Answer::Failed(why), None);
         }
+        let quotas = self.local.connections.quotas();
+        if let Err(quota) = quotas.may_ask(session.peer.uid) {
+            return session.answer(Answer::Failed(quotas.decline(quota)), None);
+        }
         session.on(Event::Evicts);
         let after = match which {
             Which::Overdue(after) => *after,

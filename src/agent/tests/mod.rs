@@ -8,6 +8,7 @@ use std::{
     fs,
     os::unix::fs::symlink,
     path::PathBuf,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -109,6 +110,7 @@ pub(super) fn place(pid: i32) -> SavedPlace {
 /// A holder while this process keeps its slots, or only its FIFO does.
 pub(super) fn holding(saved: SavedHolding, process: Option<PidFd>) -> Holding {
     let (held, without, has_spared) = (Vec::new(), Vec::new(), Cell::default());
+    let process = process.map(Arc::new);
     Holding { saved, process, fifo: None, held, without, launch: 0, has_spared }
 }
 

@@ -1,15 +1,18 @@
 //! To end many holders takes the agent no longer than to end one: while it looks who has their descriptors,
 //! nobody else waits for that.
 
-use std::{fs, thread::sleep, time::Duration};
+use std::{fs, path::PathBuf, thread::sleep, time::Duration};
 
 use rungate::{
     judge::terms::{claim::ExpireKill, keyword::Hold},
     keeper::agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Request, Take, Which},
 };
 
-use super::{Call, DONE, FAILED, Mob, question, site, used_by};
-use crate::support::{Ending, Running, Site, needs_root, set_mode};
+use super::{ABOUT, Call, DONE, FAILED, Mob, others_launch, question, site, used_by};
+use crate::{
+    agent::hostility::memory_of,
+    support::{Ending, Running, Site, needs_root, set_mode},
+};
 
 /// The number of an answer on the wire: what became of a holder.
 const EXPIRED: u8 = 9;
@@ -58,6 +61,12 @@ pub(super) fn heir(site: &Site, count: usize) -> Running {
     heir
 }
 
+/// Asks for the end of all who have `free` and whom the caller may end, with a long time between the signals.
+fn sweep() -> Request {
+    let (table, which, kill) = ("free".to_owned(), Which::Overdue(Duration::ZERO), ExpireKill::Process);
+    Request::Evict(Evict { table, which, grace: Duration::from_secs(600), kill })
+}
+
 /// Their descriptors are looked for once, and not by whoever answers: once for each of them would take
 /// seconds of a processor.
 #[test]
@@ -69,12 +78,7 @@ fn who_sweeps_for_hundreds_of_holders_keeps_nobody_waiting() {
     mob.calls(1);
     let mut other = Call::to(&site);
     let begun = used_by(&agent);
-    mob.says(&Request::Evict(Evict {
-        table: "free".to_owned(),
-        which: Which::Overdue(Duration::ZERO),
-        grace: Duration::from_secs(600),
-        kill: ExpireKill::Process,
-    }));
+    mob.says(&sweep());
     let mut longest = Duration::ZERO;
     for _ in 0..30 {
         let before = used_by(&agent);
@@ -126,4 +130,97 @@ fn a_request_for_an_end_is_judged_by_the_agent() {
     assert!(matches!(root.hears(), Answer::Expired(_)));
     assert_eq!(root.hears(), Answer::Done(true));
     assert_eq!(holder.end().ending, Ending::Signal(2));
+}
+
+/// Stops one thread of a process, as a debugger does, until a line comes.
+const STOPPER: &str = "
+import ctypes, os, sys
+c, thread = ctypes.CDLL(None, use_errno=True), int(sys.argv[1])
+c.ptrace.argtypes = [ctypes.c_long] * 4
+SEIZE, INTERRUPT, WALL = 0x4206, 0x4207, 0x40000000
+assert c.ptrace(SEIZE, thread, 0, 0) == 0 and c.ptrace(INTERRUPT, thread, 0, 0) == 0
+os.waitpid(thread, WALL)
+print('stopped', flush=True)
+sys.stdin.readline()
+";
+
+/// Stops the thread of the agent that sends signals.
+#[track_caller]
+fn stop_the_evictor(site: &Site, agent: &Running) -> Running {
+    let threads = fs::read_dir(format!("/proc/{}/task", agent.pid())).expect("it runs");
+    let mut threads = threads.map(|thread| thread.expect("a thread").path());
+    let is_it = |path: &PathBuf| fs::read_to_string(path.join("comm")).expect("its name") == "evictor\n";
+    let evictor = threads.find(is_it).expect("it sends signals");
+    let number = evictor.file_name().expect("a number");
+    let stopper = site.test().user("root").program("/usr/bin/python3");
+    let mut stopper = stopper.args(["-c".as_ref(), STOPPER.as_ref(), number]).background();
+    assert_eq!(stopper.read_line(), "stopped\n");
+    stopper
+}
+
+/// How many descriptors a process has open.
+fn descriptors(process: &Running) -> usize {
+    fs::read_dir(format!("/proc/{}/fd", process.pid())).expect("it runs").count()
+}
+
+/// Waits until the agent has read all that was said before over other connections of this user.
+#[track_caller]
+fn is_heard(last: &mut Mob) {
+    last.says(&Request::About);
+    assert_eq!(last.hears(), [(ABOUT, 1)].into());
+}
+
+/// The agent opens no descriptor for a request to end a holder, while signals are still to be sent.
+#[test]
+fn the_end_of_one_holder_takes_no_descriptor_for_each_request() {
+    const CALLS: usize = 100;
+    needs_root!();
+    let (site, agent) = site();
+    let launch = site.test().user("bin").args(["run", "--", "free"]);
+    let mut holder = launch.through(["env", "--default-signal"]).spawn();
+    let [mut mob, mut last] = [CALLS, 1].map(|count| {
+        let mut mob = Mob::of(&site, "bin");
+        mob.calls(count);
+        mob
+    });
+    mob.says(&Request::About);
+    assert_eq!(mob.hears(), [(ABOUT, CALLS)].into());
+    is_heard(&mut last);
+    let mut stopper = stop_the_evictor(&site, &agent);
+    let before = descriptors(&agent);
+    mob.says(&sweep());
+    is_heard(&mut last);
+    let after = descriptors(&agent);
+    assert!(after < before + CALLS / 2, "{before} descriptors before, and {after} for {CALLS} requests");
+    stopper.write_line("go");
+    assert_eq!(mob.hears(), [(EXPIRED, CALLS)].into(), "it gets a signal, and each request is answered");
+    assert_eq!(mob.hears(), [(DONE, CALLS)].into());
+    assert_eq!(holder.end().ending, Ending::Signal(2));
+}
+
+/// The evictions that a user requests over many connections take a share of the memory that is theirs. More
+/// are refused with the reason, and another user may still request some.
+#[test]
+fn who_sweeps_over_many_connections_is_refused_when_that_takes_too_much_memory() {
+    const CALLS: usize = 50;
+    const MOST: u64 = 64 * 1024;
+    needs_root!();
+    let (site, agent) = site();
+    let _heir = heir(&site, HOLDERS);
+    let mut mob = Mob::of(&site, "bin");
+    mob.calls(CALLS);
+    mob.says(&sweep());
+    let mut last = Mob::of(&site, "bin");
+    last.calls(1);
+    is_heard(&mut last);
+    last.says(&sweep());
+    assert_eq!(last.hears(), [(FAILED, 1)].into());
+    let accepted: usize = mob.obeys("unheard").trim_end().parse().expect("a number");
+    assert!(0 < accepted && accepted < CALLS, "{accepted} were accepted");
+    others_launch(&site);
+    assert!(memory_of(&agent) < MOST, "{} KiB", memory_of(&agent));
+    let mut other = Mob::of(&site, "games");
+    other.calls(1);
+    other.says(&sweep());
+    assert_eq!(other.hears(), [(EXPIRED, 1)].into(), "it hears that the holders are another user's");
 }

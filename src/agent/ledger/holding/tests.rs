@@ -216,7 +216,7 @@ fn a_holder_is_described_as_long_as_its_process_lives() {
     assert_eq!(seen("seats"), (Some(own_pid()), Some("of-seats".to_owned())));
     assert_eq!(seen("other"), (None, None));
     let shell = Shell::begin();
-    holding.process = PidFd::open(shell.pid()).ok();
+    holding.process = PidFd::open(shell.pid()).ok().map(Arc::new);
     drop(shell);
     holding.describe(|_| true);
     assert_eq!(seen("seats"), (None, Some("of-seats".to_owned())));
