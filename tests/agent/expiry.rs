@@ -5,7 +5,8 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::Signal;
+use nix::sys::{signal::Signal, stat::Mode};
+use nix::unistd::mkfifo;
 use rungate::{
     judge::terms::claim::ExpireKill,
     keeper::agent::message::{Answer, Chosen, Evict, MOST_CHOSEN, Request, Take, Which},
@@ -59,6 +60,47 @@ fn a_child_that_was_left_behind_is_ended_too() {
     assert_eq!(held(&site).len(), 1, "the child keeps it");
     let ended = "rungate: seats: ended PID [pid] (matlab), overdue by [age], with SIGINT\n";
     matlab(&site, "backup").stderr(ended).status(0);
+}
+
+/// A nested launch that alone keeps the slot of its ancestor is listed in its place, and is ended like any
+/// holder: at a user's request, and for others when the slot is overdue. An agent that restarts knows it too.
+#[test]
+fn a_nested_launch_that_alone_keeps_a_slot_is_listed_and_ended() {
+    needs_root!();
+    for (restarts, at_request) in [(false, true), (false, false), (true, false)] {
+        let (site, agent) = seats(1, &format!("hold = \"supervisor\"\n{OVERDUE}"));
+        let (fifo, launcher) = (site.path("fifo"), site.rungate());
+        mkfifo(&fifo, Mode::from_bits_truncate(0o666)).expect("a new FIFO");
+        fs::remove_file(site.path("bin/matlab")).expect("the link");
+        let text = format!(
+            "#!/bin/sh\n[ \"$1\" = next ] && exit\n\
+             [ \"$1\" = inner ] && echo $$ && exec env --default-signal sleep 1000\n\
+             '{}' run -- matlab inner & read -r go <'{}'\n",
+            launcher.display(),
+            fifo.display(),
+        );
+        site.script("matlab", &text);
+        let mut outer = matlab(&site, "games").background();
+        let inner: i64 = outer.read_line().trim_end().parse().expect("a PID");
+        assert!(matches!(held(&site)[..], [(1, pid)] if pid != inner), "the outer program has the slot");
+        fs::write(&fifo, "go\n").expect("it reads");
+        eventually("the outer launch has ended", || outer.is_zombie().then_some(()));
+        let _agent = if restarts {
+            agent.kill();
+            site.agent()
+        } else {
+            agent
+        };
+        eventually("the nested launch is listed", || (held(&site) == [(1, inner)]).then_some(()));
+        if at_request {
+            let sweep = site.test().user("games").args(["end", "--overdue"]).outcome();
+            assert_eq!(sweep.ending, Ending::Status(0), "{sweep:?}");
+            assert!(sweep.stderr.contains(&format!("ended PID {inner} (matlab)")), "{sweep:?}");
+        } else {
+            matlab(&site, "backup").args(["next"]).stderr(&ended(inner, "SIGINT")).status(0);
+        }
+        eventually("the slot is free", || held(&site).is_empty().then_some(()));
+    }
 }
 
 /// No set-id program: it has powers that its user has not, and others may rely on it.

@@ -112,6 +112,11 @@ impl Holding {
         }
     }
 
+    /// Whether it is a nested launch, which uses slots of others.
+    pub(in crate::agent) fn is_nested(&self) -> bool {
+        self.saved.tables.iter().any(|of| of.is_shared)
+    }
+
     /// Whether a nested launch uses its slots too.
     pub(in crate::agent) fn is_used_below(&self) -> bool {
         self.held.iter().any(memory::Held::is_used_below)
@@ -129,13 +134,20 @@ impl Holding {
         true
     }
 
-    /// Says who has these of its own slots. Another process may have the number of one that has ended.
+    /// Says who has these of its own slots.
     pub(in crate::agent) fn describe(&self, which: impl Fn(&memory::Held) -> bool) {
-        let keeper = self.living_process();
+        self.describe_as(self, which);
+    }
+
+    /// The same where another holder keeps them now; they were taken as long ago as before. Another process
+    /// may have the number of one that has ended.
+    pub(in crate::agent) fn describe_as(&self, other: &Self, which: impl Fn(&memory::Held) -> bool) {
+        let keeper = other.living_process();
         for held in self.held.iter().filter(|held| !held.is_shared() && which(held)) {
             let mut of_table = self.saved.tables.iter().filter(|of| of.table == held.table().name());
             if let Some(of) = of_table.find(|of| !of.is_shared) {
-                held.describe(Holder { keeper, ..self.saved.holder(&of.rule) });
+                let Holder { since, taken, .. } = self.saved.holder(&of.rule);
+                held.describe(Holder { keeper, since, taken, ..other.saved.holder(&of.rule) });
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What the agent keeps: the tables, the holders, the launches that waited when the agent died, and recently
 //! ended programs. Only this owner writes to the disk, and it writes before the agent answers.
 
+mod given_back;
 pub(super) mod holding;
 pub(super) mod state;
 
@@ -15,6 +16,7 @@ use std::{
 };
 
 use self::{
+    given_back::GivenBack,
     holding::{Holding, Lingering, follow, in_memory, writer},
     state::{
         SavedHolding, SavedNumber, SavedPlace, SavedSlots, SavedStamps, State, Unused, all_opened, at_millis,
@@ -61,7 +63,7 @@ pub(super) struct Ledger {
     /// the regular look does, and asks here for the moment.
     ends: BTreeMap<u32, VecDeque<End>>,
     /// The holders that only a nested launch keeps, or nothing any more.
-    given_back: BTreeSet<u64>,
+    given_back: GivenBack,
     /// The FIFOs of each user's scripts that keep no slots yet, or that a script waits with, oldest first.
     unused: BTreeMap<u32, VecDeque<Unused>>,
     /// The holders that have ended while no agent ran, until the site knows them.
@@ -83,7 +85,7 @@ impl Ledger {
             lingering: BTreeMap::new(),
             recovered: BTreeMap::new(),
             ends: BTreeMap::new(),
-            given_back: BTreeSet::new(),
+            given_back: GivenBack::default(),
             unused: BTreeMap::new(),
             ended_unseen: Vec::new(),
             unproved: Vec::new(),
@@ -131,7 +133,7 @@ impl Ledger {
                 lent.insert(number, holding.restored_from(&saved));
             }
             ledger.watch(number, &holding).map_err(Fatal::Call)?;
-            ledger.given_back.extend(Some(number).filter(|_| holding.saved.is_given_back));
+            ledger.given_back.note(number, &holding);
             ledger.holdings.insert(number, holding);
         }
         for holding in ledger.holdings.values_mut() {
@@ -212,6 +214,7 @@ impl Ledger {
         });
         match watched {
             Ok(end) => {
+                self.given_back.note(number, &holding);
                 self.holdings.insert(number, holding);
                 Ok(end)
             }
@@ -341,8 +344,8 @@ impl Ledger {
         };
         // If only a nested launch keeps the slots from now on, no later event says when they are free.
         holding.saved.is_given_back |= !holding.keeps_itself();
-        self.given_back.extend(Some(number).filter(|_| holding.saved.is_given_back));
         holding.describe(|_| true);
+        self.given_back.note(number, holding);
         false
     }
 
@@ -353,7 +356,7 @@ impl Ledger {
         // A failed write only delays the release of a slot.
         let _ = self.state.write_start(number);
         holding.saved.is_given_back |= !holding.keeps_itself();
-        self.given_back.extend(Some(number).filter(|_| holding.saved.is_given_back));
+        self.given_back.note(number, holding);
         !holding.is_kept()
     }
 
@@ -362,6 +365,7 @@ impl Ledger {
         if let Some(holding) = self.holdings.get_mut(&number)
             && holding.runs_as(program)
         {
+            self.given_back.note(number, holding);
             // That is information for people only, so a failure does not matter.
             let _ = self.state.write(number, &holding.saved);
         }
@@ -404,27 +408,10 @@ impl Ledger {
         all.find(|(_, holding)| is_theirs(&holding.saved)).map(|(number, _)| *number)
     }
 
-    /// A launch gives back its slots. Returns whether they stay taken, because a nested launch uses them.
-    pub(super) fn leaves_to_nested(&mut self, number: u64) -> bool {
-        let holding = self.holdings.get_mut(&number).filter(|holding| holding.is_used_below());
-        let Some(holding) = holding else { return false };
-        holding.saved.is_given_back = true;
-        self.given_back.insert(number);
-        // If that cannot be written, what has its FIFO keeps the slot after a restart too.
-        let _ = self.state.write(number, &holding.saved);
-        true
-    }
-
-    /// A holder whose slots only a nested launch kept, and nothing keeps any more.
-    pub(super) fn left_over(&self) -> Option<u64> {
-        let is_over = |number: &&u64| self.holdings.get(number).is_some_and(|holding| !holding.is_kept());
-        self.given_back.iter().find(is_over).copied()
-    }
-
     /// Forgets a holder; `has_run` if a program had the slots. They are free when the answer is dropped.
     pub(super) fn release(&mut self, number: u64, has_run: bool) -> Option<Holding> {
         let mut holding = self.holdings.remove(&number)?;
-        self.given_back.remove(&number);
+        self.given_back.forget(number, &holding);
         self.unwatch(&holding);
         if has_run {
             self.remember_end(&holding.saved);

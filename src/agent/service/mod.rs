@@ -249,6 +249,7 @@ impl Service {
     }
 
     fn on_request(&mut self, number: u64, request: Request) -> Result<(), Over> {
+        self.local.ledger.show_keepers();
         let session = self.local.sessions.get_mut(&number).ok_or(Over::HungUp)?;
         let is_root = session.peer.uid == 0;
         match request {
@@ -444,6 +445,7 @@ impl Service {
     /// Checks whether a launch can have its slots. `is_asked` if it waits for the answer; otherwise a launch
     /// in the queue is only told of its turn.
     fn decide(&mut self, number: u64, request: AcquireRequest, is_asked: bool) {
+        self.local.ledger.show_keepers();
         if request.is_empty() {
             let (slots, without) = (Vec::new(), request.without.clone());
             let granted = Granted { slots, without, hold: request.hold, has_waited: false, joined: None };
@@ -791,22 +793,27 @@ impl Local {
         let slot = overdue.holder.slots.0;
         let holds =
             |held: &memory::Held| held.table().is_called(&eviction.table) && held.slots().contains(&slot);
-        let mut holdings = self.ledger.holdings().iter();
+        let all = self.ledger.holdings();
         // Each member of a group is ended separately.
-        let is_it = |holding: &Holding, held: &memory::Held| {
-            let SavedHolding { pid, program, .. } = &holding.saved;
-            held.group().is_none() || [Some(*pid), *program].contains(&Some(overdue.process()))
+        let is_it = |keeper: u64, held: &memory::Held| {
+            let is_its = |SavedHolding { pid, program, .. }: &SavedHolding| {
+                [Some(*pid), *program].contains(&Some(overdue.process()))
+            };
+            held.group().is_none() || all.get(&keeper).is_some_and(|keeper| is_its(&keeper.saved))
         };
-        let found = holdings.find(|(_, holding)| {
-            holding.held.iter().any(|held| !held.is_shared() && holds(held) && is_it(holding, held))
+        // A nested launch may keep the slots by now.
+        let found = all.iter().find_map(|(number, holding)| {
+            let mut own = holding.held.iter().filter(|held| !held.is_shared() && holds(held));
+            let keeper = self.ledger.keeper_of(*number);
+            own.any(|held| is_it(keeper, held)).then_some(keeper)
         });
         let Some(session) = self.sessions.get_mut(&number) else { return };
         session.tried.push(overdue.process());
-        if let Some((holding, _)) = found
-            && session.evictions.iter().all(|running| running.holding != *holding)
+        if let Some(holding) = found
+            && session.evictions.iter().all(|running| running.holding != holding)
         {
             let launch = Some(session.peer.pid);
-            session.evictions.push(RunningEviction::of(*holding, eviction, overdue.clone(), launch));
+            session.evictions.push(RunningEviction::of(holding, eviction, overdue.clone(), launch));
         }
     }
 

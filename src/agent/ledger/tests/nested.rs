@@ -83,3 +83,45 @@ fn a_nested_launch_uses_the_slot_that_its_holder_has_after_a_restart() {
     assert_eq!([1, 2, 3].map(slots_of), [[1], [2], [2]]);
     assert_eq!([1, 2].map(|number| ledger.holdings()[&number].is_used_below()), [false, true]);
 }
+
+/// The tables show who keeps a slot: of launches one below the other, the first that keeps its own slots. Its
+/// age is that of the slot, which has been taken for as long as before.
+#[test]
+fn the_tables_show_the_nested_launch_that_keeps_a_slot() {
+    let (directory, state) = state();
+    let shared = |table, owner| SavedSlots { is_shared: true, owners: vec![owner], ..slots(table, vec![1]) };
+    let own = |table| slots(table, vec![1]);
+    let all = [vec![own("top")], vec![own("middle"), shared("top", 1)], vec![shared("middle", 2)]];
+    let mut idles = [(); 3].map(|()| Some(Idle::begin()));
+    let pids = idles.each_ref().map(|idle| idle.as_ref().expect("it runs").pid());
+    for ((number, pid), tables) in (1..).zip(pids).zip(all) {
+        let (start, taken) = (Process::find(pid).expect("it runs").started, Some(number));
+        let saved = SavedHolding { start, taken, tables, ..saved(pid, Hold::Process) };
+        state.write(number, &saved).expect("there is room");
+    }
+    drop(state);
+    let (mut ledger, _) = ledger(directory.path());
+    for (ended, keepers) in [(None, [0, 1]), (Some(0), [1, 1]), (Some(1), [2, 2])] {
+        if let Some(ended) = ended {
+            idles[ended] = None;
+            assert!(!ledger.on_end(ended as u64 + 1, false), "a nested launch uses its slot");
+        }
+        ledger.show_keepers();
+        let shown = ["top", "middle"].map(|name| {
+            let table = ledger.store().table(name);
+            let holder = table.holders(&table.occupancy()).swap_remove(0);
+            (holder.keeper, holder.pid, holder.taken)
+        });
+        let of = |keeper: usize, number| {
+            (Some(pids[keeper]), Some(pids[keeper]), Some(Duration::from_millis(number)))
+        };
+        assert_eq!(shown, [of(keepers[0], 1), of(keepers[1], 2)]);
+        let is_kept_by = [1, 2].map(|number| ledger.keeper_of(number));
+        assert_eq!(is_kept_by, keepers.map(|keeper| keeper as u64 + 1));
+    }
+    idles[2] = None;
+    assert!(ledger.on_end(3, false));
+    drop(ledger.release(3, true));
+    ledger.show_keepers();
+    assert_eq!(ledger.left_over(), Some(2), "the slots are free one after the other");
+}
