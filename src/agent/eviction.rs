@@ -87,6 +87,14 @@ impl RunningEviction {
         SIGNALS.iter().skip(self.next).copied().find(|signal| *signal != Signal::SIGCONT)
     }
 
+    /// The outcome, now that a nested launch keeps its slots.
+    pub(super) fn when_left(&mut self) -> EvictionOutcome {
+        match self.when_free() {
+            EvictionOutcome::Ended(signal, _) => EvictionOutcome::LeftOthers(signal),
+            outcome => outcome,
+        }
+    }
+
     /// The outcome, now that its slots are free.
     pub(super) fn when_free(&mut self) -> EvictionOutcome {
         if let Some((Some(signal), attempt)) = self.attempt.take()

@@ -63,11 +63,14 @@ fn a_child_that_was_left_behind_is_ended_too() {
 }
 
 /// A nested launch that alone keeps the slot of its ancestor is listed in its place, and is ended like any
-/// holder: at a user's request, and for others when the slot is overdue. An agent that restarts knows it too.
+/// holder: at a user's request, and for others when the slot is overdue, also right after its ancestor. An
+/// agent that restarts knows it too.
 #[test]
 fn a_nested_launch_that_alone_keeps_a_slot_is_listed_and_ended() {
     needs_root!();
-    for (restarts, at_request) in [(false, true), (false, false), (true, false)] {
+    for (outer_ends, restarts, at_request) in
+        [(true, false, true), (true, false, false), (true, true, false), (false, false, false)]
+    {
         let (site, agent) = seats(1, &format!("hold = \"supervisor\"\n{OVERDUE}"));
         let (fifo, launcher) = (site.path("fifo"), site.rungate());
         mkfifo(&fifo, Mode::from_bits_truncate(0o666)).expect("a new FIFO");
@@ -83,6 +86,17 @@ fn a_nested_launch_that_alone_keeps_a_slot_is_listed_and_ended() {
         let mut outer = matlab(&site, "games").background();
         let inner: i64 = outer.read_line().trim_end().parse().expect("a PID");
         assert!(matches!(held(&site)[..], [(1, pid)] if pid != inner), "the outer program has the slot");
+        if !outer_ends {
+            let next = matlab(&site, "backup").args(["next"]).outcome();
+            assert_eq!(next.ending, Ending::Status(0), "{next:?}");
+            let told: Vec<&str> = next.stderr.lines().collect();
+            let left = "with SIGINT, but a process that it left behind keeps the slot";
+            assert!(
+                told.len() == 2 && told[0].ends_with(left) && told[1].ends_with("with SIGINT"),
+                "{next:?}"
+            );
+            continue;
+        }
         fs::write(&fifo, "go\n").expect("it reads");
         eventually("the outer launch has ended", || outer.is_zombie().then_some(()));
         let _agent = if restarts {

@@ -49,6 +49,11 @@ impl Ledger {
         self.given_back.all.keys().find(is_over).copied()
     }
 
+    /// Whether only nested launches keep the slots of a holder.
+    pub(in crate::agent) fn is_left_to_nested(&self, number: u64) -> bool {
+        self.given_back.all.contains_key(&number)
+    }
+
     /// The holder that keeps these slots now: a nested launch, if that alone does.
     pub(in crate::agent) fn keeper_of(&self, number: u64) -> u64 {
         self.given_back.all.get(&number).copied().flatten().unwrap_or(number)

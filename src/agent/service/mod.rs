@@ -140,6 +140,8 @@ impl Service {
                     (_, holding, kind) => {
                         if self.local.ledger.on_end(holding, kind == FIFO) {
                             self.release(holding, true);
+                        } else if self.local.ledger.is_left_to_nested(holding) {
+                            self.local.on_released(holding);
                         }
                     }
                 }
@@ -520,7 +522,7 @@ impl Service {
     /// The same for one holding. A nested launch may use its slots even if it has run no program itself.
     fn release_one(&mut self, number: u64, has_run: bool) {
         if self.local.ledger.leaves_to_nested(number) {
-            return;
+            return self.local.on_released(number);
         }
         let Some(holding) = self.local.ledger.holdings().get(&number) else { return };
         let tables: Vec<memory::Table> = holding.held.iter().map(|held| held.table().clone()).collect();
@@ -534,7 +536,6 @@ impl Service {
         }
         self.local.serve(&tables);
         self.free(holding, has_run);
-        self.local.look_again(self.local.sessions.evicting());
     }
 
     /// Frees the slots of holders that only nested launches kept, and nothing keeps any more.
@@ -861,16 +862,18 @@ impl Local {
         }
     }
 
-    /// The slots of a holding are free: the caller that ended it is notified.
+    /// The slots of a holding are free, or a nested launch keeps them: the caller that ended it is notified.
     fn on_released(&mut self, holding: u64) {
+        let is_left = self.ledger.is_left_to_nested(holding);
         for number in self.sessions.evicting() {
             let Some(session) = self.sessions.get_mut(&number) else { continue };
             let gone = session.evictions.extract_if(.., |eviction| eviction.holding == holding);
             for mut eviction in gone.collect::<Vec<_>>() {
-                let fate = eviction.when_free();
+                let fate = if is_left { eviction.when_left() } else { eviction.when_free() };
                 session.tell(&eviction.table, &eviction.overdue, fate);
             }
         }
+        self.look_again(self.sessions.evicting());
     }
 }
 
