@@ -131,8 +131,36 @@ impl PlaceInLine {
         self.clocks.run(&[]);
     }
 
+    /// Its turn has come, and it is to wait for another keeper. If it had to leave its queues too often, it
+    /// stays there meanwhile, and launches behind it leave it what is free. Returns whether it stays.
+    pub(super) fn stays_meanwhile(&mut self) -> bool {
+        let stays = self.stands() && self.moves >= MOVES;
+        if stays {
+            // Nothing blocks it there, so the waits of its claims do not pass.
+            self.clocks.run(&[]);
+            (self.over, self.tries_again) = (None, None);
+            self.idle_since.get_or_insert_with(Instant::now);
+        }
+        stays
+    }
+
+    /// Sends a heartbeat to the queues where it stays meanwhile. It leaves them once it has kept slots idle
+    /// for too long.
+    pub(super) fn beat_meanwhile(&mut self) -> Result<(), KeeperError> {
+        match self.idle_since {
+            Some(since) if since.elapsed() > LONGEST_IDLE => {
+                self.step_aside()?;
+                self.moves = 0;
+                Ok(())
+            }
+            Some(_) => self.beat(),
+            None => Ok(()),
+        }
+    }
+
     /// Waits in no queue any more. It keeps its places: if it waits again, it comes with its old number.
     pub fn step_aside(&mut self) -> Result<(), KeeperError> {
+        self.moves = self.moves.saturating_add(u32::from(self.stands()));
         self.clocks.run(&[]);
         (self.over, self.tries_again, self.idle_since) = (None, None, None);
         self.places.iter_mut().try_for_each(|place| place.stand(&[]))

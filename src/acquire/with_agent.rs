@@ -1,8 +1,10 @@
 //! Slots of the agent, and of lock files beside them. The launch asks the agent first, for all of its slots
 //! or none, and then tries the files without waiting. If a file refuses, the agent's slots are released
 //! before the launch waits in the queue of the file. When its turn has come there, it asks the agent again.
-//! So a launch never waits for one keeper while it holds slots of another. The agent decides; here its
-//! answers are converted to those of this process.
+//! So a launch never waits for one keeper while it holds slots of another. While others keep both keepers
+//! busy, its turns would never come together. So the agent lets it keep its number once when it gives slots
+//! back, and after some moves it keeps its turn at the file for a while. The agent decides; here its answers
+//! are converted to those of this process.
 
 use std::time::Instant;
 
@@ -30,11 +32,13 @@ pub fn acquire_with_agent<'c>(
     let mut held_at = Instant::now();
     let waits_for_files =
         others.iter().flat_map(Demand::claims).any(|claim| claim.wait.resolve() != Wait::NONE);
+    let mut is_its_turn = false;
     loop {
         // While it stands in the queue of a file, its turn there can come at any moment. If it has to wait
         // for the agent, it blocks no launch there. One that already waits for the agent stands in no queue.
+        // One that stays there does not ask at once: after a refusal it would be the last at the agent.
         let mut taken = None;
-        if place.stands() {
+        if place.stands() && !(is_its_turn && place.stays_meanwhile()) {
             match conversation.take_at_once(question, asker, patience, watch) {
                 Ok(None | Some(Outcome::Refused(_))) | Err(_) => place.step_aside()?,
                 Ok(outcome) => taken = outcome,
@@ -43,9 +47,16 @@ pub fn acquire_with_agent<'c>(
         let taken = match taken {
             Some(taken) => taken,
             None => {
-                let taken = conversation.take(question, asker, patience, watch);
+                let taken = conversation.take(question, asker, patience, &mut |waiting| {
+                    // Without a heartbeat it is passed over.
+                    let _ = place.beat_meanwhile();
+                    watch(waiting)
+                });
                 if conversation.has_waited() {
                     place.waited_elsewhere();
+                }
+                if !matches!(taken, Ok(Outcome::Granted(_))) {
+                    place.step_aside()?;
                 }
                 taken?
             }
@@ -92,7 +103,7 @@ pub fn acquire_with_agent<'c>(
         // It takes nothing there before the agent has granted its part: a start that is written down and does
         // not happen would refuse other launches as too soon.
         match wait_for_turn(others, asker, place, patience.deadline, watch)? {
-            Outcome::Granted(_nothing) => {}
+            Outcome::Granted(_nothing) => is_its_turn = true,
             other => return Ok(other),
         }
     }

@@ -80,8 +80,8 @@ enum Stage {
     Ending(AcquireRequest),
     /// Holders are ended at its request; whether all of them have ended so far.
     Evicting(bool),
-    /// It has slots, by the number of the holding.
-    Running(u64),
+    /// It has slots, by the number of the holding; and the number that it keeps if it gives them back.
+    Running(u64, Option<Number>),
 }
 
 /// Something has happened to it.
@@ -124,8 +124,8 @@ pub(super) enum Event {
     Superseded(Vec<u64>),
     /// It waits no longer.
     Leaves,
-    /// It releases its slots; whether a program had them.
-    GivesBack(bool),
+    /// It releases its slots; whether a program had them, and whether it may keep its number.
+    GivesBack(bool, bool),
     /// It wants holders to be ended.
     Evicts,
     /// It closed the connection.
@@ -189,6 +189,8 @@ pub(super) struct Waiting {
     /// When it got the slots that it now takes again without having used them, in milliseconds since boot:
     /// they are as old as before. None once it waits without them.
     pub(super) taken: Option<u64>,
+    /// Whether it had slots under its number before, and has not used them. It keeps the number only once.
+    has_kept: bool,
     /// How it begins to wait at the site, if a queue has a maximum length.
     pub(super) begins: Begins,
     /// Whether another policy applied at its last heartbeat, or other hours, than when it was judged.
@@ -230,7 +232,7 @@ impl Session {
                 // It was its turn, and still is.
                 if let Some((number, taken)) = served_as {
                     self.place.line.come_as(number);
-                    self.place.taken = taken;
+                    (self.place.taken, self.place.has_kept) = (taken, true);
                 }
                 self.judge_again()
             }
@@ -305,9 +307,10 @@ impl Session {
             (Event::Granted(holding, granted, end), _) => {
                 self.evictions.clear();
                 self.notices.clear();
+                let number = self.place.line.number().filter(|_| !self.place.has_kept);
                 self.leave_line();
                 self.answer(Answer::Granted(granted), end);
-                holding.map_or(Stage::Idle, Stage::Running)
+                holding.map_or(Stage::Idle, |holding| Stage::Running(holding, number))
             }
             (Event::Refused(answer), _) => self.refused(answer),
             (Event::Superseded(holdings), stage) => {
@@ -317,7 +320,7 @@ impl Session {
                 }
                 match stage {
                     // No launch may use slots that are being released.
-                    Stage::Running(of) if holdings.contains(&of) => Stage::Idle,
+                    Stage::Running(of, _) if holdings.contains(&of) => Stage::Idle,
                     stage => stage,
                 }
             }
@@ -325,13 +328,18 @@ impl Session {
                 Event::Leaves,
                 Stage::Judging | Stage::Deciding | Stage::Queued(_) | Stage::Shut | Stage::Ending(_),
             ) => self.refused(Answer::Done(true)),
-            (Event::GivesBack(has_run), Stage::Running(holding)) => {
+            (Event::GivesBack(has_run, may_keep), Stage::Running(holding, number)) => {
                 self.effects.push_back(Effect::Release(holding, has_run));
                 self.answer(Answer::Done(true), None);
+                // It waits for slots of another keeper. When they are free, it does not come last here.
+                if let Some(number) = number.filter(|_| may_keep) {
+                    self.place.line.begin_as(number);
+                    self.place.has_kept = true;
+                }
                 Stage::Idle
             }
             // It does not need what it waits for either.
-            (Event::GivesBack(_), _) => self.refused(Answer::Done(false)),
+            (Event::GivesBack(..), _) => self.refused(Answer::Done(false)),
             (Event::Evicts, _) => {
                 // Its request has changed, and does not end the overdue holders of the earlier one.
                 self.leave_line();
@@ -407,7 +415,7 @@ impl Session {
 
     /// It has no position any more, until it joins a queue as the last one.
     fn leave_queues(&mut self) {
-        (self.has_other_variables, self.place.taken) = (false, None);
+        (self.has_other_variables, self.place.taken, self.place.has_kept) = (false, None, false);
         let left = self.place.line.tables();
         self.place.line.leave();
         self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
@@ -504,7 +512,7 @@ impl Session {
 
     pub(super) fn holding(&self) -> Option<u64> {
         match self.stage {
-            Stage::Running(holding) => Some(holding),
+            Stage::Running(holding, _) => Some(holding),
             _ => None,
         }
     }

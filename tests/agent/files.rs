@@ -10,9 +10,10 @@ use rungate::{
         message::{Answer, Granted, Request},
     },
 };
+use serde_json::Value;
 
 use super::{held, hostility::LONG, waiting, waiting::request};
-use crate::support::{Ending, Running, Site, eventually, needs_root};
+use crate::support::{Ending, Running, Site, eventually, listing, needs_root};
 
 const POLICY: &str = "
     [repository.seats]
@@ -379,4 +380,86 @@ fn whoever_waits_for_the_agent_after_a_file_keeps_its_place_there() {
     third.kill();
     both.wait_for_echo();
     drop(later);
+}
+
+/// Whether a launch is in the queue of the file, and in that of the agent, and in how many tables it has
+/// slots. It leaves the one before it joins the other, so it is in both only if it keeps its turn.
+fn state(site: &Site, launch: &Running) -> (bool, bool, usize) {
+    let listed = listing(&site.test());
+    let is_it = |of: &Value| of["pid"] == i64::from(launch.pid());
+    let has = |one: &Value, key: &str| one[key].as_array().into_iter().flatten().any(is_it);
+    let waits_at_agent = listed.iter().any(|one| one["repository"] == "seats" && has(one, "waiting"));
+    let waits_at_file = site.line("files.lock").iter().any(|waiter| waiter.pid == launch.pid());
+    (waits_at_file, waits_at_agent, listed.iter().filter(|one| has(one, "holders")).count())
+}
+
+/// A launch that needs both is not overtaken for ever, also if others always wait for each of both, and
+/// neither is ever free when its turn comes at the other. After eight moves it keeps its turn at the file,
+/// and it has its number at the agent again.
+#[test]
+fn whoever_needs_both_is_not_overtaken_for_ever() {
+    needs_root!();
+    let (site, _agent) = site();
+    let wait = |command| site.test().args(["run", "-q", "--wait", "forever", "--", command]).background();
+    let is_in = |launch: &Running, expected| {
+        let what = format!("process {} waits and runs like {expected:?}", launch.pid());
+        eventually(&what, || (state(&site, launch) == expected).then_some(()));
+    };
+    let (at_file, at_agent, runs) = ((true, false, 0), (false, true, 0), (false, false, 1));
+    let mut file = wait("other");
+    is_in(&file, runs);
+    let mut seat = wait("third");
+    is_in(&seat, runs);
+    let mut both = wait("matlab");
+    is_in(&both, at_agent);
+    let mut starts = 0;
+    let next_seat = 'starts: loop {
+        // It has the seat, finds the file in use, and gives the seat back to the next one.
+        let mut next_seat = wait("third");
+        is_in(&next_seat, at_agent);
+        seat.kill();
+        is_in(&both, at_file);
+        is_in(&next_seat, runs);
+        seat = next_seat;
+        starts += 1;
+        loop {
+            // Its turn comes at the file, while the seat is in use, and one more launch waits for that.
+            let next_file = wait("other");
+            is_in(&next_file, at_file);
+            next_seat = wait("third");
+            is_in(&next_seat, at_agent);
+            file.kill();
+            let is_kept = eventually("it waits for the agent", || match state(&site, &both) {
+                (is_kept, true, 0) => Some(is_kept),
+                _ => None,
+            });
+            if !is_kept {
+                is_in(&next_file, runs);
+                (file, starts) = (next_file, starts + 1);
+                assert!(starts < 60, "others have started all the time");
+                // The one before it at the agent.
+                seat.kill();
+                is_in(&next_seat, runs);
+                (seat, starts) = (next_seat, starts + 1);
+                break;
+            }
+            // It has its turn at the file, and comes first at the agent, unless it was too long.
+            seat.kill();
+            let has_started = eventually("it starts, or has lost its turn", || {
+                match (state(&site, &both), state(&site, &next_seat)) {
+                    ((false, false, 2), _) => Some(true),
+                    ((true, false, 0), (false, false, 1)) => Some(false),
+                    _ => None,
+                }
+            });
+            if has_started {
+                assert_eq!((state(&site, &next_file), state(&site, &next_seat)), (at_file, at_agent));
+                break 'starts next_seat;
+            }
+            (file, seat, starts) = (next_file, next_seat, starts + 2);
+        }
+    };
+    both.wait_for_echo();
+    assert_eq!((held(&site).len(), site.held_numbers("files.lock")), (2, vec![1]));
+    drop(next_seat);
 }

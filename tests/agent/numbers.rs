@@ -49,6 +49,19 @@ impl Caller {
         assert!(matches!(answer, Answer::Granted(_)), "{answer:?}");
     }
 
+    /// It gives back its seat, which this one gets, asks again, and finds this number of waiters ahead.
+    #[track_caller]
+    fn comes_again(&mut self, next: &mut Running, ahead: u32) {
+        self.says(&Request::GiveBack(false));
+        assert_eq!(self.hears(), Answer::Done(true));
+        assert_eq!(next.read_line(), "it runs\n");
+        self.takes(false);
+        assert_eq!(self.hears(), Answer::Anew);
+        let answer = self.hears();
+        let is_there = matches!(answer, Answer::Waits(WaitState { ahead: there, .. }) if there == ahead);
+        assert!(is_there, "{ahead}: {answer:?}");
+    }
+
     /// It is not away, however long it has said nothing.
     #[track_caller]
     pub(super) fn beats(&mut self) {
@@ -202,6 +215,35 @@ fn who_does_something_else_than_to_wait_keeps_no_place() {
         assert_eq!(waiting(&site), 1);
         holder.kill();
         assert_eq!(behind.read_line(), "it runs\n");
+    }
+}
+
+/// A launch that waits for a lock file gives its slots back, and keeps its number once. So a client that
+/// takes and gives back all the time precedes the launches of others once more, and then it comes last.
+#[test]
+fn who_gives_back_all_the_time_keeps_its_number_once() {
+    needs_root!();
+    for is_taken_again in [false, true] {
+        let (site, _agent, mut caller, mut first, _holder) = served_first("");
+        let [mut second, mut third] = [2, 3].map(|place| waiter(&site, "games", place));
+        if is_taken_again {
+            // As if the answer were lost: so it has its number once more already.
+            caller = Caller::new(&site);
+            caller.takes(true);
+            caller.is_granted();
+            caller.comes_again(&mut first, 2);
+            continue;
+        }
+        caller.comes_again(&mut first, 0);
+        caller.beats();
+        first.kill();
+        caller.is_granted();
+        caller.comes_again(&mut second, 1);
+        second.kill();
+        assert_eq!(third.read_line(), "it runs\n");
+        caller.beats();
+        third.kill();
+        caller.is_granted();
     }
 }
 

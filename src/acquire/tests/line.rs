@@ -509,6 +509,35 @@ fn a_launch_that_left_its_queue_eight_times_waits_in_all_queues() {
     drop(held);
 }
 
+/// The same if it leaves a queue to wait for another keeper: after eight times it stays, for ten seconds. The
+/// wait of its claim does not pass meanwhile.
+#[test]
+fn a_launch_that_left_its_queue_eight_times_stays_there_while_it_waits_elsewhere() {
+    let demands = [one(claim("a", 1).waits(60))];
+    let (tables, mut place) = (tables(), PlaceInLine::default());
+    let a = tables.store.table("a");
+    let _held = a.take(&[1]);
+    let seconds_ago = |seconds| Instant::now().checked_sub(Duration::from_secs(seconds));
+    for _ in 0..2 {
+        for moves in 0..8 {
+            assert_eq!(stands_in(&tables, &demands, &mut place), ["a"]);
+            assert!(!place.stays_meanwhile(), "{moves}");
+            place.step_aside().expect("it is in memory");
+        }
+        assert_eq!(stands_in(&tables, &demands, &mut place), ["a"]);
+        let id = Table::Memory(a.clone()).id();
+        assert!(place.clocks.is_running(id) && place.over.is_some());
+        assert!(place.stays_meanwhile() && !place.clocks.is_running(id) && place.over.is_none());
+        for (seconds, stays) in [(0, true), (9, true), (11, false)] {
+            place.idle_since = seconds_ago(seconds);
+            assert!(seconds == 0 || place.stays_meanwhile());
+            place.beat_meanwhile().expect("it is in memory");
+            assert_eq!((place.stands(), place.idle_since.is_some()), (stays, stays), "{seconds}");
+        }
+    }
+    assert!(!place.stays_meanwhile(), "it is in no queue");
+}
+
 #[test]
 fn a_new_number_releases_the_places_under_the_old_one() {
     let tables = tables().held("a", 1..=1).waiting("b", 1, 0, 1);

@@ -47,7 +47,7 @@ const LONGEST_HEARING: Duration = Duration::from_millis(2);
 const MOST_AWAY: usize = 16;
 
 /// For how long after it first got slots a launch has its number again, if it starts nothing: it waits for an
-/// answer that is lost, and then for the agent.
+/// answer that is lost, and then for the agent, or a lock file refuses it.
 const LONGEST_UNUSED: Duration = LONGEST_ABSENCE.saturating_mul(2);
 
 /// The agent at work.
@@ -278,7 +278,12 @@ impl Service {
                         session.answer(Answer::Done(true), None);
                         self.release(holding, true);
                     }
-                    None => session.on(Event::GivesBack(has_run)),
+                    None => {
+                        let of = session.holding().filter(|of| self.local.ledger.is_unused(*of));
+                        let of = of.and_then(|of| self.local.ledger.holdings().get(&of));
+                        let may_keep = !has_run && of.is_some_and(|of| !is_old(of.saved.taken));
+                        session.on(Event::GivesBack(has_run, may_keep));
+                    }
                 }
             }
             Request::Beat => session.on(Event::Beats),
@@ -402,9 +407,7 @@ impl Service {
         let numbers = numbers.map(|served| Number(served.number));
         let served_as = numbers.filter(|served| !stand.contains(served)).min();
         let taken = theirs().filter_map(|saved| saved.taken).min();
-        let age = |(taken, now): (u64, Duration)| now.saturating_sub(Duration::from_millis(taken));
-        let is_old = taken.zip(process::since_boot()).is_some_and(|times| age(times) > LONGEST_UNUSED);
-        let served_as = served_as.filter(|_| !is_old).map(|number| (number, taken));
+        let served_as = served_as.filter(|_| !is_old(taken)).map(|number| (number, taken));
         (unused, served_as)
     }
 
@@ -677,6 +680,12 @@ impl Service {
             site.forget(number);
         }
     }
+}
+
+/// Whether slots were first got so long ago that a launch that has not used them has its number no more.
+fn is_old(taken: Option<u64>) -> bool {
+    let age = |(taken, now): (u64, Duration)| now.saturating_sub(Duration::from_millis(taken));
+    taken.zip(process::since_boot()).is_some_and(|times| age(times) > LONGEST_UNUSED)
 }
 
 /// Detects that the agent was suspended: while a launch waits it checks often, and this gap was longer.

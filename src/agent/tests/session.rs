@@ -276,7 +276,7 @@ fn only_slots_that_another_connection_takes_up_are_lost() {
         let mut stage = Stage::new();
         stage.on(Event::Granted(Some(5), granted(), None));
         stage.on(Event::Superseded(vec![taken_up]));
-        let effects = stage.on(Event::GivesBack(true));
+        let effects = stage.on(Event::GivesBack(true, false));
         assert_eq!(effects.iter().any(|effect| matches!(effect, Effect::Release(5, true))), is_left);
         assert_eq!(last_answer(&effects), Some(is_left));
     }
@@ -443,6 +443,46 @@ fn slots_that_are_taken_again_are_as_old_as_before() {
         assert_eq!(stage.session().place.taken, Some(5));
         stage.on(event);
         assert_eq!(stage.session().place.taken, taken, "{index}");
+    }
+}
+
+/// A launch that gives back slots without having used them has its number once more, if it may. It has it in
+/// the same connection, for the same launch, and until it gets slots or is refused.
+#[test]
+fn a_launch_that_gives_slots_back_keeps_its_number_once() {
+    let granted = || Event::Granted(Some(5), granted(), None);
+    let store = Store::default();
+    for (may_keep, is_taken_up) in [(true, false), (false, false), (true, true)] {
+        let mut stage = Stage::new();
+        if is_taken_up {
+            stage.on(Event::Asks(take(), vec![7]));
+            stage.on(Event::Accepted(Some((Number(1), Some(5)))));
+        } else {
+            stage.session().place.line = place(&store);
+        }
+        let number = |stage: &mut Stage| stage.session().place.line.number();
+        for is_first in [true, false] {
+            stage.on(granted());
+            assert_eq!(number(&mut stage), None);
+            stage.on(Event::GivesBack(false, may_keep));
+            let is_kept = is_first && may_keep && !is_taken_up;
+            assert_eq!(number(&mut stage), is_kept.then_some(Number(1)), "{may_keep} {is_taken_up}");
+            // It finds full queues closed, like every newcomer.
+            assert!(stage.session().place.line.is_new());
+            stage.asks();
+        }
+    }
+    let other = || Event::Asks(Take { typed: "octave".into(), ..take() }, Vec::new());
+    for lost in [other(), Event::Refused(Answer::Done(true)), Event::Gone] {
+        let mut stage = Stage::new();
+        stage.asks();
+        stage.session().place.line = place(&store);
+        stage.on(granted());
+        stage.on(Event::GivesBack(false, true));
+        stage.asks();
+        assert_eq!(stage.session().place.line.number(), Some(Number(1)));
+        stage.on(lost);
+        assert_eq!(stage.session().place.line.number(), None);
     }
 }
 

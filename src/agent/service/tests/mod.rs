@@ -401,6 +401,30 @@ fn a_number_is_valid_for_a_minute_after_the_first_slots() {
     }
 }
 
+/// A launch that gives slots back keeps its number if it has not used them, and has had them for a minute at
+/// most.
+#[test]
+fn a_number_is_kept_by_who_gives_back_new_and_unused_slots() {
+    for (seconds, is_started, has_run, is_kept) in [
+        (30, false, false, true),
+        (70, false, false, false),
+        (30, true, false, false),
+        (30, false, true, false),
+    ] {
+        let now = process::since_boot().expect("a clock");
+        let taken = u64::try_from(now.saturating_sub(Duration::from_secs(seconds)).as_millis()).ok();
+        let holder = SavedHolding { taken, is_started, ..holds(Hold::Process) };
+        let (mut service, _directories) = service_after(|state| leave(state, &holder));
+        let session = calls(&mut service, 1000);
+        session.place.line.come_as(Number(3));
+        session.on(Event::Granted(Some(7), granted(), None));
+        assert!(service.on_request(1, Request::GiveBack(has_run)).is_ok());
+        let session = service.local.sessions.get(&1).expect("it is connected");
+        let number = session.place.line.number();
+        assert_eq!(number, is_kept.then_some(Number(3)), "{seconds} {is_started} {has_run}");
+    }
+}
+
 /// Slots that only the descriptor of a program keeps are free when the program starts without it.
 #[test]
 fn a_program_that_starts_without_its_descriptor_has_no_slots() {
