@@ -260,6 +260,9 @@ impl Conversation {
                     continue;
                 }
                 Answer::Ends(refused) => {
+                    if watch(None).is_break() {
+                        return Ok(QuestionOutcome::Answered(Outcome::Interrupted));
+                    }
                     listening.hear(refused, deadline);
                     continue;
                 }

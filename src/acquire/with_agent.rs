@@ -6,7 +6,7 @@
 //! back, and after some moves it keeps its turn at the file for a while. The agent decides; here its answers
 //! are converted to those of this process.
 
-use std::time::Instant;
+use std::{mem, time::Instant};
 
 use super::{
     AcquireContext, Acquisition, Conversation, Decided, HEARTBEAT_INTERVAL, Outcome, Patience, PlaceInLine,
@@ -38,7 +38,7 @@ pub fn acquire_with_agent<'c>(
         // for the agent, it blocks no launch there. One that already waits for the agent stands in no queue.
         // One that stays there does not ask at once: after a refusal it would be the last at the agent.
         let mut taken = None;
-        if place.stands() && !(is_its_turn && place.stays_meanwhile()) {
+        if place.stands() && !(mem::take(&mut is_its_turn) && place.stays_meanwhile()) {
             match conversation.take_at_once(question, asker, patience, watch) {
                 Ok(None | Some(Outcome::Refused(_))) | Err(_) => place.step_aside()?,
                 Ok(outcome) => taken = outcome,

@@ -1,18 +1,19 @@
-//! Judges: threads that load only the system's policy, and compute what a launch needs. A name service that
-//! does not answer, or a policy on a slow disk, delays a judge and nothing else.
+//! Judges: threads that load only the system's policy, and compute what a launch needs. The agent's own
+//! thread judges what needs neither a disk nor a name service, so that never depends on them. A judge that
+//! waits for one of these for long is replaced by another one.
 
 use std::{
     cell::Cell,
     collections::BTreeMap,
     ffi::{OsStr, OsString},
-    fmt, mem,
+    fmt, io,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError,
         mpsc::{Receiver, Sender, channel},
     },
     thread,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use jiff::Timestamp;
@@ -42,14 +43,23 @@ const MOST_EFFORT: u64 = 10_000_000;
 /// The same for the one thread that must not wait.
 const MOST_EFFORT_AT_ONCE: u64 = 20_000;
 
-/// The number of judges.
-const JUDGES: usize = 4;
+/// How long the thread that must not wait judges before it does other work.
+const LONGEST_AT_ONCE: Duration = Duration::from_millis(2);
 
-/// The number of requests that keep them busy until the next ones come.
-const AT_ONCE: usize = 2 * JUDGES;
+/// The number of judges that work, besides those that are stuck.
+const JUDGES: usize = 8;
 
-/// The maximum of one user, so that some judges stay available for others.
-const OF_ONE_USER: usize = JUDGES / 2;
+/// How many of them one user may have, so that some stay available for others.
+const OF_ONE_USER: usize = 2;
+
+/// The same with those that are stuck. So each judge that is stuck can be replaced.
+const MOST_OF_ONE_USER: usize = 4;
+
+/// A judge that has had a request for this long is stuck.
+const STUCK_AFTER: Duration = Duration::from_secs(1);
+
+/// How many stuck judges are replaced. Beyond that, requests wait until one of them has an answer.
+const MOST_STUCK: usize = 64;
 
 /// The requests to judges.
 #[derive(Debug)]
@@ -82,47 +92,73 @@ pub(super) struct Case {
 /// The result.
 #[derive(Debug)]
 pub(super) struct Judgement {
-    pub(super) uid: u32,
     pub(super) session: u64,
     pub(super) question: u64,
     pub(super) outcome: Outcome,
 }
 
-/// What a launch needs, or the answer that it gets instead.
-pub(super) type Outcome = Result<AcquireRequest, Box<Answer>>;
+/// What a launch needs, or why that is not known.
+pub(super) type Outcome = Result<AcquireRequest, NoRequest>;
+
+/// Why it is not known what a launch needs.
+#[derive(Debug)]
+pub(super) enum NoRequest {
+    /// It needs nothing, because it gets this answer.
+    Refused(Box<Answer>),
+    /// A look-up failed. The next one may not.
+    LookUpFailed(String),
+}
+
+impl From<Answer> for NoRequest {
+    fn from(answer: Answer) -> Self {
+        Self::Refused(Box::new(answer))
+    }
+}
 
 /// The judges, and their requests.
 pub(super) struct Judges {
     questions: Questions,
-    cases: Sender<Question>,
+    names: &'static (dyn Names + Sync),
+    bell: Arc<Bell>,
+    /// Each judge takes the next request. One that takes none ends.
+    cases: Sender<Option<Question>>,
+    to_judge: Arc<Mutex<Receiver<Option<Question>>>>,
+    results: Sender<Answered>,
     answers: Receiver<Answered>,
     judge: Judge,
 }
 
 impl Judges {
-    /// Starts them: requests go in, answers come out, and the bell rings for each. One more judge serves
-    /// callers that must not wait.
+    /// Starts them: requests go in, answers come out, and the bell rings for each. One more judge, in the
+    /// caller's thread, serves what must not wait.
     pub(super) fn start(names: &'static (dyn Names + Sync), bell: &Arc<Bell>) -> Result<Self, Failure> {
-        let (cases, to_judge) = channel::<Question>();
-        let (answers, answered) = channel();
+        let (cases, to_judge) = channel();
+        let (results, answers) = channel();
         let to_judge = Arc::new(Mutex::new(to_judge));
         let judge = Judge { policies: Arc::default() };
+        let (questions, bell) = (Questions::default(), Arc::clone(bell));
+        let judges = Self { questions, names, bell, cases, to_judge, results, answers, judge };
         for _ in 0..JUDGES {
-            let (to_judge, answers, bell) = (Arc::clone(&to_judge), answers.clone(), Arc::clone(bell));
-            let one = judge.clone();
-            let judge = move || {
-                loop {
-                    let question = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok(question) = question else { return };
-                    if answers.send(one.answer(names, question)).is_err() {
-                        return;
-                    }
-                    bell.ring();
-                }
-            };
-            thread::Builder::new().name("judge".to_owned()).spawn(judge).map_err(Failure::of_io("clone"))?;
+            judges.add().map_err(Failure::of_io("clone"))?;
         }
-        Ok(Self { questions: Questions::default(), cases, answers: answered, judge })
+        Ok(judges)
+    }
+
+    /// Starts one more judge.
+    fn add(&self) -> io::Result<()> {
+        let (names, to_judge, results) = (self.names, Arc::clone(&self.to_judge), self.results.clone());
+        let (one, bell) = (self.judge.clone(), Arc::clone(&self.bell));
+        let judge = move || {
+            loop {
+                let question = to_judge.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                let Ok(Some(question)) = question else { return };
+                if results.send(one.answer(names, question)).is_err() {
+                    return;
+                }
+                bell.ring();
+            }
+        };
+        thread::Builder::new().name("judge".to_owned()).spawn(judge).map(drop)
     }
 
     /// What reads the policy for them.
@@ -138,70 +174,131 @@ impl Judges {
     /// It is over.
     pub(super) fn give_up(&mut self, uid: u32, session: u64) {
         self.questions.turns.give_up(uid, session);
+        self.questions.hard.give_up(uid, session);
     }
 
     /// Sends a request. If the judges are gone, there is no answer.
     pub(super) fn ask(&self, question: Question) {
-        let _ = self.cases.send(question);
+        let _ = self.cases.send(Some(question));
     }
 
-    /// Takes the requests whose turn it is. If the judges are idle and nothing blocks, judges one here and
-    /// returns it: waking a judge takes longer than judging.
-    pub(super) fn work(&mut self, case_of: impl Fn(u64) -> Option<Case>) -> Option<Judgement> {
-        let (mut is_at_rest, mut judgement) = (self.questions.judged.is_empty(), None);
-        while let Some((uid, session)) = self.questions.next() {
-            let Some(case) = case_of(session) else {
-                self.questions.on_judged(uid);
-                continue;
-            };
-            match mem::take(&mut is_at_rest).then(|| self.judge.judge_at_once(&case)).flatten() {
+    /// Judges requests of all users in turn, as many as time permits, and returns what it has judged. What
+    /// must wait for a disk or a name service is for the judges.
+    pub(super) fn work(&mut self, case_of: impl Fn(u64) -> Option<Case>) -> Vec<Judgement> {
+        let (begun, mut judgements) = (Instant::now(), Vec::new());
+        while begun.elapsed() < LONGEST_AT_ONCE
+            && let Some((uid, session)) = self.questions.turns.next_of(|_| true)
+        {
+            let Some(case) = case_of(session) else { continue };
+            match self.judge.judge_at_once(&case) {
                 Some(outcome) => {
-                    self.questions.on_judged(uid);
-                    judgement = Some(Judgement { uid, session, question: case.question, outcome });
+                    judgements.push(Judgement { session, question: case.question, outcome });
                 }
-                None => self.ask(Question::Launch(case)),
+                None => self.questions.hard.wait(uid, session),
             }
         }
-        judgement
+        self.replace_stuck();
+        while let Some((uid, session)) = self.questions.next() {
+            if let Some(case) = case_of(session) {
+                self.questions.begin(uid, (session, case.question));
+                self.ask(Question::Launch(case));
+            }
+        }
+        judgements
+    }
+
+    /// When there is work again, even if no judge answers before.
+    pub(super) fn next_due(&self) -> Option<Instant> {
+        if self.questions.turns.users() > 0 {
+            return Some(Instant::now());
+        }
+        self.questions.may_be_stuck().filter_map(|(_, of)| of.since.checked_add(STUCK_AFTER)).min()
+    }
+
+    /// Replaces judges that are stuck.
+    fn replace_stuck(&mut self) {
+        while let Some(asked) = self.questions.next_stuck() {
+            let added = self.add();
+            let Some(of) = self.questions.judged.get_mut(&asked) else { return };
+            match added {
+                Ok(()) => of.is_stuck = true,
+                // The host has no room for another thread now.
+                Err(_) => of.since = Instant::now(),
+            }
+        }
     }
 
     pub(super) fn answer(&mut self) -> Option<Answered> {
         let answer = self.answers.try_recv().ok()?;
-        if let Answered::Launch(judgement) = &answer {
-            self.questions.on_judged(judgement.uid);
+        if let Answered::Launch(Judgement { session, question, .. }) = &answer
+            && self.questions.end((*session, *question))
+        {
+            // It was replaced, so there is one too many.
+            let _ = self.cases.send(None);
         }
         Some(answer)
     }
 }
 
-/// Requests that no judge has yet.
+/// A request, by its conversation and its number there.
+type Asked = (u64, u64);
+
+/// A request that a judge has.
+#[derive(Debug)]
+struct Judged {
+    uid: u32,
+    since: Instant,
+    /// Whether its judge was replaced.
+    is_stuck: bool,
+}
+
+/// Requests of launches.
 #[derive(Debug, Default)]
 struct Questions {
+    /// Those that may not need a judge.
     turns: FairQueue,
-    /// How many requests of each user the judges have.
-    judged: BTreeMap<u32, usize>,
+    /// Those that wait for one.
+    hard: FairQueue,
+    /// Those that the judges have.
+    judged: BTreeMap<Asked, Judged>,
 }
 
 impl Questions {
-    /// One request of this user was judged.
-    fn on_judged(&mut self, uid: u32) {
-        if let Some(count) = self.judged.get_mut(&uid) {
-            *count = count.saturating_sub(1);
-            if *count == 0 {
-                self.judged.remove(&uid);
-            }
-        }
+    /// A judge gets this request.
+    fn begin(&mut self, uid: u32, asked: Asked) {
+        self.judged.insert(asked, Judged { uid, since: Instant::now(), is_stuck: false });
+    }
+
+    /// It was judged. Returns whether its judge was stuck.
+    fn end(&mut self, asked: Asked) -> bool {
+        self.judged.remove(&asked).is_some_and(|of| of.is_stuck)
+    }
+
+    fn count(&self, is_counted: impl Fn(&Judged) -> bool) -> usize {
+        self.judged.values().filter(|of| is_counted(of)).count()
     }
 
     /// The user whose request a judge may take now.
     fn next(&mut self) -> Option<(u32, u64)> {
-        if self.judged.values().sum::<usize>() >= AT_ONCE {
+        if self.count(|of| !of.is_stuck) >= JUDGES {
             return None;
         }
         let judged = &self.judged;
-        let next = self.turns.next_of(|uid| judged.get(&uid).is_none_or(|count| *count < OF_ONE_USER))?;
-        *self.judged.entry(next.0).or_default() += 1;
-        Some(next)
+        let of_user = |uid| judged.values().filter(move |of| of.uid == uid);
+        let working = |uid| of_user(uid).filter(|of| !of.is_stuck).count();
+        self.hard.next_of(|uid| working(uid) < OF_ONE_USER && of_user(uid).count() < MOST_OF_ONE_USER)
+    }
+
+    /// The requests whose judges are replaced when they are stuck.
+    fn may_be_stuck(&self) -> impl Iterator<Item = (&Asked, &Judged)> {
+        let is_room = self.count(|of| of.is_stuck) < MOST_STUCK;
+        self.judged.iter().filter(move |(_, of)| is_room && !of.is_stuck)
+    }
+
+    /// A request whose judge is to be replaced.
+    fn next_stuck(&self) -> Option<Asked> {
+        let stuck = self.may_be_stuck().find(|(_, of)| of.since.elapsed() > STUCK_AFTER);
+        stuck.map(|(asked, _)| *asked)
     }
 }
 
@@ -216,12 +313,7 @@ impl Judge {
         match question {
             Question::Launch(case) => {
                 let outcome = self.judge(names, &case);
-                Answered::Launch(Judgement {
-                    uid: case.uid,
-                    session: case.session,
-                    question: case.question,
-                    outcome,
-                })
+                Answered::Launch(Judgement { session: case.session, question: case.question, outcome })
             }
             Question::Expiry(holding, table) => {
                 let expiry = self.expiry(&table);
@@ -248,14 +340,14 @@ impl Judge {
     fn judge(&self, names: &dyn Names, case: &Case) -> Outcome {
         let groups = case.groups.clone().map_or_else(|| groups_of_user(case.uid), Ok);
         let groups = groups.map_err(look_up_failed)?;
-        let faulty =
-            |faults: Faults| Box::new(Answer::Faulty((faults.to_string().trim_end().to_owned(), true)));
+        let faulty = |faults: Faults| Answer::Faulty((faults.to_string().trim_end().to_owned(), true));
         let policy = self.policies.current().map_err(faulty)?;
         judge_by(&policy, names, &case.take, (case.uid, &groups), MOST_EFFORT).unwrap_or_else(|rule| {
-            Err(Box::new(Answer::Failed(format!(
+            let text = format!(
                 "{rule} has too many patterns for this number of arguments: use fewer arguments, or ask the \
                     owner of the file for fewer patterns"
-            ))))
+            );
+            Err(Answer::Failed(text).into())
         })
     }
 
@@ -280,7 +372,7 @@ fn judge_by(
 ) -> Result<Outcome, String> {
     let host = match accounts::name() {
         Ok(host) => host,
-        Err(errno) => return Ok(Err(Box::new(Answer::Failed(format!("gethostname: {}", errno.desc()))))),
+        Err(errno) => return Ok(Err(Answer::Failed(format!("gethostname: {}", errno.desc())).into())),
     };
     let environment = |name: &str| -> Option<OsString> {
         take.environment.iter().find(|(known, _)| known == name)?.1.clone()
@@ -303,7 +395,7 @@ fn judge_by(
     };
     if let Some(faults) = policy.faults_for(&request) {
         // A fault in a delegated file: it must not block other launches.
-        return Ok(Err(Box::new(Answer::Faulty((faults.to_string().trim_end().to_owned(), false)))));
+        return Ok(Err(Answer::Faulty((faults.to_string().trim_end().to_owned(), false)).into()));
     }
     let verdict = decide_within(policy, &request, most)
         .map_err(|rule| format!("{} ({})", rule.title(), rule.place()))?;
@@ -326,15 +418,15 @@ fn judge_by(
             })
         }
         Verdict::Denied { rule, .. } => {
-            Err(Box::new(Answer::Differs(format!("{} ({}) refuses it", rule.title(), rule.place()))))
+            Err(Answer::Differs(format!("{} ({}) refuses it", rule.title(), rule.place())).into())
         }
-        Verdict::Unmatched => Err(Box::new(Answer::Differs("no rule allows it".to_owned()))),
+        Verdict::Unmatched => Err(Answer::Differs("no rule allows it".to_owned()).into()),
         Verdict::LookupFailed { failure, .. } => Err(look_up_failed(failure)),
     })
 }
 
-fn look_up_failed(failure: impl fmt::Display) -> Box<Answer> {
-    Box::new(Answer::Failed(format!("a look-up failed: {failure}")))
+fn look_up_failed(failure: impl fmt::Display) -> NoRequest {
+    NoRequest::LookUpFailed(format!("a look-up failed: {failure}"))
 }
 
 /// The maximum number of ranges of slots of one repository that the agent reads for an ancestor. They stay in
@@ -407,7 +499,7 @@ impl Names for NoLookups {
 
 #[cfg(test)]
 mod tests {
-    use std::{os::fd::AsFd, time::Duration};
+    use std::os::fd::AsFd;
 
     use super::*;
     use crate::{
@@ -417,26 +509,42 @@ mod tests {
         sys::{Interest, Poller},
     };
 
+    /// A judge takes the next request, if it may.
+    fn takes(questions: &mut Questions) -> Option<(u32, u64)> {
+        let (uid, session) = questions.next()?;
+        questions.begin(uid, (session, 1));
+        Some((uid, session))
+    }
+
+    /// The agent's thread has tried all requests, however long a round takes. Returns what it has judged.
+    fn try_all(judges: &mut Judges, case_of: impl Fn(u64) -> Option<Case>) -> Vec<Judgement> {
+        let mut judged = Vec::new();
+        while judges.questions.turns.users() > 0 {
+            judged.extend(judges.work(&case_of));
+        }
+        judged
+    }
+
     #[test]
     fn users_take_turns_and_each_has_an_order() {
-        let mut turns = Questions::default();
+        let mut questions = Questions::default();
         for session in 1..=20 {
-            turns.turns.wait(7, session);
+            questions.hard.wait(7, session);
         }
-        let first: Vec<_> = std::iter::from_fn(|| turns.next()).collect();
+        let first: Vec<_> = std::iter::from_fn(|| takes(&mut questions)).collect();
         assert_eq!(first, [(7, 1), (7, 2)], "others find judges too");
-        turns.turns.wait(9, 100);
-        turns.turns.wait(5, 200);
-        turns.turns.wait(5, 201);
-        turns.turns.give_up(7, 3);
+        questions.hard.wait(9, 100);
+        questions.hard.wait(5, 200);
+        questions.hard.wait(5, 201);
+        questions.hard.give_up(7, 3);
         // Nobody waits for a user who has given up.
-        turns.turns.wait(6, 300);
-        turns.turns.give_up(6, 300);
+        questions.hard.wait(6, 300);
+        questions.hard.give_up(6, 300);
         let mut next = |judged| {
-            turns.on_judged(judged);
-            turns.next()
+            questions.end((judged, 1));
+            takes(&mut questions)
         };
-        let order: Vec<_> = [0, 7, 7, 0].into_iter().map(&mut next).collect();
+        let order: Vec<_> = [0, 1, 2, 0].into_iter().map(&mut next).collect();
         assert_eq!(order, [Some((9, 100)), Some((5, 200)), Some((7, 4)), Some((5, 201))]);
     }
 
@@ -444,21 +552,112 @@ mod tests {
     /// also of the same user.
     #[test]
     fn the_judges_have_a_limited_number_of_requests() {
-        let mut turns = Questions::default();
+        let mut questions = Questions::default();
         for uid in 1..=20 {
-            turns.turns.wait(uid, u64::from(uid));
+            questions.hard.wait(uid, u64::from(uid));
         }
-        let users: Vec<u32> = std::iter::from_fn(|| turns.next()).map(|(uid, _)| uid).collect();
+        let users: Vec<u32> = std::iter::from_fn(|| takes(&mut questions)).map(|(uid, _)| uid).collect();
         assert_eq!(users, (1..=8).collect::<Vec<_>>());
-        turns.on_judged(3);
-        assert_eq!((turns.next(), turns.next()), (Some((9, 9)), None));
+        questions.end((3, 1));
+        assert_eq!((takes(&mut questions), takes(&mut questions)), (Some((9, 9)), None));
         let mut of_one = Questions::default();
         for session in 1..=5 {
-            of_one.turns.wait(7, session);
+            of_one.hard.wait(7, session);
         }
-        assert_eq!([(); 3].map(|()| of_one.next()), [Some((7, 1)), Some((7, 2)), None]);
-        of_one.on_judged(7);
-        assert_eq!([(); 2].map(|()| of_one.next()), [Some((7, 3)), None]);
+        assert_eq!([(); 3].map(|()| takes(&mut of_one)), [Some((7, 1)), Some((7, 2)), None]);
+        of_one.end((1, 1));
+        assert_eq!([(); 2].map(|()| takes(&mut of_one)), [Some((7, 3)), None]);
+    }
+
+    /// Stuck judges are replaced, up to a number for each user and for all. So the requests of one user leave
+    /// judges to others.
+    #[test]
+    fn stuck_judges_are_replaced_up_to_a_number() {
+        let mut questions = Questions::default();
+        for uid in 1..=20 {
+            for number in 1..=10 {
+                questions.hard.wait(uid, u64::from(100 * uid + number));
+            }
+        }
+        // Whatever the judges have is stuck.
+        loop {
+            while takes(&mut questions).is_some() {}
+            for of in questions.judged.values_mut() {
+                of.since = Instant::now().checked_sub(STUCK_AFTER * 2).expect("a moment");
+            }
+            let Some(asked) = questions.next_stuck() else { break };
+            questions.judged.get_mut(&asked).expect("a judge has it").is_stuck = true;
+        }
+        let stuck =
+            |uid: Option<u32>| questions.count(|of| of.is_stuck && uid.is_none_or(|uid| uid == of.uid));
+        assert_eq!(stuck(None), MOST_STUCK);
+        assert!((1..=20).all(|uid| stuck(Some(uid)) <= MOST_OF_ONE_USER));
+        assert_eq!(questions.count(|of| !of.is_stuck), JUDGES);
+        // One that has an answer makes room for another one.
+        let (asked, _) = questions.judged.iter().find(|(_, of)| of.is_stuck).expect("they are stuck");
+        let asked = *asked;
+        assert!(questions.end(asked) && questions.next_stuck().is_some());
+    }
+
+    /// Names of users that are found when the test says so.
+    #[derive(Debug)]
+    struct Silent(Mutex<()>);
+
+    impl Names for Silent {
+        fn user_name(&self, _uid: u32) -> Result<Option<String>, LookupError> {
+            drop(self.0.lock());
+            Ok(None)
+        }
+
+        fn user_id(&self, _name: &str) -> Result<Option<u32>, LookupError> {
+            drop(self.0.lock());
+            Ok(None)
+        }
+
+        fn group_id(&self, _name: &str) -> Result<Option<u32>, LookupError> {
+            Ok(None)
+        }
+
+        fn group_name(&self, _gid: u32) -> Result<Option<String>, LookupError> {
+            Ok(None)
+        }
+
+        fn in_netgroup(&self, _netgroup: &str, _host: &str, _user: &str) -> Result<bool, LookupError> {
+            Ok(false)
+        }
+    }
+
+    /// While every judge of some users waits for a name service, another user's request is judged. When the
+    /// name service answers, so are theirs, and there are as many judges as before.
+    #[test]
+    fn judges_that_a_name_service_keeps_are_replaced() {
+        static NAMES: Silent = Silent(Mutex::new(()));
+        let (bell, poller) = (Arc::new(Bell::new().expect("a bell")), Poller::new().expect("a poller"));
+        poller.add(bell.as_fd(), 5, Interest::Read).expect("a bell");
+        let mut judges = Judges::start(&NAMES, &bell).expect("threads");
+        judges.have_read("[[rule]]\nusers = [\"ann\"]\nacquire = []\n");
+        let silence = NAMES.0.lock().expect("it answers");
+        for uid in 1..=8 {
+            judges.wait(uid, u64::from(uid));
+        }
+        let case_of = |session: u64| Some(case(session, 7, Some(vec![7])));
+        assert!(try_all(&mut judges, case_of).is_empty());
+        assert_eq!(judges.questions.judged.len(), JUDGES);
+        judges.wait(9, 9);
+        while judges.questions.judged.len() < 9 {
+            assert!(judges.work(case_of).is_empty());
+            let due = judges.next_due().map(|due| due.saturating_duration_since(Instant::now()));
+            poller.wait(due.or(Some(Duration::ZERO))).expect("a moment");
+        }
+        assert!(judges.questions.count(|of| of.is_stuck) > 0);
+        drop(silence);
+        let mut answered = 0;
+        while answered < 9 {
+            poller.wait(Some(Duration::from_secs(30))).expect("an answer");
+            bell.hush();
+            answered += std::iter::from_fn(|| judges.answer()).count();
+        }
+        assert!(judges.questions.judged.is_empty() && judges.next_due().is_none());
     }
 
     /// The agent is woken by an answer of a judge. Then the judges may get another request of that user.
@@ -468,20 +667,21 @@ mod tests {
         poller.add(bell.as_fd(), 5, Interest::Read).expect("a bell");
         let mut judges = Judges::start(&SystemNames, &bell).expect("threads");
         judges.wait(7, 1);
+        assert!(judges.next_due().is_some(), "it is not tried yet");
         let case =
             |session| Some(Case { session, question: 3, take: Arc::new(take()), uid: 7, groups: None });
-        assert!(judges.work(case).is_none(), "its groups must be looked up");
-        assert_eq!(judges.questions.judged, BTreeMap::from([(7, 1)]));
+        assert!(try_all(&mut judges, case).is_empty(), "its groups must be looked up");
+        assert_eq!(judges.questions.judged.keys().collect::<Vec<_>>(), [&(1, 3)]);
         assert_eq!(poller.wait(Some(Duration::from_secs(30))), Ok(vec![5]));
         let Some(Answered::Launch(judgement)) = judges.answer() else { panic!("it has an answer") };
-        assert_eq!((judgement.uid, judgement.session, judgement.question), (7, 1, 3));
+        assert_eq!((judgement.session, judgement.question), (1, 3));
         assert!(judges.questions.judged.is_empty() && judges.answer().is_none());
     }
 
     impl Judges {
         /// This policy was just read.
-        pub(in crate::agent) fn have_read(&mut self, text: &str) {
-            self.judge.policies = Arc::new(PolicyReader::of(text, true));
+        pub(in crate::agent) fn have_read(&self, text: &str) {
+            self.judge.policies.has_read(text, true);
         }
     }
 
@@ -533,6 +733,7 @@ mod tests {
         "#;
         for (rules, words) in [(denied, "refuses it"), (unmatched, "no rule allows it")] {
             let refused = judged(rules, &take()).expect_err("it is refused");
+            let NoRequest::Refused(refused) = refused else { panic!("nothing is looked up") };
             let Answer::Differs(why) = *refused else { panic!("the rules refuse it") };
             assert!(why.ends_with(words), "{why}");
         }
@@ -575,8 +776,16 @@ mod tests {
         judges.wait(9, 30);
         judges.give_up(9, 30);
         assert_eq!(judges.questions.turns.users(), 1);
-        assert!(judges.work(|_| None).is_none());
+        assert!(try_all(&mut judges, |_| None).is_empty());
         assert_eq!((judges.questions.turns.users(), judges.questions.judged.len()), (0, 0));
+        // The same while it waits for a judge.
+        for session in 1..=4 {
+            judges.wait(7, session);
+        }
+        assert!(try_all(&mut judges, |session| Some(case(session, 7, None))).is_empty());
+        judges.give_up(7, 3);
+        judges.give_up(7, 4);
+        assert_eq!((judges.questions.hard.users(), judges.questions.judged.len()), (0, 2));
     }
 
     /// A judge with this policy, whose files are unchanged.
@@ -601,12 +810,14 @@ mod tests {
         let bell = Arc::new(Bell::new().expect("a bell"));
         let mut judges = Judges::start(&SystemNames, &bell).expect("threads");
         judges.judge = plain;
-        judges.wait(7, 1);
-        judges.wait(9, 2);
-        let case_of = |session| Some(case(session, if session == 1 { 7 } else { 9 }, Some(vec![7])));
-        let judgement = judges.work(case_of).expect("the judges are idle");
-        assert_eq!((judgement.uid, judgement.session, judgement.question), (7, 1, 3));
-        assert_eq!(judges.questions.judged, BTreeMap::from([(9, 1)]), "they have the other one");
+        for session in 1..=3 {
+            judges.wait(7, session);
+        }
+        let groups_of = |session| (session != 2).then(|| vec![7]);
+        let judged = try_all(&mut judges, |session| Some(case(session, 7, groups_of(session))));
+        assert_eq!(judged.iter().map(|of| of.session).collect::<Vec<_>>(), [1, 3]);
+        assert!(judged.iter().all(|of| of.question == 3 && of.outcome.is_ok()));
+        assert_eq!(judges.questions.judged.keys().collect::<Vec<_>>(), [&(2, 3)], "a judge has it");
     }
 
     /// Holders of a table of the site are overdue as its repository says. Other tables have no such time.

@@ -21,7 +21,7 @@ mod site;
 
 use self::{
     eviction::{Eviction, Evictor, RunningEviction},
-    judge::{Answered, Case, Judgement, Judges, Outcome, Question},
+    judge::{Answered, Case, Judgement, Judges, NoRequest, Outcome, Question},
     ledger::{CheckOutcome, Ledger, RecoveredWaiter},
     log::{Level, Topic},
     policy_reader::PolicyReader,

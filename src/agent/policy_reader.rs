@@ -203,9 +203,15 @@ mod tests {
     impl PolicyReader {
         /// It has just read this, from files of this host or others.
         pub(in crate::agent) fn of(text: &str, is_local: bool) -> Self {
+            let reader = Self::default();
+            reader.has_read(text, is_local);
+            reader
+        }
+
+        /// The same later.
+        pub(in crate::agent) fn has_read(&self, text: &str, is_local: bool) {
             let policy = Arc::new(Policy::of_text("/etc/rungate/policy.toml", text).expect("a policy"));
-            let last = Some(Read { policy, is_local, when: Instant::now() });
-            Self { last: Mutex::new(last), ..Self::default() }
+            *lock(&self.last) = Some(Read { policy, is_local, when: Instant::now() });
         }
     }
 

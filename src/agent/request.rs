@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    acquire::{AcquireContext, Clock, Refusal, refusal},
+    acquire::{AcquireContext, Clock, PlaceInLine, Refusal, refusal},
     judge::terms::{
         Admit, AgentLocation, Claim, Demand, Hold, Launch, Location, NamedSlots, OnLost, Terms, Unreachable,
         name_on_site,
@@ -12,6 +12,7 @@ use crate::{
     keeper::{
         EvictionOutcome, Holder, Keepers, Overdue,
         agent::message::{Obstacle, Reason, Refused, Table},
+        memory,
     },
     policy::Wait,
     sys::process,
@@ -223,4 +224,16 @@ pub(super) fn refused(refusal: &Refusal<'_>, has_waited: bool, user: u32) -> Ref
         obstacles.push(Obstacle { table: name.to_owned(), reason, unwaited, outside });
     }
     Refused { obstacles, tables, has_waited }
+}
+
+/// What blocks a launch that keeps its place, and cannot be judged now: the tables in which it waits.
+pub(super) fn unjudged(line: &PlaceInLine, user: u32) -> Refused {
+    let all = line.tables();
+    let full = |table: &memory::Table| {
+        let (table, reason) = (table.name().to_owned(), Reason::Full);
+        Obstacle { table, reason, unwaited: None, outside: None }
+    };
+    let shown = |table: &memory::Table| Table::of(table.name(), table, DESCRIBED, DESCRIBED, user);
+    let (obstacles, tables) = (all.iter().map(full).collect(), all.iter().map(shown).collect());
+    Refused { obstacles, tables, has_waited: true }
 }

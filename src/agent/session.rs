@@ -2,23 +2,26 @@
 //! `Session::on`, which takes an event and leaves effects: answers, checks, writes and releases. It calls
 //! nothing; the loop carries the effects out.
 
+mod all;
+
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
+    collections::{BTreeSet, VecDeque},
     mem,
     os::fd::OwnedFd,
     path::Path,
     sync::Arc,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::{
-    AWAY, AcquireRequest, Caller, Case, Eviction, Load, Outcome, RunningEviction,
+    AWAY, AcquireRequest, Caller, Case, Eviction, Load, NoRequest, Outcome, RunningEviction,
     judge::shortened,
     ledger::state::{SavedLine, SavedNumber, SavedPlace, in_millis},
+    request,
     site::notices::GivenNotice,
 };
 use crate::{
-    acquire::{PlaceInLine, Progress, RoomForOlder},
+    acquire::{LONGEST_ABSENCE, PlaceInLine, Progress, RoomForOlder},
     keeper::{
         EvictionOutcome, Number, Overdue,
         agent::message::{Answer, Expired, Granted, Refused, Take, WaitState},
@@ -26,6 +29,15 @@ use crate::{
     },
     sys::{FileId, Process, process},
 };
+
+pub(super) use all::{Change, Sessions};
+
+/// For how long after it first got slots, or gave them back, a launch has its number again, if it starts
+/// nothing: it waits for an answer that is lost, and then for the agent, or a lock file refuses it.
+pub(super) const LONGEST_UNUSED: Duration = LONGEST_ABSENCE.saturating_mul(2);
+
+/// How soon after a failed look-up a waiting launch is judged again.
+const UNTIL_JUDGED_AGAIN: Duration = Duration::from_secs(1);
 
 /// A launch, or another caller.
 #[derive(Default)]
@@ -65,7 +77,7 @@ enum Stage {
     /// It wants nothing.
     #[default]
     Idle,
-    /// The judges have its request.
+    /// The judges have its request, or get it again because a look-up failed.
     Judging,
     /// The agent checks whether it can have its slots.
     Deciding,
@@ -142,7 +154,7 @@ pub(super) enum Effect {
     Decide(AcquireRequest, bool),
     /// Its position in the queue is saved.
     WritePlace,
-    /// It has left the queues of these tables.
+    /// It has left the queues of these tables, or is back in them: others check, or it does.
     Left(Vec<memory::Table>),
     /// A holding is free; whether a program had it.
     Release(u64, bool),
@@ -191,8 +203,14 @@ pub(super) struct Waiting {
     pub(super) taken: Option<u64>,
     /// Whether it had slots under its number before, and has not used them. It keeps the number only once.
     has_kept: bool,
+    /// Until when it may come again under the number of slots that it has given back.
+    pub(super) kept_until: Option<Instant>,
     /// How it begins to wait at the site, if a queue has a maximum length.
     pub(super) begins: Begins,
+    /// Since when it has been judged without result, while it has a position.
+    pub(super) unjudged: Option<Instant>,
+    /// When it is judged again, because a look-up failed.
+    pub(super) again: Option<Instant>,
     /// Whether another policy applied at its last heartbeat, or other hours, than when it was judged.
     pub(super) is_outdated: bool,
     /// Its saved position, and in which file.
@@ -244,7 +262,13 @@ impl Session {
             }
             (Event::Judged(question, outcome), Stage::Judging) if question == self.question => {
                 self.release_unused();
+                let was_late = self.is_late();
                 match outcome {
+                    Err(NoRequest::LookUpFailed(_)) if self.place.line.places() > 0 => {
+                        self.place.again = Instant::now().checked_add(UNTIL_JUDGED_AGAIN);
+                        Stage::Judging
+                    }
+                    Err(NoRequest::LookUpFailed(why)) => self.refused(Answer::Failed(why)),
                     Ok(request) => {
                         if mem::take(&mut self.has_other_variables) {
                             if !self.has_places_for(&request) {
@@ -259,24 +283,43 @@ impl Session {
                             // It can become overdue again.
                             self.tried.retain(|pid| *pid != spared.overdue.process());
                         }
-                        self.decide(request, true)
+                        if was_late && self.place.line.places() > 0 {
+                            // Others passed it. Now it has its turn, in the order of the queue.
+                            self.answer_late();
+                            self.end_judging();
+                            self.effects.push_back(Effect::Left(self.place.line.tables()));
+                            Stage::Queued(request)
+                        } else {
+                            self.decide(request, true)
+                        }
                     }
-                    Err(answer) if self.keeps_its_place(&answer) => {
+                    Err(NoRequest::Refused(answer)) if self.keeps_its_place(&answer) => {
+                        self.end_judging();
                         self.answer(*answer, None);
                         Stage::Shut
                     }
-                    Err(answer) => self.refused(*answer),
+                    Err(NoRequest::Refused(answer)) => self.refused(*answer),
                 }
             }
             (Event::Beats, stage) => {
                 self.place.beaten = Some(Instant::now());
                 self.place.is_owed = true;
-                self.place.was_away = false;
-                self.place.line.set_away(false);
+                self.set_away(self.is_late());
                 match stage {
                     Stage::Queued(request) | Stage::Ending(request) => self.decide(request, true),
                     Stage::Shut => self.judge_again(),
-                    stage => stage,
+                    stage => {
+                        self.answer_late();
+                        stage
+                    }
+                }
+            }
+            (Event::Timer, Stage::Judging) => {
+                if self.place.again.is_some_and(|again| again <= Instant::now()) {
+                    self.judge_again()
+                } else {
+                    self.answer_late();
+                    Stage::Judging
                 }
             }
             (Event::Turn, Stage::Queued(request)) | (Event::Freed, Stage::Ending(request)) => {
@@ -335,6 +378,7 @@ impl Session {
                 if let Some(number) = number.filter(|_| may_keep) {
                     self.place.line.begin_as(number);
                     self.place.has_kept = true;
+                    self.place.kept_until = Instant::now().checked_add(LONGEST_UNUSED);
                 }
                 Stage::Idle
             }
@@ -369,8 +413,12 @@ impl Session {
             }
             self.answer(Answer::Anew, None);
         }
+        if self.place.kept_until.take().is_some_and(|until| until <= Instant::now()) {
+            self.leave_queues();
+        }
         self.unused.extend(unused);
         self.place.is_owed = true;
+        self.set_away(self.is_late());
         self.place.begun = Some(Instant::now());
         self.take = Some(Arc::new(take));
         self.tried = self.evictions.iter().map(|eviction| eviction.overdue.process()).collect();
@@ -387,11 +435,56 @@ impl Session {
     fn judge_again(&mut self) -> Stage {
         self.question += 1;
         self.fifos = None;
+        self.place.again = None;
+        if self.place.line.places() > 0 {
+            self.place.unjudged.get_or_insert_with(Instant::now);
+        }
         self.effects.push_back(Effect::Judge);
+        self.answer_late();
         Stage::Judging
     }
 
+    /// It is known what it needs, or that it waits for something else.
+    fn end_judging(&mut self) {
+        if self.is_late() {
+            self.set_away(false);
+        }
+        (self.place.unjudged, self.place.again) = (None, None);
+    }
+
+    /// Whether it has a position, and could not be judged for too long. Others pass it meanwhile.
+    pub(super) fn is_late(&self) -> bool {
+        self.late_at().is_some_and(|late| late <= Instant::now())
+    }
+
+    /// When it is so.
+    fn late_at(&self) -> Option<Instant> {
+        self.place.unjudged.filter(|_| self.place.line.places() > 0)?.checked_add(AWAY)
+    }
+
+    /// It learns that it still waits, although it cannot be judged. The tables may be those of an earlier
+    /// request, so this is an answer that a launch does not compare with what it needs.
+    fn answer_late(&mut self) {
+        if self.place.is_owed && self.is_late() {
+            let refused = request::unjudged(&self.place.line, self.peer.uid);
+            self.answer(Answer::Ends(refused), None);
+        }
+    }
+
+    /// Look-ups succeed again: it has its full time to be judged, and nothing passes it meanwhile.
+    fn restart_judging(&mut self) {
+        let now = Instant::now();
+        (self.place.unjudged, self.place.again) = (Some(now), self.place.again.map(|_| now));
+        self.set_away(false);
+    }
+
+    fn set_away(&mut self, is_away: bool) {
+        self.place.was_away = is_away;
+        self.place.line.set_away(is_away);
+    }
+
     fn decide(&mut self, request: AcquireRequest, is_asked: bool) -> Stage {
+        self.end_judging();
         self.effects.push_back(Effect::Decide(request, is_asked));
         Stage::Deciding
     }
@@ -416,6 +509,7 @@ impl Session {
     /// It has no position any more, until it joins a queue as the last one.
     fn leave_queues(&mut self) {
         (self.has_other_variables, self.place.taken, self.place.has_kept) = (false, None, false);
+        (self.place.unjudged, self.place.again) = (None, None);
         let left = self.place.line.tables();
         self.place.line.leave();
         self.effects.extend([Effect::WritePlace, Effect::Left(left)]);
@@ -532,6 +626,11 @@ impl Session {
         matches!(self.stage, Stage::Queued(_) | Stage::Shut)
     }
 
+    /// Whether it waits in a queue, responds, and was not judged recently.
+    pub(super) fn is_stale(&self) -> bool {
+        matches!(&self.stage, Stage::Queued(request) if !request.is_fresh()) && !self.place.was_away
+    }
+
     /// Whether it waits for the site.
     pub(super) fn is_proving(&self) -> bool {
         matches!(self.stage, Stage::Proving)
@@ -618,10 +717,20 @@ impl Session {
     /// When to check it.
     fn next_due(&self) -> Option<Instant> {
         let next = self.place.next.filter(|_| matches!(self.stage, Stage::Queued(_)));
-        let silent = self.is_queued().then(|| self.silent_at()).flatten();
+        let silent = self.away_at();
+        let again = self.place.again;
         let may_signal = matches!(self.stage, Stage::Queued(_) | Stage::Ending(_) | Stage::Evicting(_));
         let evictions = self.evictions.iter().filter(|eviction| may_signal && !eviction.rests);
-        evictions.filter_map(RunningEviction::due).chain(next).chain(silent).min()
+        evictions.filter_map(RunningEviction::due).chain(next).chain(silent).chain(again).min()
+    }
+
+    /// When it is passed over, unless that is so already.
+    fn away_at(&self) -> Option<Instant> {
+        match self.stage {
+            Stage::Judging => self.late_at().filter(|_| !self.place.was_away),
+            _ if self.is_queued() => self.silent_at(),
+            _ => None,
+        }
     }
 
     /// When its launch counts as away unless it says something before; none if it counts so already, or
@@ -631,22 +740,23 @@ impl Session {
         beaten.filter(|_| has_waited && !is_owed && !was_away)?.checked_add(AWAY)
     }
 
-    /// Whether its launch has waited in silence for too long, since that was last checked.
+    /// Whether its launch has waited in silence for too long, or was not judged for too long, since that was
+    /// last checked.
     pub(super) fn falls_silent(&self) -> bool {
-        self.is_queued() && self.silent_at().is_some_and(|silent| silent <= Instant::now())
+        self.away_at().is_some_and(|away| away <= Instant::now())
     }
 
     /// What it uses of its user's quota.
     pub(super) fn load(&self) -> Load {
         let take = self.take.as_ref().map_or(0, |take| take.size());
-        let evictions = self.evictions.iter().map(RunningEviction::size);
         Load {
             places: self.place.line.places(),
-            question: evictions.fold(take, usize::saturating_add),
-            is_busy: matches!(
-                self.stage,
-                Stage::Judging | Stage::Deciding | Stage::Proving | Stage::Evicting(_)
-            ),
+            question: self.evictions.iter().map(RunningEviction::size).fold(take, usize::saturating_add),
+            is_busy: match self.stage {
+                Stage::Judging => !self.is_late(),
+                Stage::Deciding | Stage::Proving | Stage::Evicting(_) => true,
+                _ => false,
+            },
         }
     }
 
@@ -669,11 +779,13 @@ impl Session {
         (!place.lines.is_empty()).then_some(place)
     }
 
-    /// Whether its launch does not respond: it sent nothing for too long, and has no unread input. A slow
-    /// agent declares no launch dead, and a launch that waits for an answer sends nothing meanwhile.
+    /// Whether it is passed over: it could not be judged for too long, or its launch does not respond. Such a
+    /// launch sent nothing for too long, and has no unread input. A slow agent declares no launch dead, and a
+    /// launch that waits for an answer sends nothing meanwhile.
     pub(super) fn is_away(&self, is_unheard: impl FnOnce() -> bool) -> bool {
         let is_silent = self.place.has_waited && !self.place.is_owed;
-        is_silent && self.place.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY) && !is_unheard()
+        let is_silent = is_silent && self.place.beaten.is_some_and(|beaten| beaten.elapsed() > AWAY);
+        self.is_late() || is_silent && !is_unheard()
     }
 
     /// Checks whether its launch responds now, and marks that in its queues.
@@ -684,102 +796,8 @@ impl Session {
             // Unread input counts as received now.
             self.place.beaten = Some(Instant::now());
         }
-        self.place.was_away = is_away;
-        self.place.line.set_away(is_away);
+        self.set_away(is_away);
+        self.answer_late();
         is_away
     }
-}
-
-/// All sessions. Code that changes one need not know what follows: the loop of the agent asks here which were
-/// changed.
-#[derive(Default)]
-pub(super) struct Sessions {
-    all: BTreeMap<u64, Session>,
-    changed: VecDeque<u64>,
-    /// Sessions for which a holder is being ended.
-    evicting: BTreeSet<u64>,
-    /// When to check sessions even without input.
-    timers: BTreeSet<(Instant, u64)>,
-}
-
-impl Sessions {
-    /// A client has connected.
-    pub(super) fn insert(&mut self, number: u64, session: Session) {
-        self.all.insert(number, session);
-    }
-
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is a map")]
-    pub(super) fn get(&self, number: &u64) -> Option<&Session> {
-        self.all.get(number)
-    }
-
-    /// One of them, mutably.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "it is a map")]
-    pub(super) fn get_mut(&mut self, number: &u64) -> Option<&mut Session> {
-        let session = self.all.get_mut(number)?;
-        if !mem::replace(&mut session.is_changed, true) {
-            self.changed.push_back(*number);
-        }
-        Some(session)
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&u64, &Session)> {
-        self.all.iter()
-    }
-
-    /// Sessions for which a holder is being ended.
-    pub(super) fn evicting(&self) -> Vec<u64> {
-        self.evicting.iter().copied().collect()
-    }
-
-    /// When to check the next of them, and which one.
-    pub(super) fn next_timer(&self) -> Option<(Instant, u64)> {
-        self.timers.first().copied()
-    }
-
-    /// A client is gone.
-    pub(super) fn remove(&mut self, number: u64) {
-        self.all.remove(&number);
-    }
-
-    /// No client could be read for a while: those that responded before get their full time again.
-    pub(super) fn on_stall(&mut self) {
-        for session in self.all.values_mut().filter(|session| !session.place.was_away) {
-            session.place.beaten = session.place.beaten.map(|_| Instant::now());
-        }
-    }
-
-    /// What follows from the changes.
-    pub(super) fn next_change(&mut self) -> Option<(u64, Change)> {
-        let number = *self.changed.front()?;
-        let Some(session) = self.all.get_mut(&number) else {
-            self.changed.pop_front();
-            return self.next_change();
-        };
-        if let Some(effect) = session.effects.pop_front() {
-            return Some((number, Change::Effect(effect)));
-        }
-        self.changed.pop_front();
-        session.is_changed = false;
-        let due = session.next_due();
-        let before = mem::replace(&mut session.due, due);
-        if before != due {
-            before.map(|due| self.timers.remove(&(due, number)));
-            self.timers.extend(due.map(|due| (due, number)));
-        }
-        if session.has_evictions() {
-            self.evicting.insert(number);
-        } else {
-            self.evicting.remove(&number);
-        }
-        Some((number, Change::Load(session.load())))
-    }
-}
-
-/// What follows from a change.
-pub(super) enum Change {
-    /// There is work.
-    Effect(Effect),
-    /// There is none; what the session uses now.
-    Load(Load),
 }

@@ -257,6 +257,20 @@ impl Local {
         session.see_whether_away(|| self.connections.is_unheard(number))
     }
 
+    /// If a launch of these queues could not be judged for too long, the others are judged now. Otherwise
+    /// several such launches would delay those behind them one after the other. Only the first of a queue
+    /// that is passed over has this done: all others may be late together.
+    pub(super) fn judge_others(&mut self, number: u64, tables: &[memory::Table]) {
+        if self.sessions.get(&number).is_some_and(Session::is_late) {
+            let leads = |table: &&memory::Table| table.first_away(1) == [number];
+            for other in tables.iter().filter(leads).flat_map(memory::Table::sessions) {
+                if self.sessions.get(&other).is_some_and(Session::is_stale) {
+                    self.on(other, Event::Stale);
+                }
+            }
+        }
+    }
+
     /// Saves the launch's position in its queues, if it has changed.
     pub(in crate::agent) fn write_place(&mut self, number: u64) {
         if let Some(session) = self.sessions.get_mut(&number) {

@@ -10,7 +10,7 @@ use super::{HOUR, claim, ending, needs, overdue, saved, take};
 use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
-        AWAY, AcquireRequest, Blocked, Caller, Change, Effect, Event, Eviction, Session, Sessions,
+        AWAY, AcquireRequest, Blocked, Caller, Change, Effect, Event, Eviction, NoRequest, Session, Sessions,
         ledger::state::{SavedNumber, SavedPlace},
         site::notices::GivenNotice,
     },
@@ -87,9 +87,14 @@ fn granted() -> Granted {
 
 /// A place in the queue of a table.
 fn place(store: &Store) -> PlaceInLine {
+    again(store, 1)
+}
+
+/// The same under this number.
+fn again(store: &Store, number: u64) -> PlaceInLine {
     let classes = vec![Class { generation: 0, capacity: 1 }];
     let (table, longest) = (store.table("seats"), Duration::ZERO);
-    PlaceInLine::again(Number(1), None, &[PlaceInTable { table, classes, longest, wants: None }])
+    PlaceInLine::again(Number(number), None, &[PlaceInTable { table, classes, longest, wants: None }])
 }
 
 /// A moment so long ago that a launch of which nothing was heard since then does not respond.
@@ -472,6 +477,13 @@ fn a_launch_that_gives_slots_back_keeps_its_number_once() {
             stage.asks();
         }
     }
+    let mut stage = Stage::new();
+    stage.session().place.line = place(&store);
+    stage.on(granted());
+    stage.on(Event::GivesBack(false, true));
+    stage.session().place.kept_until = Some(Instant::now());
+    stage.asks();
+    assert_eq!(stage.session().place.line.number(), None, "it did not come again for too long");
     let other = || Event::Asks(Take { typed: "octave".into(), ..take() }, Vec::new());
     for lost in [other(), Event::Refused(Answer::Done(true)), Event::Gone] {
         let mut stage = Stage::new();
@@ -706,11 +718,111 @@ fn a_fault_of_the_policy_takes_no_place() {
             stage.session().place.line = place(&store);
         }
         let faulty = Answer::Faulty(("a fault".to_owned(), is_of_policy));
-        let effects = stage.on(Event::Judged(question, Err(Box::new(faulty))));
+        let effects = stage.on(Event::Judged(question, Err(faulty.into())));
         assert!(is_told(&effects, |answer| matches!(answer, Answer::Faulty(_))));
         assert_eq!((stage.places(), stage.session().is_queued()), (usize::from(is_kept), is_kept));
         assert_eq!(judges(&stage.on(Event::Turn)), is_kept);
     }
+}
+
+/// A failed look-up takes no place: the launch is judged again soon. A newcomer has no place to keep, and
+/// gets the reason.
+#[test]
+fn a_failed_look_up_takes_no_place() {
+    for is_in_line in [true, false] {
+        let (mut stage, store) = (Stage::new(), Store::default());
+        if is_in_line {
+            stage.session().place.line = place(&store);
+        }
+        let question = stage.asks();
+        let failed = NoRequest::LookUpFailed("a look-up failed".to_owned());
+        let effects = stage.on(Event::Judged(question, Err(failed)));
+        assert_eq!(is_told(&effects, |answer| matches!(answer, Answer::Failed(_))), !is_in_line);
+        assert_eq!((stage.places() == 1, stage.session().place.again.is_some()), (is_in_line, is_in_line));
+        assert!(!judges(&stage.on(Event::Timer)), "it is too soon");
+        stage.session().place.again = long_ago().filter(|_| is_in_line);
+        assert_eq!(judges(&stage.on(Event::Timer)), is_in_line);
+        assert!(stage.session().place.again.is_none());
+    }
+}
+
+/// A launch with a place, which has been judged without result since then.
+fn unjudged(store: &Store, since: Option<Instant>) -> (Stage, u64) {
+    let mut stage = Stage::new();
+    stage.session().place.line = place(store);
+    let question = stage.asks();
+    stage.session().place.unjudged = since;
+    (stage, question)
+}
+
+/// A launch that cannot be judged for too long is passed over, and learns that it still waits, as often as it
+/// asks. When it is judged, it has its turn in the order of the queue.
+#[test]
+fn a_launch_that_cannot_be_judged_is_passed_over_and_answered() {
+    let store = Store::default();
+    let (mut stage, question) = unjudged(&store, Some(Instant::now()));
+    let next = || store.table("seats").next_to_look(None, &[]);
+    let is_told_that_it_waits = |effects: &[Effect]| {
+        is_told(effects, |answer| matches!(answer, Answer::Ends(refused) if refused.obstacles.len() == 1))
+    };
+    let is_passed = |stage: &mut Stage| {
+        let session = stage.session();
+        (session.falls_silent(), session.load().is_busy, session.see_whether_away(|| false))
+    };
+    assert!(!is_told_that_it_waits(&stage.on(Event::Timer)), "it may be judged soon");
+    assert_eq!((is_passed(&mut stage), next()), ((false, true, false), Some(Number(1))));
+    let late = stage.session().place.unjudged.expect("it is judged") + AWAY;
+    stage.effects();
+    assert_eq!(stage.0.next_timer(), Some((late, LAUNCH)));
+    stage.session().place.unjudged = long_ago();
+    assert!(is_told_that_it_waits(&stage.on(Event::Timer)), "its request is answered");
+    assert_eq!((is_passed(&mut stage), next()), ((true, false, true), None));
+    assert!(!stage.session().falls_silent(), "that is known already");
+    assert!(is_told_that_it_waits(&stage.on(Event::Beats)));
+    assert_eq!(next(), None, "a heartbeat does not judge it");
+    // Also if it asks again. Then only the last judgement counts.
+    stage.on(Event::Asks(take(), Vec::new()));
+    let effects = stage.on(Event::Accepted(None));
+    assert!(judges(&effects) && is_told_that_it_waits(&effects) && stage.places() == 1);
+    assert_eq!(next(), None);
+    stage.on(Event::Judged(question, Ok(needs(Vec::new()))));
+    assert_eq!(next(), None);
+    let effects = stage.on(Event::Judged(question + 1, Ok(needs(Vec::new()))));
+    assert!(matches!(&effects[..], [Effect::Left(tables)] if tables.len() == 1), "it has its turn");
+    assert!(stage.session().is_queued() && next() == Some(Number(1)));
+    assert!(is_checked(&stage.on(Event::Turn)));
+}
+
+/// A launch that leaves while it cannot be judged has its answer. It takes no other place with it.
+#[test]
+fn a_launch_that_cannot_be_judged_may_leave() {
+    let (mut stage, _) = unjudged(&Store::default(), long_ago());
+    assert_eq!(last_answer(&stage.on(Event::Leaves)), Some(true));
+    assert_eq!((stage.places(), stage.session().place.unjudged), (0, None));
+}
+
+/// When a launch is judged that could not be for too long, others have their full time again and are judged:
+/// the name service may have come back. That is not repeated soon.
+#[test]
+fn launches_that_were_passed_over_are_not_overtaken_by_those_that_are_judged_first() {
+    let store = Store::default();
+    let (mut stage, _) = unjudged(&store, long_ago());
+    assert!(stage.session().see_whether_away(|| false));
+    stage.session().place.again = Some(Instant::now() + HOUR);
+    let first = || store.table("seats").next_to_look(None, &[]);
+    let mut other = Session::new(Caller { pid: own_pid(), uid: 1000, ..Caller::default() });
+    other.place.line = again(&store, 2);
+    stage.0.insert(LAUNCH + 1, other);
+    stage.0.on_judged(LAUNCH + 1);
+    assert_ne!(first(), Some(Number(1)), "this one was not passed over");
+    stage.0.get_mut(&(LAUNCH + 1)).expect("it is there").place.unjudged = long_ago();
+    stage.0.on_judged(LAUNCH + 1);
+    assert_eq!(first(), Some(Number(1)));
+    assert!(stage.session().place.again.is_some_and(|again| again <= Instant::now()));
+    stage.session().place.unjudged = long_ago();
+    stage.0.get_mut(&(LAUNCH + 1)).expect("it is there").place.unjudged = long_ago();
+    stage.0.on_judged(LAUNCH + 1);
+    assert!(stage.session().is_late(), "it was just now");
 }
 
 /// A launch that comes back to a new agent has waited, and responds.

@@ -101,7 +101,8 @@ wire! {
         Tables(Vec<Table>) = 6,
         /// It cannot be done, for this reason.
         Failed(String) = 7,
-        /// Nothing yet: overdue holders are being ended. The launch is not in the queue.
+        /// Nothing yet: overdue holders are being ended, and the launch is not in the queue. Or it is, and
+        /// cannot be judged now.
         Ends(Refused) = 8,
         /// One of them has ended, or continues.
         Expired(Expired) = 9,

@@ -8,6 +8,7 @@ mod ends_together;
 pub(super) mod figures;
 mod lost_turn;
 mod memory;
+mod name_service;
 mod overdue;
 mod sweeps;
 mod together;

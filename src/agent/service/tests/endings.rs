@@ -8,11 +8,14 @@ use std::{
 use super::*;
 use crate::{
     agent::{
-        PROCESS,
+        Eviction, PROCESS, RunningEviction,
         tests::{ending, overdue},
     },
-    judge::terms::{ExpireKill, Pace},
-    keeper::Delivery,
+    judge::terms::{ExpireKill, Expiry, Pace},
+    keeper::{
+        Delivery, EvictionOutcome, Holder, MOST_CHOSEN, Overdue,
+        agent::message::{Chosen, Evict, Which},
+    },
     policy::SiteSettings,
     sys::{Signal, own_uid},
 };

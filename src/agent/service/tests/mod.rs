@@ -14,13 +14,13 @@ use crate::{
     acquire::{PlaceInLine, PlaceInTable},
     agent::{
         Blocked, Caller, Load,
-        ledger::state::{SavedNumber, SavedPlace, SavedSlots, State, at_millis},
+        ledger::state::{SavedHolding, SavedNumber, SavedPlace, SavedSlots, State, at_millis},
         tests::{HOUR, claim, holding, needs, place, saved, slots, take},
     },
     judge::terms::{Amount, Claim, Demand, Hold, Queue, Setting, Slots, Wait},
     keeper::{
         Waiter,
-        agent::message::{Refused, Table as Shown},
+        agent::message::{Refused, Table as Shown, WaitState},
     },
     launch::SystemNames,
     policy::AgentLimits,
@@ -741,6 +741,46 @@ fn a_launch_that_falls_silent_is_passed_over() {
         assert_eq!(table.next_to_look(None, &[]).is_none(), is_silent);
         let is_served = matches!(service.local.work.next(), Some(Next::Serve(table)) if table == "seats");
         assert_eq!(is_served, is_silent);
+    }
+}
+
+/// When a launch of a queue could not be judged for too long, the others there are judged, except those that
+/// were judged recently, or do not respond.
+#[test]
+fn behind_a_launch_that_cannot_be_judged_the_others_are_judged() {
+    let ago = Instant::now().checked_sub(AWAY * 3 / 2);
+    for (is_late, is_fresh, is_away, is_judged) in [
+        (true, false, false, true),
+        (false, false, false, false),
+        (true, true, false, false),
+        (true, false, true, false),
+    ] {
+        let (mut service, _directories) = service();
+        let table = service.local.ledger.store().table("seats");
+        let mut stands = |number: u64| {
+            let mut session = Session::new(Caller { pid: own_pid(), uid: 1000, ..Caller::default() });
+            let classes = vec![Class { generation: 0, capacity: 1 }];
+            let place = PlaceInTable { table: table.clone(), classes, longest: Duration::ZERO, wants: None };
+            session.place.line = PlaceInLine::again(Number(number), None, &[place]);
+            session.place.line.serve_in(number);
+            session.on(Event::Asks(take(), Vec::new()));
+            session.on(Event::Accepted(None));
+            service.local.sessions.insert(number, session);
+        };
+        stands(1);
+        stands(2);
+        let judged = if is_fresh { Instant::now() + HOUR } else { ago.expect("a moment") };
+        let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: true };
+        let request = AcquireRequest { judged, ..needs(Vec::new()) };
+        service.local.on(2, Event::WaitsOn(request, WaitState { refused, ahead: 1 }));
+        service.run_effects();
+        service.local.sessions.get_mut(&2).expect("it waits").place.was_away = is_away;
+        let first = service.local.sessions.get_mut(&1).expect("it is judged");
+        first.place.unjudged = if is_late { ago } else { Some(Instant::now() + HOUR) };
+        service.run_effects();
+        service.do_what_is_due(Instant::now());
+        let is_queued = service.local.sessions.get(&2).is_some_and(Session::is_queued);
+        assert_eq!(is_queued, !is_judged, "{is_late} {is_fresh} {is_away}");
     }
 }
 

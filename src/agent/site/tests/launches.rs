@@ -269,7 +269,7 @@ fn asks(stage: &mut Stage, launch: u64) -> u64 {
 /// Whether the launch waits for the judgement of this request.
 fn is_judged(stage: &mut Stage, launch: u64, question: u64) -> bool {
     let refused = Answer::Failed("no".to_owned());
-    stage.local.on(launch, Event::Judged(question, Err(Box::new(refused.clone()))));
+    stage.local.on(launch, Event::Judged(question, Err(refused.clone().into())));
     stage.local.answers() == [refused]
 }
 
