@@ -275,6 +275,12 @@ impl Repository {
     pub fn read_name(&self, depth: usize, name: &str) -> Option<Vec<Member>> {
         self.path.names.get(depth)?.read(name)
     }
+
+    /// Whether the name of its files has more than placeholders, so that few other files have such a name.
+    pub(crate) fn has_text_in_file_name(&self) -> bool {
+        let pieces = self.path.names.last().map_or(&[][..], |name| &name.pieces);
+        pieces.iter().any(|piece| piece.literal_length() > 0)
+    }
 }
 
 impl Name {

@@ -1,6 +1,7 @@
 //! `rungate init`: a newcomer's first minute. What is there already is never touched, and all of it is made
 //! or nothing.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
 use std::path::Path;
@@ -682,6 +683,201 @@ fn what_another_user_can_put_a_link_to_is_not_made_roots() {
     init.stdout("changed $DIR/project/locks/: root (0), mode 1777; it was root (0), mode 0700\n...\n")
         .status(0);
     assert_eq!(mode(&secret), 0o1777);
+}
+
+/// Users never get write permission in a directory of root's that has anything but lock files, such as /run: a policy
+/// that needs it has to name another directory. The doctor says the same. Lines for systemd-tmpfiles that no policy
+/// needs any more are removed.
+#[test]
+fn a_directory_of_other_programs_stays_roots() {
+    needs_root!();
+    let site = bare_system();
+    let policy = |keys: &str| {
+        site.system_policy(&format!(
+            "version = 1\n{keys}\n[[rule]]\ncommands = [\"matlab\"]\nacquire = [\"seats\"]\n"
+        ));
+    };
+    let init = site.test().args(["init", "--repositories"]);
+    let run = site.path("system-run");
+    let lines = site.path("etc/tmpfiles.d/rungate-repositories.conf");
+    let mends = || {
+        let wrong = all_found(&site.test().args(["doctor", "repositories"])).into_iter();
+        wrong
+            .filter(|(_, code, _)| code == "directory-unusable")
+            .flat_map(|(.., fix)| fix)
+            .collect::<Vec<_>>()
+    };
+    let below = |path: &str| [format!("In the policy, name a directory below it, such as {path}/rungate")];
+    set_mode(&run, 0o755);
+    for keys in [
+        "[repository.seats]\nlimit = 1\npath = \"/run/seats-{user}.lock\"",
+        "defaults.directory = \"/run\"\n[repository.seats]\nlimit = 1\nper = \"user\"",
+    ] {
+        policy(keys);
+        assert_eq!(mends(), below("/run"));
+        for words in [&["--dry-run"][..], &[]] {
+            init.clone()
+                .args(words)
+                .stderr(
+                    "
+                    rungate: users must not create files in /run: /run belongs to the system
+                    What was created before stays.
+                    In the policy, name a directory below it, such as /run/rungate
+                    ",
+                )
+                .status(74);
+        }
+        assert_eq!((mode(&run), lines.exists()), (0o755, false));
+    }
+
+    // Root creates the one file that is missing, for which users need no permission.
+    policy("[repository.seats]\nlimit = 1\npath = \"/run/seats.lock\"");
+    assert_eq!(mends(), ["rungate init --repositories"]);
+    init.clone()
+        .stdout("made /run/seats.lock (mode 0666)\nwrote /etc/tmpfiles.d/rungate-repositories.conf\n")
+        .status(0);
+    assert_eq!((mode(&run), mends()), (0o755, Vec::new()));
+    site.test().user("ann").args(["run", "--", "matlab"]).stdin("").status(0);
+
+    // A directory with lock files alone is for them.
+    policy("defaults.directory = \"$DIR/locks\"\n[repository.seats]\nlimit = 1\nper = \"user\"");
+    let locks = site.path("locks");
+    fs::create_dir(&locks).expect("a new directory");
+    fs::write(locks.join("seats.1000.lock"), "").expect("a file");
+    set_mode(&locks, 0o755);
+    fs::write(locks.join("precious"), "").expect("a file");
+    assert_eq!(mends(), below(&locks.display().to_string()));
+    init.clone()
+        .stderr(
+            "rungate: users must not create files in $DIR/locks: it has precious, which is not a lock file\n...\n",
+        )
+        .status(74);
+    assert_eq!(mode(&locks), 0o755);
+    fs::remove_file(locks.join("precious")).expect("a file");
+    assert_eq!(mends(), [format!("chmod 1777 {}", locks.display())]);
+    init.clone()
+        .stdout("changed $DIR/locks/: root (0), mode 1777; it was root (0), mode 0755\n...\n")
+        .status(0);
+    assert_eq!((mode(&locks), mends()), (0o1777, Vec::new()));
+
+    policy("[repository.seats]\nlimit = 1\nkeeper = \"agent\"");
+    site.write(
+        "etc/tmpfiles.d/rungate-repositories.conf",
+        "# Written by: rungate init --repositories\nd /run 1777\n",
+    );
+    init.clone()
+        .args(["--dry-run"])
+        .stdout("would remove /etc/tmpfiles.d/rungate-repositories.conf\n")
+        .status(0);
+    assert!(lines.exists());
+    init.stdout("removed /etc/tmpfiles.d/rungate-repositories.conf\n").status(0);
+    assert!(!lines.exists());
+}
+
+/// A directory of a user's that has anything but lock files stays with that user, also where root would create the one
+/// lock file. The doctor says the same.
+#[test]
+fn a_directory_of_a_user_is_taken_only_for_lock_files() {
+    needs_root!();
+    let site = bare_system();
+    let ann = site.user("ann").uid;
+    let home = site.path("home");
+    fs::create_dir(&home).expect("a new directory");
+    fs::write(home.join("notes"), "").expect("a file");
+    set_mode(&home, 0o755);
+    chown(&home, Some(ann), None).expect("chown");
+    let init = site.test().args(["init", "--repositories"]);
+    let mends = || {
+        let wrong = all_found(&site.test().args(["doctor", "repositories"])).into_iter();
+        let wrong = wrong.filter(|(_, code, _)| code.starts_with("directory-"));
+        wrong.flat_map(|(.., fix)| fix).collect::<BTreeSet<_>>()
+    };
+    let policy = |name: &str| {
+        site.system_policy(&format!(
+            "version = 1\n[repository.seats]\nlimit = 1\npath = \"$DIR/home/{name}\"\n[[rule]]\nacquire = [\"seats\"]\n"
+        ));
+    };
+    for name in ["seats-{user}.lock", "seats.lock"] {
+        policy(name);
+        for words in [&["--dry-run"][..], &[]] {
+            init.clone()
+                .args(words)
+                .stderr(
+                    "
+                    rungate: $DIR/home stays with its owner, ann ([pid]): it has notes, which is not a lock file
+                    What was created before stays.
+                    In the policy, name another directory, such as /run/rungate
+                    ",
+                )
+                .status(74);
+        }
+        assert_eq!((mode(&home), fs::metadata(&home).expect("the directory").uid()), (0o755, ann));
+        let expected = "In the policy, name another directory, such as /run/rungate".to_owned();
+        assert_eq!(mends(), BTreeSet::from([expected]), "{name}");
+    }
+    fs::remove_file(home.join("notes")).expect("the file");
+    let expected = [format!("chown -h root {}", home.display()), "rungate init --repositories".to_owned()];
+    assert_eq!(mends(), BTreeSet::from(expected));
+    init.stdout("changed $DIR/home/: root (0), mode 0755; it was ann ([pid]), mode 0755\n...\n").status(0);
+    assert_eq!(mends(), BTreeSet::new());
+}
+
+/// Lock files are known by the names that the policy gives to them, also without the ending .lock and in the directories
+/// of members. A name without any text of its own may be that of any file.
+#[test]
+fn lock_files_are_known_by_their_names() {
+    needs_root!();
+    let site = bare_system();
+    let init = site.test().args(["init", "--repositories"]);
+    let cases = [
+        ("seats.{user}", "seats.ann", None),
+        ("{host}/m-{user}.txt", "vm/m-ann.txt", None),
+        ("{host}/m-{user}.txt", "vm/precious", Some("vm/precious")),
+        ("{host}/m-{user}.txt", "vm/m-ann.txt/precious", Some("vm/m-ann.txt")),
+        ("{user}", "ann", Some("ann")),
+    ];
+    for (at, (name, file, other)) in cases.into_iter().enumerate() {
+        let directory = site.path(format!("locks{at}"));
+        site.system_policy(&format!(
+            "version = 1\n[repository.seats]\nlimit = 1\npath = \"$DIR/locks{at}/{name}\"\n[[rule]]\nacquire = [\"seats\"]\n"
+        ));
+        let file = directory.join(file);
+        fs::create_dir_all(file.parent().expect("a directory")).expect("new directories");
+        fs::write(&file, "").expect("a file");
+        set_mode(&directory, 0o755);
+        match other {
+            None => init
+                .clone()
+                .stdout(&format!("changed $DIR/locks{at}/: root (0), mode 1777; it was root (0), mode 0755\n...\n"))
+                .status(0),
+            Some(other) => init
+                .clone()
+                .stderr(&format!(
+                    "rungate: users must not create files in $DIR/locks{at}: it has {other}, which is not a lock file\n...\n"
+                ))
+                .status(74),
+        }
+    }
+}
+
+/// A place below a directory that users cannot reach is no advice, neither init's nor the doctor's.
+#[test]
+fn the_advice_for_another_directory_is_a_place_that_users_reach() {
+    needs_root!();
+    let site = bare_system();
+    site.system_policy(
+        "version = 1\n[repository.seats]\nlimit = 1\npath = \"$DIR/private/seats.lock\"\n[[rule]]\nacquire = [\"seats\"]\n",
+    );
+    fs::create_dir(site.path("private")).expect("a new directory");
+    fs::write(site.path("private/precious"), "").expect("a file");
+    set_mode(&site.path("private"), 0o700);
+    let advice = "In the policy, name another directory, such as /run/rungate";
+    let expected = format!("...\nWhat was created before stays.\n{advice}\n");
+    site.test().args(["init", "--repositories"]).stderr(&expected).status(74);
+    let found = all_found(&site.test().args(["doctor", "repositories"])).into_iter();
+    let mends: Vec<String> =
+        found.filter(|(_, code, _)| code == "directory-closed").flat_map(|(.., fix)| fix).collect();
+    assert_eq!(mends, [advice]);
 }
 
 /// `--for` writes the example policy of a place as it is, or for root with the repositories of the host, and names three

@@ -19,7 +19,7 @@ use crate::{
     policy::{Policy, Repository},
     sys::{Errno, Mount, access, accounts, as_ordinary_user, errno_of, is_full, record_lock},
     text::Show,
-    tools::shared::{ListedFile, repositories},
+    tools::shared::{ListedFile, elsewhere, not_for_users, repositories},
 };
 
 /// The command that creates directories and lock files as the policy requires.
@@ -128,7 +128,8 @@ fn of_directory(directory: &Path, known: &[&Repository], policy: &Policy, runtim
     if !is_of_system {
         return Vec::new();
     }
-    let mut findings = of_system_directory(directory, status.uid(), status.mode() & 0o7777);
+    let is_taken = || not_for_users(directory, policy, runtime).is_some();
+    let mut findings = of_system_directory(directory, status.uid(), status.mode() & 0o7777, is_taken);
     findings.extend(tried(directory, known, policy, runtime));
     if findings.is_empty() {
         let mode = status.mode() & 0o7777;
@@ -142,14 +143,15 @@ fn names_of(known: &[&Repository]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-/// A directory of the system's, in which users have lock files.
-fn of_system_directory(directory: &Path, owner: u32, mode: u32) -> Vec<Finding> {
+/// A directory of the system's, in which users have lock files. One that other programs use keeps its owner.
+fn of_system_directory(directory: &Path, owner: u32, mode: u32, is_taken: impl Fn() -> bool) -> Vec<Finding> {
     let shown = directory.shown();
     let mut findings = Vec::new();
     if owner != 0 {
         let text =
             format!("{shown} belongs to {}, who can remove every lock file in it", accounts::shown(owner));
-        findings.push(Finding::warning("directory-owner", text).fix(command("chown -h root", directory)));
+        let fix = if is_taken() { elsewhere(directory) } else { command("chown -h root", directory) };
+        findings.push(Finding::warning("directory-owner", text).fix(fix));
     }
     if lets_others_remove(mode) {
         let text = format!("{shown} has mode {mode:04o}: {OTHERS_REMOVE}");
@@ -165,8 +167,17 @@ pub(super) fn lets_others_remove(mode: u32) -> bool {
     mode & 0o022 != 0 && mode & 0o1000 == 0
 }
 
-fn for_everybody(directory: &Path) -> String {
-    command(&format!("chmod {COMMON:o}"), directory)
+/// How the users of a directory get the lock files that are missing. Where only fixed files are missing, root
+/// creates them, and users need not write to the directory if they can reach what is in it.
+fn for_everybody(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Path) -> String {
+    let are_fixed = known.iter().all(|known| known.fixed_path(runtime).is_some());
+    let is_changed =
+        || fs::metadata(directory).is_ok_and(|status| status.uid() != 0 || status.mode() & 1 == 0);
+    match not_for_users(directory, policy, runtime) {
+        Some(_) if !are_fixed || is_changed() => elsewhere(directory),
+        _ if are_fixed => INIT.to_owned(),
+        _ => command(&format!("chmod {COMMON:o}"), directory),
+    }
 }
 
 /// Does in a directory what a launch of an ordinary user does there, unless it is for a group alone.
@@ -181,7 +192,7 @@ fn tried(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Pat
     if let Some(barrier) = barrier(directory, Want::Execute) {
         let text = format!("{}: users cannot reach the lock files in it: {}", barrier.text(), refused());
         let is_own = creates && barrier.path == directory;
-        let fix = if is_own { for_everybody(directory) } else { barrier.fix() };
+        let fix = if is_own { for_everybody(directory, known, policy, runtime) } else { barrier.fix() };
         return Some(Finding::fault("directory-closed", text).fix(fix));
     }
     if !creates {
@@ -200,7 +211,7 @@ fn tried(directory: &Path, known: &[&Repository], policy: &Policy, runtime: &Pat
     let error = as_ordinary_user(|| try_out(&creation))?.err()?;
     let text = format!("tried as an ordinary user: {error}: {}", refused());
     let fix = match error.errno() {
-        Some(Errno::EACCES) => for_everybody(directory),
+        Some(Errno::EACCES) => for_everybody(directory, known, policy, runtime),
         Some(errno) => how_to_mend(errno, &directory.join("_")),
         None => error.advice().unwrap_or_else(|| command("ls -ld", directory)),
     };

@@ -11,6 +11,6 @@ use self::listed_file::{KeptAt, Owner, Terms};
 pub(crate) use self::{
     file_accounts::KnownAccounts,
     listed_file::{Free, ListedFile, WaitsFor},
-    repositories::{NONE, RepositoryFiles, wanted},
+    repositories::{NONE, RepositoryFiles, elsewhere, not_for_users, wanted},
     ways_in::{Reach, WayIn},
 };

@@ -4,7 +4,8 @@
 use std::{
     collections::BTreeSet,
     ffi::OsString,
-    os::unix::ffi::OsStrExt,
+    fs::{self, DirEntry},
+    os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
 };
 
@@ -331,4 +332,77 @@ fn lock_files(way: &Way, directory: &Path, depth: usize, found: &mut BTreeSet<(P
             lock_files(way, &path, depth + 1, found);
         }
     }
+}
+
+// Existing directories in which users get no permission to create lock files: those of other programs.
+
+/// Why users may not get that permission in a directory, and root may not take it from its owner, if it is
+/// not for lock files alone. Root's directories in the root directory belong to the system, even if they are
+/// empty, as `/run` in some containers.
+pub(crate) fn not_for_users(directory: &Path, policy: &Policy, runtime: &Path) -> Option<String> {
+    let real = real(directory);
+    if real.ancestors().count() <= 2 && fs::metadata(&real).is_ok_and(|status| status.uid() == 0) {
+        return Some(format!("{} belongs to the system", visible(&real)));
+    }
+    let known = policy.repositories().iter().map(|known| (known, known.directories(runtime)));
+    let (mut ours, mut places) = (BTreeSet::new(), Vec::new());
+    for (known, directories) in known {
+        places.extend(directories.iter().position(|own| own == directory).map(|depth| (depth, known)));
+        ours.extend(directories);
+    }
+    let other = Others { ours }.below(directory, &places)?;
+    let name = other.strip_prefix(directory).unwrap_or(&other);
+    Some(format!("it has {}, which is not a lock file", visible(name)))
+}
+
+/// A search for what is not of rungate.
+struct Others {
+    /// The directories that are the same for every launch.
+    ours: BTreeSet<PathBuf>,
+}
+
+impl Others {
+    /// In a directory where these repositories have names at these depths. A name without any text of its own
+    /// shows nothing about a file.
+    fn below(&self, directory: &Path, places: &[(usize, &policy::Repository)]) -> Option<PathBuf> {
+        fs::read_dir(directory).into_iter().flatten().flatten().find_map(|entry: DirEntry| {
+            let (name, path) = (entry.file_name(), entry.path());
+            let reads = |(depth, known): &(usize, &policy::Repository)| {
+                name.to_str().is_some_and(|name| known.read_name(*depth, name).is_some())
+            };
+            let places = places.iter().filter(|place| reads(place));
+            let mut below = places.map(|(depth, known)| (depth + 1, *known)).collect::<Vec<_>>();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                below.retain(|(depth, known)| *depth < known.depth());
+                return match below.as_slice() {
+                    _ if self.ours.contains(&path) || name.as_bytes().starts_with(b"@") => None,
+                    [] => Some(path),
+                    below => self.below(&path, below),
+                };
+            }
+            let is_of = |(depth, known): &(usize, &policy::Repository)| {
+                *depth == known.depth() && known.has_text_in_file_name()
+            };
+            let is_lock_file = name.as_bytes().ends_with(b".lock") || below.iter().any(is_of);
+            (!is_lock_file).then_some(path)
+        })
+    }
+}
+
+/// What an administrator writes into the policy instead: a directory below it, if users can reach that and
+/// root alone can replace it.
+pub(crate) fn elsewhere(directory: &Path) -> String {
+    let is_open = |above: &Path| {
+        fs::metadata(above).is_ok_and(|status| status.uid() == 0 && status.mode() & 0o001 != 0)
+    };
+    let (what, place) = if real(directory).ancestors().all(is_open) {
+        ("a directory below it", directory.join("rungate"))
+    } else {
+        ("another directory", SYSTEM_DIRECTORY.into())
+    };
+    format!("In the policy, name {what}, such as {}", visible(place))
+}
+
+fn real(directory: &Path) -> PathBuf {
+    directory.canonicalize().unwrap_or_else(|_| directory.to_owned())
 }

@@ -19,12 +19,15 @@ use crate::{
         regular_file, replaced_file,
     },
     text::{Error, ExitStatus, Show, print, visible, word},
-    tools::shared::{ListedFile, wanted},
+    tools::shared::{ListedFile, elsewhere, not_for_users, wanted},
 };
 
 /// The file that creates them at every boot. The package's own file, and that of a first policy, have another
 /// name.
 const TMPFILES: &str = "/etc/tmpfiles.d/rungate-repositories.conf";
+
+/// Its first line.
+const HEAD: &str = "# Written by: rungate init --repositories\n";
 
 /// The bits of a directory in which all users can create files, and none can remove another's.
 const COMMON: u32 = 0o1777;
@@ -150,7 +153,7 @@ impl Making<'_> {
     }
 
     /// A directory for lock files. An existing one keeps its mode, unless it gives users too few or too many
-    /// permissions.
+    /// permissions. In one that is not for lock files alone, users get none, and another owner keeps it.
     fn directory(&mut self, path: &Path, users: &Users) -> Result<(), Error> {
         let is_below = path.ancestors().skip(1).any(|above| self.directories.contains_key(above));
         let judged = JudgedDirectories::for_caller(0);
@@ -169,6 +172,18 @@ impl Making<'_> {
         let before = opened.map(status_of).transpose()?;
         let new = if users.are_all { COMMON } else { COMMON | OF_GROUP };
         let mode = before.as_ref().map_or(new, |(status, _)| right_mode(status, users));
+        if let Some((status, _)) = &before
+            && (status.uid != 0 || mode & !status.mode & 0o002 != 0)
+            && let Some(reason) = not_for_users(path, self.policy, &self.situation.runtime)
+        {
+            let shown = path.shown();
+            let text = match status.uid {
+                0 => format!("users must not create files in {shown}: {reason}"),
+                uid => format!("{shown} stays with its owner, {}: {reason}", accounts::shown(uid)),
+            };
+            return Err(Error::new(ExitStatus::Repository, text)
+                .advise(format!("What was created before stays.\n{}", elsewhere(path))));
+        }
         let has_group = before.as_ref().map_or(is_below, |(status, _)| users.have_group(status));
         self.directories.insert(path.to_owned(), mode);
         let shown = path.shown();
@@ -214,9 +229,9 @@ impl Making<'_> {
         let files = files.map(|(path, mode)| line('f', path, *mode));
         let lines: String = lines.chain(files).collect();
         if lines.is_empty() {
-            return Ok(());
+            return self.no_tmpfiles();
         }
-        let text = format!("# Written by: rungate init --repositories\n{lines}");
+        let text = format!("{HEAD}{lines}");
         if fs::read_to_string(TMPFILES).is_ok_and(|known| known == text) {
             return Ok(());
         }
@@ -227,6 +242,20 @@ impl Making<'_> {
             replaced_file::replace(path, text.as_bytes(), 0o644).map_err(|failure| failed(path, &failure))?;
         }
         self.tell("write", "wrote", TMPFILES);
+        Ok(())
+    }
+
+    /// An earlier policy may have needed some.
+    fn no_tmpfiles(&mut self) -> Result<(), Error> {
+        if !fs::read_to_string(TMPFILES).is_ok_and(|text| text.starts_with(HEAD)) {
+            return Ok(());
+        }
+        if !self.is_dry_run {
+            fs::remove_file(TMPFILES).map_err(|error| {
+                failed(Path::new(TMPFILES), &Failure { call: "unlink", errno: errno_of(&error) })
+            })?;
+        }
+        self.tell("remove", "removed", TMPFILES);
         Ok(())
     }
 
