@@ -273,6 +273,52 @@ fn what_stands_in_the_way_stops_everything() {
     assert!(!site.path("etc/tmpfiles.d").exists());
 }
 
+/// Drop-ins that exist already may define the same repository, or put it elsewhere. The policy would stop every launch,
+/// or init would create lock files that no launch uses: nothing is made.
+#[test]
+fn a_first_policy_fits_its_drop_ins() {
+    needs_root!();
+    let site = bare_system();
+    fs::create_dir_all(site.path("etc/rungate/policy.d")).expect("new directories");
+    let rule = "[[rule]]\ncommands = [\"matlab\"]\nacquire = [\"matlab\"]\n";
+    let init = site.test().args(["init", "matlab"]);
+    for (drop_in, message) in [
+        (
+            format!("version = 1\n[repository.matlab]\nlimit = 5\n{rule}"),
+            "
+            rungate: with this policy and its drop-ins, every launch would be refused
+            /etc/rungate/policy.d/50-site.toml:2:13: repository \"matlab\" has the same path and other settings [same-path]
+            ...
+            Nothing was created or changed.
+            Correct the drop-in, or limit other commands.
+            ",
+        ),
+        (
+            "version = 1\ndefaults.directory = \"/srv/locks\"\n".to_owned(),
+            "
+            rungate: /run/rungate/matlab.lock would not be a lock file of the policy: [defaults] of a drop-in puts it \
+             elsewhere
+            Nothing was created or changed.
+            To limit commands there: rungate policy edit
+            Then create the lock files: rungate init --repositories
+            ",
+        ),
+    ] {
+        site.system_file("policy.d/50-site.toml", &drop_in);
+        for words in [&["--dry-run"][..], &[]] {
+            init.clone().args(words).stderr(message).status(78);
+        }
+        assert_eq!(below(&site.path("system-run")), [""; 0]);
+        assert_eq!(below(&site.path("etc/rungate")), ["policy.d", "policy.d/50-site.toml"]);
+        site.test().user("ann").args(["run", "--", "true"]).status(0);
+    }
+    // Launches do not read tests, so one that fails stops nothing.
+    let failing = "[[test]]\nname = \"fails\"\ncommand = \"matlab\"\nexpect = \"refuse\"\n";
+    site.system_file("policy.d/50-site.toml", &format!("version = 1\n{failing}"));
+    init.stdout("made [..]\n...\n").status(0);
+    site.test().user("ann").args(["run", "--", "true"]).status(0);
+}
+
 #[test]
 fn only_plain_names_can_be_limited_this_way() {
     let site = Site::new();

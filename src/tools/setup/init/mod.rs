@@ -12,7 +12,7 @@ use std::{
 use crate::{
     cli::{InitArguments, Place},
     launch::Situation,
-    policy::{Policy, SYSTEM_POLICY},
+    policy::{Policy, Proposal, Purpose, SYSTEM_POLICY, Sources},
     sys::{Errno, Failure, Kind, Status, accounts, regular_file, replaced_file},
     text::{Error, ExitStatus, answer, print, visible, word},
 };
@@ -37,7 +37,9 @@ pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8
     let (path, plan) = if situation.credentials.uid == 0 {
         let path = PathBuf::from(SYSTEM_POLICY);
         not_there_yet(&path)?;
-        (path, for_the_system(&policy)?)
+        let plan = for_the_system(&policy)?;
+        fits_drop_ins(&policy, situation)?;
+        (path, plan)
     } else {
         let path = situation.own_policy_to_write()?;
         not_there_yet(&path)?;
@@ -74,6 +76,37 @@ fn for_the_system(policy: &FirstPolicy) -> Result<Plan, Error> {
     plan.directories_of(Path::new(SYSTEM_POLICY), 0o755)?;
     plan.file(Path::new(SYSTEM_POLICY), 0o644, Content::Text(policy.for_the_system()))?;
     Ok(plan)
+}
+
+/// Drop-ins may exist already. A policy that conflicts with them would stop every launch, and one whose lock
+/// files they put elsewhere would have the wrong ones.
+fn fits_drop_ins(policy: &FirstPolicy, situation: &Situation) -> Result<(), Error> {
+    let proposal = Proposal { path: SYSTEM_POLICY.into(), text: Some(policy.for_the_system()) };
+    let sources = Sources::system(situation.credentials.uid);
+    let whole = Policy::propose_sound(&sources, &[proposal], Purpose::Launches(None)).map_err(|faults| {
+        let text = format!("with this policy and its drop-ins, every launch would be refused\n{faults}");
+        Error::new(ExitStatus::Policy, text.trim_end()).advise(
+            "Nothing was created or changed.\nCorrect the drop-in, or limit other commands.".to_owned(),
+        )
+    })?;
+    let has = |path: &Path| {
+        let mut fixed = whole.repositories().iter().filter_map(|known| known.fixed_path(&situation.runtime));
+        fixed.any(|known| known == path)
+    };
+    match policy.repositories().map(lock_file).find(|path| !has(path)) {
+        None => Ok(()),
+        Some(path) => {
+            let text = format!(
+                "{} would not be a lock file of the policy: [defaults] of a drop-in puts it elsewhere",
+                visible(path)
+            );
+            Err(Error::new(ExitStatus::Policy, text).advise(
+                "Nothing was created or changed.\nTo limit commands there: rungate policy edit\n\
+                    Then create the lock files: rungate init --repositories"
+                    .to_owned(),
+            ))
+        }
+    }
 }
 
 fn for_the_caller(policy: &FirstPolicy, path: &Path) -> Result<Plan, Error> {
