@@ -108,6 +108,14 @@ pub fn is_own_name(name: &OsStr) -> bool {
         || name.as_bytes().strip_prefix(b"rungate").is_some_and(|rest| matches!(rest, [] | [b'-' | b'.', ..]))
 }
 
+/// The names under which installations have it: `rungate`, `rungate-0.1`, and `rungate-tools`, to which a
+/// link may lead by mistake. Any other may be another program, such as `rungate-agent` or a script of the
+/// site.
+fn is_installed_name(name: &OsStr) -> bool {
+    let rest = name.as_bytes().strip_prefix(b"rungate");
+    rest.is_some_and(|rest| matches!(rest, [] | b"-tools" | [b'-', b'0'..=b'9', ..]))
+}
+
 // A directory with shims: the kinds of names in it, and how links are created and removed. Only links to
 // rungate are ever replaced or removed, and of several links all are created, or none.
 
@@ -265,8 +273,7 @@ impl ShimDirectory {
 /// Whether a symbolic link points to this rungate, to that of another installation, or to one that no longer
 /// exists.
 fn leads_to_rungate(link: &Path) -> bool {
-    let is_rungate =
-        |path: &Path| path.file_name().is_some_and(|name| name != "exectimes" && is_own_name(name));
+    let is_rungate = |path: &Path| path.file_name().is_some_and(is_installed_name);
     if executable::own().is_some_and(|own| executable::identity(link) == Some(own)) {
         return true;
     }
@@ -372,12 +379,16 @@ mod tests {
         let shims = ShimDirectory::open(directory.path().to_owned()).expect("a directory");
         let names = ["e", "b", "d", "a", "f", "c", "rungate", "exectimes"].map(OsStr::new);
         shims.make(&names, Path::new("/opt/rungate")).expect("links");
-        for other in ["other", "exectimes"] {
+        for other in ["other", "exectimes", "rungate-agent", "rungate-report.sh", "rungate.old", "rungates"] {
             let link = OsString::from(format!("to-{other}"));
             shims.make(&[&link], &Path::new("/opt").join(other)).expect("a link");
         }
         shims.make(&[OsStr::new("to-root")], Path::new("/")).expect("a link");
         fs::write(shims.link(OsStr::new("file")), "").expect("a file");
         assert_eq!(shims.shims().expect("a directory"), ["a", "b", "c", "d", "e", "f"]);
+        for (link, target) in [("g", "rungate-0.1"), ("h", "rungate-tools")] {
+            shims.make(&[OsStr::new(link)], &Path::new("/opt").join(target)).expect("a link");
+        }
+        assert_eq!(shims.shims().expect("a directory"), ["a", "b", "c", "d", "e", "f", "g", "h"]);
     }
 }
