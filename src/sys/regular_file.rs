@@ -145,6 +145,14 @@ pub(super) fn open_existing_at(
 /// For files that are only appended to, opened by way of the standard library.
 pub const LOG_GUARDS: i32 = OFlag::O_NOFOLLOW.union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY).bits();
 
+/// Opens a log, or a file beside it, to read it. Another user may have put a FIFO or a link in its place.
+#[cfg(feature = "tools")]
+pub(crate) fn open_log(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = File::options().read(true).custom_flags(LOG_GUARDS).open(path)?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(std::io::Error::other("it is no regular file")) }
+}
+
 const GUARDED: OFlag =
     OFlag::O_NOFOLLOW.union(OFlag::O_CLOEXEC).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
 

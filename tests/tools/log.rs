@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown, symlink};
 use std::os::unix::net::UnixDatagram;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -15,6 +15,7 @@ use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
 use crate::support::{Account, Ending, Running, Site, Test, eventually, listing, needs_root, set_mode};
+use crate::tools::doctor::{all_found, host};
 
 fn policy(to: &str) -> String {
     format!(
@@ -772,4 +773,59 @@ fn a_log_that_cannot_be_written_is_named_to_whoever_asks() {
     let said =
         "...\nrungate: the log $DIR/work/none/log.jsonl cannot be written: No such file or directory\n...\n";
     site.test().args(["run", "-v", "--", "novel"]).stderr(said).status(0);
+}
+
+/// In a directory like /tmp, another user can put a FIFO or a link in place of the log, or of what a sweep saves beside
+/// it. That stops neither the sweep nor the doctor, and what another user saved is not read.
+#[test]
+fn what_another_user_puts_in_place_of_a_log_stops_no_sweep() {
+    needs_root!();
+    let site = host();
+    let policy = fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy");
+    site.system_policy(&format!("{policy}[log]\nto = \"$DIR/logs/log.jsonl\"\nreplay = true\n"));
+    fs::create_dir(site.path("logs")).expect("a new directory");
+    set_mode(&site.path("logs"), 0o1777);
+    let [log, ends] = ["logs/log.jsonl", "logs/log.jsonl.ends"].map(|name| site.path(name));
+    let ann = |script: &str| site.test().user("ann").program("/bin/sh").args(["-c", script]).status(0);
+    let launch = || site.test().args(["run", "--", "matlab"]).stdin("").status(0);
+    let sweep = || site.test().args(["end", "--overdue"]).status(0);
+    let seen = || fs::read_to_string(&log).expect("the log").matches("\"gone\"").count();
+    launch();
+    ann("mkfifo $DIR/logs/log.jsonl.ends");
+    sweep();
+    let saved = fs::symlink_metadata(&ends).expect("the saved state");
+    assert_eq!((seen(), saved.is_file(), saved.uid()), (1, true, 0));
+
+    launch();
+    let status = fs::metadata(&log).expect("the log");
+    let (file, offset) = ((status.dev(), status.ino()), status.len());
+    let lie = serde_json::json!({ "file": file, "offset": offset, "looked": 0, "open": [] });
+    fs::remove_file(&ends).expect("the saved state");
+    ann(&format!("echo '{lie}' >$DIR/logs/log.jsonl.ends"));
+    sweep();
+    assert_eq!(seen(), 2);
+
+    // Where no others can create files, a server may store what root saves under the name of another user.
+    launch();
+    let offset = fs::metadata(&log).expect("the log").len();
+    let read = serde_json::json!({ "file": file, "offset": offset, "looked": 0, "open": [] });
+    fs::write(&ends, format!("{read}\n")).expect("the saved state");
+    chown(&ends, Some(Account::named("nobody").uid), None).expect("chown");
+    set_mode(&site.path("logs"), 0o755);
+    sweep();
+    assert_eq!(seen(), 2);
+    set_mode(&site.path("logs"), 0o1777);
+
+    ann("touch $DIR/work/other");
+    for replacement in ["mkfifo $DIR/logs/log.jsonl", "ln -s $DIR/work/other $DIR/logs/log.jsonl"] {
+        fs::remove_file(&log).expect("the log");
+        ann(replacement);
+        sweep();
+        for user in ["root", "ann"] {
+            let lost = ("warning".to_owned(), "log-lost".to_owned());
+            let found = all_found(&site.test().user(user).args(["doctor", "log"])).into_iter();
+            let found: Vec<(String, String)> = found.map(|(status, code, _)| (status, code)).collect();
+            assert!(found.contains(&lost), "{user}: {found:?}");
+        }
+    }
 }

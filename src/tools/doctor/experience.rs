@@ -4,16 +4,15 @@
 
 use std::{
     collections::BTreeMap,
-    fs::{File, OpenOptions},
+    fs::File,
     io::{self, BufReader, Read, Seek, SeekFrom, Take},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
 use super::Finding;
 use crate::{
     launch::log::{event::Kind, sink::Target},
-    sys::LOG_GUARDS,
+    sys::regular_file::open_log,
     text::Show,
     tools::logs::{
         parsers::Reader,
@@ -61,11 +60,10 @@ pub(super) fn look(log: &Target) -> Vec<Finding> {
 
 /// The end of a file.
 fn end(log: &Path) -> io::Result<Take<File>> {
-    let mut file = OpenOptions::new().read(true).custom_flags(LOG_GUARDS).open(log)?;
-    let status = file.metadata()?;
+    let mut file = open_log(log)?;
     // The part of a line that may come first is no event.
-    file.seek(SeekFrom::Start(status.len().saturating_sub(MOST)))?;
-    Ok(file.take(if status.is_file() { MOST } else { 0 }))
+    file.seek(SeekFrom::Start(file.metadata()?.len().saturating_sub(MOST)))?;
+    Ok(file.take(MOST))
 }
 
 fn count(log: impl Read) -> io::Result<BTreeMap<String, Seen>> {

@@ -4,7 +4,7 @@
 use std::{
     fs,
     io::ErrorKind,
-    os::unix::net::UnixDatagram,
+    os::unix::{fs::OpenOptionsExt, net::UnixDatagram},
     path::{Path, PathBuf},
 };
 
@@ -17,7 +17,7 @@ use crate::{
     cli::Topic,
     launch::{JOURNAL, journal, log::sink::Target},
     policy::LayerKind,
-    sys::{Errno, as_ordinary_user, errno_of, is_full},
+    sys::{Errno, LOG_GUARDS, as_ordinary_user, errno_of, is_full},
     text::Show,
 };
 
@@ -101,8 +101,13 @@ fn of(configured: &ConfiguredLog, examination: &Context) -> Option<Finding> {
         Target::Syslog => {
             Some(listener(SYSLOG, "syslog", "Start the daemon of syslog, or name a file in the policy."))
         }
-        Target::File(path) if configured.is_of_system && examination.is_root() => Some(of_everybody(path)),
-        Target::File(path) => Some(of_caller(path)),
+        Target::File(path) => Some(irregular(path).unwrap_or_else(|| {
+            if configured.is_of_system && examination.is_root() {
+                of_everybody(path)
+            } else {
+                of_caller(path)
+            }
+        })),
     }
 }
 
@@ -130,13 +135,17 @@ fn full(path: &Path) -> Option<Finding> {
     })
 }
 
+/// Launches follow no link, and write to no FIFO.
+fn irregular(path: &Path) -> Option<Finding> {
+    let status = fs::symlink_metadata(path).ok().filter(|status| !status.is_file())?;
+    let what = if status.is_symlink() { "a symbolic link" } else { "not a regular file" };
+    let text = format!("{} is {what}: events are lost", path.shown());
+    Some(Finding::warning("log-lost", text).fix(command("ls -ld", path)))
+}
+
 /// A file that all users append to must exist, because a user who creates it keeps it private.
 fn of_everybody(path: &Path) -> Finding {
     match fs::symlink_metadata(path) {
-        Ok(status) if !status.is_file() => {
-            let text = format!("{} is not a regular file: events are lost", path.shown());
-            Finding::warning("log-lost", text).fix(command("ls -ld", path))
-        }
         Ok(_) => match barrier(path, Want::Write) {
             None => full(path).unwrap_or_else(|| {
                 Finding::fine("log", format!("{}: all users can append to it", path.shown()))
@@ -166,7 +175,7 @@ fn missing(path: &Path) -> Finding {
 
 /// A file that the caller appends to.
 fn of_caller(path: &Path) -> Finding {
-    let opened = fs::OpenOptions::new().append(true).open(path);
+    let opened = fs::OpenOptions::new().append(true).custom_flags(LOG_GUARDS).open(path);
     let reason = match opened {
         Ok(_) => {
             let fine = || Finding::fine("log", format!("you can append to {}", path.shown()));

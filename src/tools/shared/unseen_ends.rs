@@ -22,7 +22,7 @@ use crate::{
         sink,
     },
     policy::{LogTarget, Policy},
-    sys::{Process, process, replaced_file},
+    sys::{Process, accounts, process, regular_file::open_log, replaced_file},
     text::json,
     tools::logs::parsers::Reader,
 };
@@ -73,8 +73,7 @@ pub(crate) fn look(policy: &Policy, host: &OsStr) {
 
 fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>) -> io::Result<()> {
     let place = bookmark_of(path);
-    let text = std::fs::read(&place).unwrap_or_default();
-    let mut bookmark: Bookmark = serde_json::from_slice(&text).unwrap_or_default();
+    let mut bookmark = saved(&place).unwrap_or_default();
     if !read_on(&mut bookmark, path, &host.to_string_lossy())? {
         // The ends of its launches may be in the rest.
         return save(&place, &bookmark);
@@ -106,6 +105,17 @@ fn look_into(path: &Path, host: &OsStr, write: impl Fn(&Event) -> io::Result<()>
     save(&place, &Bookmark { looked: micros(now), open, ..bookmark })
 }
 
+/// The state of the last sweep, if the caller saved it: in a directory like `/tmp`, another user can create
+/// the file. Elsewhere its owner means nothing: a server may store files of root as those of another user.
+fn saved(place: &Path) -> io::Result<Bookmark> {
+    let file = open_log(place)?;
+    let is_for_others = || fs::metadata(place.parent()?).ok().map(|directory| directory.mode() & 0o022 != 0);
+    if file.metadata()?.uid() != accounts::own_uid() && is_for_others().unwrap_or(true) {
+        return Err(io::Error::other("it belongs to another user"));
+    }
+    serde_json::from_reader(BufReader::new(file)).map_err(io::Error::other)
+}
+
 fn save(place: &Path, bookmark: &Bookmark) -> io::Result<()> {
     let text = json::line(bookmark).map_err(io::Error::other)?;
     replaced_file::replace(place, text.as_bytes(), 0o600)
@@ -125,7 +135,7 @@ fn bookmark_of(log: &Path) -> PathBuf {
 
 /// Reads the new lines; from the start, if the log is another file. Returns whether there are no more.
 fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<bool> {
-    let file = File::open(path)?;
+    let file = open_log(path)?;
     let status = file.metadata()?;
     let (known, length) = ((status.dev(), status.ino()), status.len());
     if bookmark.file != known {
@@ -137,7 +147,7 @@ fn read_on(bookmark: &mut Bookmark, path: &Path, host: &str) -> io::Result<bool>
                 .is_ok_and(|status| (status.dev(), status.ino()) == bookmark.file && status.is_file())
         };
         if let Some(before) = rotated.flatten().find(is_it)
-            && let Ok(before) = File::open(before.path())
+            && let Ok(before) = open_log(&before.path())
         {
             let length = before.metadata()?.len();
             if !read_rest(bookmark, before, length, host)? {
