@@ -8,6 +8,8 @@ use std::{
 };
 
 use nix::fcntl::OFlag;
+#[cfg(feature = "tools")]
+use nix::unistd::geteuid;
 
 use super::process;
 
@@ -60,9 +62,51 @@ impl Mount {
     }
 }
 
+/// Whether `/proc` hides the processes of other users from some callers (`hidepid`).
+#[cfg(feature = "tools")]
+pub(crate) fn may_hide_processes() -> bool {
+    Mount::of(Path::new("/proc/.")).is_some_and(|mount| mount.options.iter().any(|option| hides(option)))
+}
+
+/// Whether the caller sees a process of another user nevertheless. Its own process may seem to be root's.
+#[cfg(feature = "tools")]
+pub(crate) fn sees_others() -> bool {
+    let (user, own) = (geteuid().as_raw(), process::number_in_proc());
+    process::all().iter().any(|seen| Some(seen.pid) != own && is_of_another(seen.pid, user))
+}
+
+/// Not if it has just ended, because then its owner is unknown.
+#[cfg(feature = "tools")]
+fn is_of_another(pid: i32, user: u32) -> bool {
+    process::owner(pid).is_some_and(|owner| owner != user)
+}
+
+/// As a number or, with newer kernels, as a word.
+#[cfg(feature = "tools")]
+fn hides(option: &str) -> bool {
+    option.strip_prefix("hidepid=").is_some_and(|value| value != "0" && value != "off")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_kernel_has_its_words_for_what_is_hidden() {
+        for option in ["hidepid=1", "hidepid=2", "hidepid=invisible", "hidepid=ptraceable"] {
+            assert!(hides(option), "{option}");
+        }
+        for option in ["hidepid=0", "hidepid=off", "rw", "gid=0"] {
+            assert!(!hides(option), "{option}");
+        }
+    }
+
+    /// No process has this number.
+    #[test]
+    fn a_process_that_has_ended_is_not_of_another_user() {
+        assert!(!is_of_another(i32::MAX, geteuid().as_raw()));
+        assert!(is_of_another(process::own_pid(), u32::MAX));
+    }
 
     #[test]
     fn a_line_of_the_kernel_has_optional_fields() {

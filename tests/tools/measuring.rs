@@ -14,9 +14,10 @@ use nix::unistd::mkfifo;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Ending, Outcome, Site, Trace, eventually, is_alive, needs_root, needs_strace, set_mode, sleeps_of,
+    Ending, Outcome, Site, Test, Trace, eventually, is_alive, needs_root, needs_strace, set_mode, sleeps_of,
     unindent,
 };
+use crate::tools::doctor::all_found;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -215,6 +216,48 @@ fn who_goes_around_is_seen() {
     past.kill();
     site.test().args(["measure"]).status(0);
     let _second = site.test().args(["run", "--", "$DIR/bin/matlab"]).spawn();
+}
+
+/// Where /proc hides the processes of other users, the measuring command, which runs as nobody, cannot count them. That
+/// is no sample of 0: the last one stays, and the doctor names the reason.
+#[test]
+fn hidden_processes_are_no_use_of_zero() {
+    needs_root!();
+    let site = Site::of_system(PROCESSES);
+    site.rungate_in_bin();
+    site.program("matlab");
+    put(&site, "processes");
+    let _past = site.test().user("ann").program(site.path("bin/matlab")).spawn();
+    eventually("it is seen", || {
+        site.test().args(["measure"]).status(0);
+        sample(&site, "matlab").contains("\"total\":1").then_some(())
+    });
+    let before = sample(&site, "matlab");
+    for option in ["hidepid=1", "hidepid=2"] {
+        let mount = format!("mount -t proc -o {option} proc /proc && exec \"$@\"");
+        let through = ["unshare", "--mount", "sh", "-c", &mount, "sh"];
+        site.test()
+            .args(["measure"])
+            .through(through)
+            .stderr(
+                "
+                rungate: matlab: not counted: /proc hides the processes of other users (hidepid)
+                The last sample stays until stale_after. For the fix, as root: rungate doctor
+                rungate: matlab: not measured: $DIR/lib/rungate/outside/processes: it ended with exit status: 74
+                ",
+            )
+            .status(74);
+        assert_eq!(sample(&site, "matlab"), before);
+        let doctor = |test: Test| {
+            let found = all_found(&test.args(["doctor", "repositories"])).into_iter();
+            found
+                .filter(|(_, code, _)| code == "processes-hidden")
+                .flat_map(|(.., fix)| fix)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(doctor(site.test().through(through)), ["mount -o remount,hidepid=0 /proc"]);
+        assert_eq!(doctor(site.test()), [""; 0]);
+    }
 }
 
 /// A program counts by the groups of its process. If a group of a rule cannot be looked up, it is unknown

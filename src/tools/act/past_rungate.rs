@@ -20,6 +20,7 @@ use crate::{
     policy::Policy,
     sys::{
         accounts,
+        mount::{may_hide_processes, sees_others},
         process::{self, Process},
     },
     text::{
@@ -34,6 +35,15 @@ const YOUNG: Duration = Duration::from_secs(2);
 
 /// A line for each of them.
 pub(super) fn lines(repository: &OsString, situation: &Situation) -> Result<Vec<Line>, Error> {
+    if may_hide_processes() && !sees_others() {
+        let text = format!(
+            "{}: not counted: /proc hides the processes of other users (hidepid)",
+            visible(repository)
+        );
+        return Err(Error::new(ExitStatus::Repository, text).advise(
+            "The last sample stays until stale_after. For the fix, as root: rungate doctor".to_owned(),
+        ));
+    }
     let policy = situation.load_policy()?;
     let files = repositories::wanted(&policy, situation, std::slice::from_ref(repository))?;
     let (mut known, mut left) = (BTreeSet::new(), BTreeMap::new());

@@ -18,7 +18,10 @@ use crate::{
     cli::Topic,
     launch::{Search, TOOLS, run},
     policy::Policy,
-    sys::{Mount, accounts, as_ordinary_user, executable},
+    sys::{
+        accounts, as_ordinary_user, executable,
+        mount::{may_hide_processes, sees_others},
+    },
     text::{Show, visible},
 };
 
@@ -99,19 +102,13 @@ fn other_in_path(other: &Path) -> Finding {
 
 /// Otherwise holders are invisible, and a refusal cannot name them.
 fn hidden_processes(is_root: bool) -> Option<Finding> {
-    let proc = Mount::of(Path::new("/proc/."))?;
-    (!is_root && proc.options.iter().any(|option| hides(option))).then(|| {
+    (!is_root && may_hide_processes() && !sees_others()).then(|| {
         Finding::note(
             "hidden-processes",
             "/proc hides the processes of others (hidepid): holders are shown only by their records",
         )
         .fix("To see the holders that the kernel proves, run as root: rungate list")
     })
-}
-
-/// As a number or, with newer kernels, as a word.
-fn hides(option: &str) -> bool {
-    option.strip_prefix("hidepid=").is_some_and(|value| value != "0" && value != "off")
 }
 
 // The programs behind commands: whether the programs that the policy names exist.
@@ -238,19 +235,4 @@ pub(super) fn all_linked(examination: &Context) -> Vec<Finding> {
         Some(Finding::warning("program-linked", text).fix(format!("Write {}", correct.shown())))
     });
     linked.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::tools::doctor::installation::*;
-
-    #[test]
-    fn each_kernel_has_its_words_for_what_is_hidden() {
-        for option in ["hidepid=1", "hidepid=2", "hidepid=invisible", "hidepid=ptraceable"] {
-            assert!(hides(option), "{option}");
-        }
-        for option in ["hidepid=0", "hidepid=off", "rw", "gid=0"] {
-            assert!(!hides(option), "{option}");
-        }
-    }
 }

@@ -17,7 +17,11 @@ use crate::{
     judge::terms::{Creation, Keeper},
     keeper::file::prune::{try_out, try_to_open},
     policy::{Policy, Repository},
-    sys::{Errno, Mount, access, accounts, as_ordinary_user, errno_of, is_full, record_lock},
+    sys::{
+        Errno, Mount, access, accounts, as_ordinary_user, errno_of, is_full,
+        mount::{may_hide_processes, sees_others},
+        record_lock,
+    },
     text::Show,
     tools::shared::{ListedFile, elsewhere, not_for_users, repositories},
 };
@@ -45,6 +49,7 @@ pub(super) fn look(examination: &Context) -> Section {
         for (known, files) in policy.repositories().iter().zip(all) {
             findings.extend(of_files(known, &files.files, policy, examination));
             findings.extend(of_use_outside(known, &files.files));
+            findings.extend(hidden_from_measuring(known));
         }
     }
     let names: Vec<String> = directories.keys().map(|path| path.shown().to_string()).collect();
@@ -251,6 +256,26 @@ fn of_use_outside(known: &Repository, files: &[ListedFile]) -> Vec<Finding> {
             vec![finding.fix("rungate measure").fix(start)]
         }
     }
+}
+
+/// The command `processes` runs as an ordinary user for root, and then sees none of those that it should
+/// count.
+fn hidden_from_measuring(known: &Repository) -> Option<Finding> {
+    let of = known.outside.as_ref()?;
+    let is_processes = |word: &String| {
+        word == "--processes" || Path::new(word).file_name().is_some_and(|name| name == "processes")
+    };
+    let is_hidden = of.command.iter().any(is_processes)
+        && may_hide_processes()
+        && as_ordinary_user(sees_others) == Some(false);
+    is_hidden.then(|| {
+        let text = format!(
+            "{}: /proc hides the processes of other users (hidepid) from the command that counts them: nothing \
+                is measured",
+            known.shown_name().shown()
+        );
+        Finding::fault("processes-hidden", text).fix("mount -o remount,hidepid=0 /proc")
+    })
 }
 
 fn of_files(
