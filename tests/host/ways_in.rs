@@ -3,6 +3,7 @@
 //! of their own.
 
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::support::{Account, Site, Test, copy_program, eventually, is_root, needs_root, set_mode, skip};
@@ -115,6 +116,82 @@ fn what_root_is_told_to_do_makes_shims_work() {
     }
     let parsed = "/etc/sudoers: parsed OK\n/etc/sudoers.d/rungate: parsed OK\n";
     site.test().program("/usr/sbin/visudo").args(["-c"]).stdout(parsed).status(0);
+}
+
+/// The commands keep what files have: content, mode, and the link that a file of a user's may be. They quote a
+/// directory whose name has a blank.
+#[test]
+fn the_commands_for_users_keep_their_files() {
+    let site = Site::with_policy("[[rule]]\nname = \"any\"\ncommands = [\"*\"]\naction = \"exempt\"");
+    let user = newcomer(&site);
+    let write = "mkdir -p $DIR/work/home/dots && cd $DIR/work/home && echo '# first' >dots/bashrc && \
+        chmod 600 dots/bashrc && ln -s dots/bashrc .bashrc && printf '# no newline' >.profile";
+    user.clone().program("/bin/sh").args(["-c", write]).status(0);
+    fs::create_dir(site.path("my shims")).expect("a new directory");
+    set_mode(&site.path("my shims"), 0o755);
+    symlink(site.rungate(), site.path("my shims/matlab")).expect("a new link");
+    let list = user.clone().args(["shim", "list", "$DIR/my shims"]);
+    let (_, remedies) = told_by_all(&list);
+    for remedy in remedies.iter().filter(|remedy| !remedy.starts_with("as root") && remedy.contains("~/")) {
+        user.clone().program("/bin/bash").args(["-c", remedy]).status(0);
+    }
+    let home = site.path("work/home");
+    let text = |name: &str| fs::read_to_string(home.join(name)).expect("a startup file");
+    let line = format!("PATH=\"{}:$PATH\"\n", site.path("my shims").display());
+    assert_eq!(text(".profile"), format!("# no newline\n{line}"));
+    if remedies.iter().any(|remedy| remedy.ends_with("~/.bashrc")) {
+        let target = fs::metadata(home.join("dots/bashrc")).expect("the file of the user");
+        assert_eq!(text("dots/bashrc"), format!("{line}# first\n"));
+        assert_eq!(fs::read_link(home.join(".bashrc")).expect("a link"), Path::new("dots/bashrc"));
+        assert_eq!(target.permissions().mode() & 0o777, 0o600);
+    }
+    come_to_say(&list, &remedies, |way| way.ends_with(", logged in").then_some("work"));
+}
+
+/// Settings that must contain the whole search path keep the directories that the host has in it.
+#[test]
+fn the_commands_for_root_keep_the_directories_of_the_host() {
+    needs_root!();
+    let site = Site::new();
+    site.system_policy("version = 1");
+    site.program("matlab");
+    site.shim("matlab");
+    fs::create_dir(site.path("etc/sudoers.d")).expect("a directory of the site");
+    let sudoers =
+        "Defaults secure_path=\"/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin\"\nroot ALL=(ALL:ALL) ALL\n";
+    site.write("etc/sudoers", &format!("{sudoers}@includedir /etc/sudoers.d\n"));
+    set_mode(&site.path("etc/sudoers"), 0o440);
+    let list = site.test().args(["shim", "list", "$DIR/shims"]);
+    let shims = site.path("shims").display().to_string();
+    let usual = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    let to_environment = |remedies: &[String]| {
+        let mut found = remedies.iter().filter(|remedy| remedy.ends_with("/etc/environment"));
+        found.next().expect("a command for that file").clone()
+    };
+    for (before, after) in [
+        ("LANG=C.UTF-8".to_owned(), format!("LANG=C.UTF-8\nPATH={shims}:{usual}\n")),
+        (
+            "PATH=\"/usr/bin:/bin:/snap/bin\"\nLANG=C.UTF-8".to_owned(),
+            format!("PATH=\"{shims}:/usr/bin:/bin:/snap/bin\"\nLANG=C.UTF-8"),
+        ),
+        (
+            "export PATH='/usr/bin:/snap/bin'\n".to_owned(),
+            format!("export PATH='/usr/bin:/snap/bin'\nPATH={shims}:/usr/bin:/snap/bin\n"),
+        ),
+        // An empty entry is the current directory.
+        ("PATH=:/usr/bin:\n".to_owned(), format!("PATH=:/usr/bin:\nPATH={shims}:/usr/bin\n")),
+    ] {
+        site.write("etc/environment", &before);
+        let (_, remedies) = told_by_all(&list);
+        site.test().program("/bin/sh").args(["-c", &to_environment(&remedies)]).status(0);
+        assert_eq!(fs::read_to_string(site.path("etc/environment")).expect("the file"), after);
+    }
+    let (_, remedies) = told_by_all(&list);
+    let Some(sudo) = remedies.iter().find(|remedy| remedy.contains("/etc/sudoers.d/rungate")) else {
+        return skip("sudo is not installed");
+    };
+    let line = format!("'Defaults secure_path=\"{shims}:/usr/sbin:/usr/bin:/sbin:/bin:/snap/bin\"'");
+    assert!(sudo.contains(&line), "{sudo}");
 }
 
 /// It is not silent when there are none.

@@ -150,45 +150,87 @@ impl WayIn {
 // The line, and its file, that makes a way search a directory of shims first. Root gets the system's files,
 // other users their own, if they have one.
 
-/// The rest of a search path, if a setting must contain all of it.
+/// The rest of a search path that must contain all of it, if this host has none yet.
 const USUAL: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// What PAM reads at login.
+const ENVIRONMENT: &str = "/etc/environment";
 
 /// How the caller can put this directory first.
 fn of(way: Way, shims: &Path, is_root: bool) -> String {
-    let before = format!("PATH={}:$PATH", shims.shown());
-    let whole = format!("PATH={}:{USUAL}", shims.shown());
+    let before = assigned(shims, "$PATH");
+    let whole = || assigned(shims, USUAL);
     match way {
         Way::Login(shell) | Way::Ssh(shell @ (Shell::Zsh | Shell::Fish | Shell::Tcsh)) => {
             of_shell(shell, shims, is_root)
         }
         // Debian's ends early in non-interactive shells.
         Way::Ssh(Shell::Bash) if !is_root => prepend(&before, "~/.bashrc"),
-        Way::Ssh(Shell::Sh | Shell::Bash) | Way::Su => for_root(is_root, append(&whole, "/etc/environment")),
-        Way::Desktop if is_root => append(&whole, "/etc/environment"),
+        Way::Ssh(Shell::Sh | Shell::Bash) | Way::Su => for_root(is_root, in_environment(shims)),
+        Way::Desktop if is_root => in_environment(shims),
         Way::Desktop => append(&before, "~/.xsessionrc"),
         Way::UserUnit if is_root => append(&before, "/etc/environment.d/99-rungate.conf"),
         Way::UserUnit => append(&before, "~/.config/environment.d/99-rungate.conf"),
-        Way::Service => format!("in the unit: ExecStart={}/NAME", shims.shown()),
-        Way::Cron if is_root => format!("on top of each crontab: {whole}"),
-        Way::Cron => format!("crontab -e, and on top: {whole}"),
+        Way::Service => format!("in the unit: ExecStart={}", quoted(&shims.join("NAME").shown().to_string())),
+        Way::Cron if is_root => format!("on top of each crontab: {}", whole()),
+        Way::Cron => format!("crontab -e, and on top: {}", whole()),
+        // Only root can read the present value, which the line replaces.
+        Way::Sudo if !is_root => "as root, rungate shim list prints the line".to_owned(),
         Way::Sudo => {
-            let line = format!("Defaults secure_path=\"{}:{USUAL}\"", shims.shown());
+            let rest = rest_of(sudo_path(), shims);
+            let line = format!("Defaults secure_path=\"{}:{rest}\"", shims.shown());
             let file = "/etc/sudoers.d/rungate";
-            for_root(is_root, format!("{} && chmod 0440 {file}", append(&line, file)))
+            format!("{} && chmod 0440 {file}", append(&line, file))
         }
+    }
+}
+
+/// An assignment for shells and for files of settings.
+fn assigned(shims: &Path, rest: &str) -> String {
+    let shims = shims.shown().to_string();
+    if is_plain(&shims) { format!("PATH={shims}:{rest}") } else { format!("PATH=\"{shims}:{rest}\"") }
+}
+
+/// A word of a startup file or of a setting.
+fn quoted(text: &str) -> String {
+    if is_plain(text) { text.to_owned() } else { format!("\"{text}\"") }
+}
+
+fn is_plain(text: &str) -> bool {
+    text.chars().all(|character| character.is_alphanumeric() || "+,-./:=@_".contains(character))
+}
+
+/// The present value of a setting that is replaced, without the shims and without empty entries, which mean
+/// the current directory.
+fn rest_of(path: Option<OsString>, shims: &Path) -> String {
+    let path = path.unwrap_or_default();
+    let entries = path.as_bytes().split(|byte| *byte == b':').map(OsStr::from_bytes);
+    let entries = entries.filter(|entry| !entry.is_empty() && *entry != shims);
+    let rest = entries.map(|entry| entry.shown().to_string()).collect::<Vec<_>>().join(":");
+    if rest.is_empty() { USUAL.to_owned() } else { rest }
+}
+
+/// A `PATH` that it has already keeps its place; a later line would replace it.
+fn in_environment(shims: &Path) -> String {
+    let text = fs::read_to_string(ENVIRONMENT).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| line.contains("PATH=")).collect();
+    let rest = rest_of(of_pam(), shims);
+    let is_plain = || of_pam().is_some_and(|path| path == *rest) && is_plain(&shims.shown().to_string());
+    match lines.as_slice() {
+        [line] if line.starts_with("PATH=") && !line.contains('\'') && is_plain() => {
+            format!("sed -i --follow-symlinks 's|^PATH=\"\\?|&{}:|' {ENVIRONMENT}", shims.shown())
+        }
+        _ => append(&assigned(shims, &rest), ENVIRONMENT),
     }
 }
 
 /// The startup file of each shell; for sh and bash, that of login shells.
 fn of_shell(shell: Shell, shims: &Path, is_root: bool) -> String {
-    let shims = shims.shown();
+    let before = assigned(shims, "$PATH");
+    let shims = quoted(&shims.shown().to_string());
     let (line, system, own) = match shell {
-        Shell::Sh => (format!("PATH={shims}:$PATH"), "/etc/profile", "~/.profile"),
-        Shell::Bash => (
-            format!("PATH={shims}:$PATH"),
-            "/etc/profile",
-            first(&["~/.bash_profile", "~/.bash_login"], "~/.profile"),
-        ),
+        Shell::Sh => (before, "/etc/profile", "~/.profile"),
+        Shell::Bash => (before, "/etc/profile", first(&["~/.bash_profile", "~/.bash_login"], "~/.profile")),
         Shell::Zsh => (
             format!("path=({shims} ${{path:#{shims}}})"),
             if Path::new("/etc/zsh").is_dir() { "/etc/zsh/zshenv" } else { "/etc/zshenv" },
@@ -208,16 +250,22 @@ fn of_shell(shell: Shell, shims: &Path, is_root: bool) -> String {
 
 /// The file that a shell reads of several: the first that exists.
 fn first(files: &[&'static str], otherwise: &'static str) -> &'static str {
-    let home = env::var_os("HOME").map(PathBuf::from);
-    let is_there = |file: &&&str| {
-        let name = file.trim_start_matches("~/");
-        home.as_ref().is_some_and(|home| home.join(name).exists())
-    };
-    files.iter().find(is_there).copied().unwrap_or(otherwise)
+    files.iter().find(|file| in_home(file).exists()).copied().unwrap_or(otherwise)
 }
 
+/// The path of a file that may begin with `~/`.
+fn in_home(file: &str) -> PathBuf {
+    let home = env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
+    file.strip_prefix("~/").map_or_else(|| PathBuf::from(file), |name| home.join(name))
+}
+
+/// sed writes another file first, so that a full disk loses nothing, and keeps the mode. It inserts nothing
+/// into an empty file.
 fn prepend(line: &str, file: &str) -> String {
-    format!("{{ echo '{line}'; cat {file} 2>/dev/null; }} >{file}.new; mv {file}.new {file}")
+    if fs::metadata(in_home(file)).map_or(0, |status| status.len()) == 0 {
+        return append(line, file);
+    }
+    format!("sed -i --follow-symlinks {} {file}", in_quotes(&format!("1i {line}")))
 }
 
 fn append(line: &str, file: &str) -> String {
@@ -226,7 +274,15 @@ fn append(line: &str, file: &str) -> String {
         let (directory, _) = file.rsplit_once('/')?;
         directory.ends_with(part).then(|| format!("mkdir -p {directory} && "))
     });
-    format!("{}echo '{line}' >>{file}", directory.unwrap_or_default())
+    // The last line may have no end.
+    let is_open = fs::read(in_home(file)).is_ok_and(|text| text.last().is_some_and(|byte| *byte != b'\n'));
+    let print = if is_open { "printf '\\n%s\\n'" } else { "echo" };
+    format!("{}{print} {} >>{file}", directory.unwrap_or_default(), in_quotes(line))
+}
+
+/// A word for a shell.
+fn in_quotes(line: &str) -> String {
+    format!("'{}'", line.replace('\'', "'\\''"))
 }
 
 fn for_root(is_root: bool, remedy: String) -> String {
@@ -350,7 +406,7 @@ fn ssh_path() -> OsString {
 
 /// The PATH that PAM sets at login.
 fn of_pam() -> Option<OsString> {
-    in_file("/etc/environment", "PATH")
+    in_file(ENVIRONMENT, "PATH")
 }
 
 fn cron_path() -> OsString {
