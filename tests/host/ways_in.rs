@@ -6,7 +6,10 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::support::{Account, Site, Test, copy_program, eventually, is_root, needs_root, set_mode, skip};
+use crate::support::{
+    Account, Site, Test, copy_program, eventually, is_alive, is_root, needs_root, set_mode, skip,
+};
+use crate::tools::doctor::all_found;
 
 fn packaged(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("packaging/ways-in").join(name)
@@ -238,6 +241,47 @@ fn a_shell_that_says_much_or_hangs_stops_nobody() {
     come_to_say(&list, &[], |way| (way == "sh, logged in").then_some("work"));
     site.write("work/home/.profile", "exec sleep 1000\n");
     come_to_say(&list, &[], |way| (way == "sh, logged in").then_some("no answer in time"));
+}
+
+/// A startup file may ask for the ways in itself: where one asks already, no shell is started. What a startup file leaves
+/// in its process group ends with its shell.
+#[test]
+fn a_startup_file_that_asks_starts_no_shells() {
+    let site = Site::new();
+    let user = newcomer(&site);
+    fs::create_dir(site.path("work/home")).expect("a home");
+    // One level, without the program in the startup file: a defect must not start shells without end.
+    site.write(
+        "work/home/.profile",
+        "echo \"${RUNGATE_WAYS-unset}\" >>$DIR/work/asked; sleep 1000 & echo $! >>$DIR/work/left\n",
+    );
+    for name in ["asked", "left"] {
+        site.write(format!("work/{name}"), "");
+        set_mode(&site.path(format!("work/{name}")), 0o666);
+    }
+    let list = user.args(["shim", "list", "$DIR/shims"]);
+    let text = |name: &str| fs::read_to_string(site.path(format!("work/{name}"))).expect("a file");
+    // A server that a startup file started may pass the variable to other shells: they get the reason.
+    let inherited = list.clone().env("RUNGATE_WAYS", "1");
+    inherited.stdout("SHIM [..]\n[..]\n\nWays in: not asked: RUNGATE_WAYS is set; unset it\n").status(0);
+    let doctor = site.test().env("RUNGATE_WAYS", "1").env("PATH", "$DIR/shims:/usr/bin:/bin");
+    let found = all_found(&doctor.args(["doctor", "ways"]));
+    let note = ("note", "ways-not-asked", ["unset RUNGATE_WAYS"]);
+    assert!(
+        found.iter().any(|(status, code, fix)| (status.as_str(), code.as_str()) == (note.0, note.1) && *fix == note.2),
+        "{found:?}"
+    );
+    assert!(found.iter().all(|(status, ..)| status != "ok"), "{found:?}");
+    assert_eq!(text("asked"), "");
+    // A shell that does not answer in time is asked again.
+    eventually("a shell reads its startup file", || {
+        told(&list);
+        (!text("left").is_empty()).then_some(())
+    });
+    assert!(text("asked").lines().all(|line| line == "1"), "{}", text("asked"));
+    let left = text("left");
+    let left: Vec<i32> = left.lines().map(|line| line.parse().expect("a process")).collect();
+    eventually("what the shells left has ended", || left.iter().all(|pid| !is_alive(*pid)).then_some(()));
 }
 
 /// A shell with a file that it reads at its start finds the shims first, once, also in a shell below it.

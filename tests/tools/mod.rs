@@ -1,7 +1,7 @@
 //! The subcommands that show, count and change things, and the log that they read.
 
 mod completions;
-mod doctor;
+pub(crate) mod doctor;
 mod doctor_topics;
 pub(crate) mod end;
 mod escaping;

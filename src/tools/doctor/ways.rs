@@ -21,7 +21,7 @@ use crate::{
     text::{Show, word},
     tools::shared::{
         Reach, WayIn,
-        ways_in::{Way, ways_in},
+        ways_in::{NOT_ASKED, Way, ways_in},
     },
 };
 
@@ -44,7 +44,11 @@ pub(super) fn look(examination: &Context) -> Section {
     if shims.is_empty() {
         return Section::new(Topic::Ways, "the shims work for root alone", closed);
     }
-    let ways = ways_in();
+    let Some(ways) = ways_in() else {
+        let mut findings = closed;
+        findings.push(Finding::note("ways-not-asked", NOT_ASKED).fix("unset RUNGATE_WAYS"));
+        return Section::new(Topic::Ways, "not known", findings);
+    };
     let missed: Vec<Missed<'_>> = ways.iter().filter_map(|way| missed(way, &shims)).collect();
     let mut findings = closed;
     findings.extend(by_remedy(&missed));

@@ -13,7 +13,7 @@ use std::{
         process::CommandExt,
     },
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     sync::mpsc,
     thread,
     time::Duration,
@@ -21,7 +21,7 @@ use std::{
 
 use crate::{
     launch::{Search, Shim},
-    sys::{accounts, executable},
+    sys::{accounts, executable, process},
     text::Show,
 };
 
@@ -66,8 +66,12 @@ pub(crate) enum Reach {
 }
 
 /// Every way that this host has, for the caller; for root, as it is for a user without startup files of their
-/// own.
-pub(crate) fn ways_in() -> Vec<WayIn> {
+/// own. None where a startup file asks for them, which these shells would read again; and, because the
+/// variable is inherited, below a server that a startup file started.
+pub(crate) fn ways_in() -> Option<Vec<WayIn>> {
+    if env::var_os(ASKING).is_some() {
+        return None;
+    }
     let by_shells = installed().flat_map(|shell| [Way::Login(shell), Way::Ssh(shell)]);
     let others = [Way::Su, Way::Sudo, Way::Cron, Way::Desktop, Way::UserUnit, Way::Service];
     let ways = by_shells.chain(others.into_iter().filter(|way| is_there(*way)));
@@ -77,7 +81,7 @@ pub(crate) fn ways_in() -> Vec<WayIn> {
             way,
             search: answer.join().unwrap_or(None),
         };
-        asked.into_iter().map(answered).collect()
+        Some(asked.into_iter().map(answered).collect())
     })
 }
 
@@ -328,14 +332,15 @@ impl Shell {
     fn path_after_login(self) -> Option<OsString> {
         let mut command = self.command(&login_path())?;
         // The dash marks a login shell for all of them; tcsh accepts no other option with -l.
-        answer(command.arg0(format!("-{}", self.name())))
+        answer(command.arg0(format!("-{}", self.name())), MARK)
     }
 
     /// The search path if sshd starts it for one command.
     fn path_over_ssh(self) -> Option<OsString> {
         let mut command = self.command(&ssh_path())?;
         // With these, bash reads the startup files of interactive shells.
-        answer(command.env("SSH_CLIENT", "127.0.0.1 1 22").env("SSH_CONNECTION", "127.0.0.1 1 127.0.0.1 22"))
+        command.env("SSH_CLIENT", "127.0.0.1 1 22").env("SSH_CONNECTION", "127.0.0.1 1 127.0.0.1 22");
+        answer(&mut command, MARK)
     }
 
     fn command(self, path: &OsStr) -> Option<Command> {
@@ -429,7 +434,7 @@ fn desktop_path() -> Option<OsString> {
         return env::var_os("PATH");
     }
     let mut session = prepared(Path::new("/bin/sh"), &login_path());
-    let path = answer(session.args(["-c", &format!("{SNIPPETS}; {QUESTION}")]))?;
+    let path = answer(session.args(["-c", &format!("{SNIPPETS}; {QUESTION}")]), MARK)?;
     // This file may start any program, so it is only read, not executed.
     let own = env::var_os("HOME").map(|home| Path::new(&home).join(".xsessionrc"));
     let set = own.filter(|_| !is_root).and_then(|own| in_file(own, "PATH"));
@@ -450,14 +455,13 @@ fn with_rest(path: &OsStr, before: &OsStr) -> OsString {
 fn user_unit_path() -> Option<OsString> {
     let running = || said("systemctl", &["--user", "show-environment"], b"PATH=");
     let mut generator = prepared(Path::new(GENERATOR), OsStr::new(SYSTEMD));
-    let generated = || line_after(&generator.output().ok()?.stdout, b"PATH=");
+    let generated = || answer(&mut generator, b"PATH=");
     (!accounts::is_root()).then(running).flatten().or_else(generated).or_else(|| Some(SYSTEMD.into()))
 }
 
 /// The output of a program after these words on a line.
-fn said(program: &str, words: &[&str], before: &[u8]) -> Option<OsString> {
-    let output = Command::new(program).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output();
-    line_after(&output.ok()?.stdout, before)
+fn said(program: &str, words: &[&str], before: &'static [u8]) -> Option<OsString> {
+    answer(Command::new(program).args(words).stdin(Stdio::null()).stderr(Stdio::null()), before)
 }
 
 /// The value of a variable in a file of the system: `PATH=a:b`, `PATH="a:b"` or `ENV_PATH PATH=a:b`. The last
@@ -474,21 +478,22 @@ fn in_file(file: impl AsRef<Path>, name: &str) -> Option<OsString> {
     text.split(|byte| *byte == b'\n').filter_map(value).next_back().map(OsString::from_vec)
 }
 
-fn line_after(text: &[u8], before: &[u8]) -> Option<OsString> {
-    let found = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(before))?;
-    Some(OsStr::from_bytes(unquoted(found)).to_owned())
-}
-
 fn unquoted(text: &[u8]) -> &[u8] {
     let between = |quote: &[u8; 1]| text.strip_prefix(quote)?.strip_suffix(quote);
     between(b"\"").or_else(|| between(b"'")).unwrap_or(text)
 }
 
-// A question to a shell. Other output of its startup files is ignored, and a shell that does not answer in
-// time is abandoned.
+// A question to a program, mostly a shell. Other output of its startup files is ignored, and one that does
+// not answer in time is killed, with what it has started.
 
-/// How long a shell may take.
+/// How long it may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Set for these programs: what they start asks no others.
+const ASKING: &str = "RUNGATE_WAYS";
+
+/// What is printed there instead of the ways.
+pub(crate) const NOT_ASKED: &str = "not asked: RUNGATE_WAYS is set; unset it";
 
 /// The beginning of the line with the answer.
 const MARK: &[u8] = b"rungate finds PATH=";
@@ -514,23 +519,19 @@ fn prepared(program: &Path, path: &OsStr) -> Command {
     command
 }
 
-/// The answer of a shell, if it comes in time.
-fn answer(shell: &mut Command) -> Option<OsString> {
-    let mut child = shell.stdout(Stdio::piped()).spawn().ok()?;
+/// The rest of the line that begins with these bytes, if it comes in time.
+fn answer(program: &mut Command, before: &'static [u8]) -> Option<OsString> {
+    let mut child = program.env(ASKING, "1").stdout(Stdio::piped()).process_group(0).spawn().ok()?;
     let output = child.stdout.take()?;
     let (tell, told) = mpsc::channel();
-    // Processes from the startup files may keep the pipe open for ever, so this thread is not joined.
+    // A process that left the group may keep the pipe open for ever, so this thread is not joined.
     thread::spawn(move || {
         let mut lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
-        let marked = lines.find_map(|line| line.strip_prefix(MARK).map(<[u8]>::to_owned));
-        let _ = tell.send(marked);
+        let found = lines.find_map(|line| Some(unquoted(line.strip_prefix(before)?).to_owned()));
+        let _ = tell.send(found);
     });
-    let marked = told.recv_timeout(PATIENCE).ok().flatten();
-    end(&mut child);
-    marked.map(OsString::from_vec)
-}
-
-fn end(child: &mut Child) {
-    let _ = child.kill();
+    let found = told.recv_timeout(PATIENCE).ok().flatten();
+    process::kill_group_of_child(i32::try_from(child.id()).unwrap_or_default());
     let _ = child.wait();
+    found.map(OsString::from_vec)
 }

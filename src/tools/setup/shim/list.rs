@@ -13,7 +13,10 @@ use crate::{
     policy::Policy,
     sys::executable,
     text::{Error, ExitStatus, json, print, stream, table::Table, visible},
-    tools::shared::{Reach, WayIn, ways_in::ways_in},
+    tools::shared::{
+        Reach, WayIn,
+        ways_in::{NOT_ASKED, ways_in},
+    },
 };
 use serde_json::{Map, Value, json};
 
@@ -35,8 +38,9 @@ pub(super) fn run(arguments: &ShimListArguments, situation: &Situation) -> Resul
     if shims.is_empty() && arguments.directories.is_empty() {
         stream::complain(NONE);
     }
-    let ways = if shims.is_empty() { Vec::new() } else { ways_in() };
-    print(&if arguments.json { to_json(&shims, &ways) } else { to_text(&shims, &ways) })
+    let ways = if shims.is_empty() { Some(Vec::new()) } else { ways_in() };
+    let ways = ways.as_deref();
+    print(&if arguments.json { to_json(&shims, ways.unwrap_or_default()) } else { to_text(&shims, ways) })
 }
 
 /// Named directories must exist; those of `PATH` need not.
@@ -120,7 +124,7 @@ fn rules(policy: &Policy, situation: &Situation, shim: &Shim, program: &Program)
     matching.map(|entry| entry.rule.shown_name().to_owned()).collect()
 }
 
-fn to_text(shims: &[Listed], ways: &[WayIn]) -> String {
+fn to_text(shims: &[Listed], ways: Option<&[WayIn]>) -> String {
     if shims.is_empty() {
         return String::new();
     }
@@ -135,7 +139,8 @@ fn to_text(shims: &[Listed], ways: &[WayIn]) -> String {
         ]);
     }
     let shims: Vec<&Shim> = shims.iter().map(|listed| &listed.shim).collect();
-    format!("{}\n{}", table.render(), reach_to_text(&shims, ways))
+    let reach = ways.map_or_else(|| format!("Ways in: {NOT_ASKED}\n"), |ways| reach_to_text(&shims, ways));
+    format!("{}\n{reach}", table.render())
 }
 
 fn to_json(shims: &[Listed], ways: &[WayIn]) -> String {
