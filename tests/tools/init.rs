@@ -112,10 +112,32 @@ fn root_gets_the_systems_policy_and_all_that_it_needs() {
     .status(71);
     let anew = "mv /etc/rungate/policy.toml /etc/rungate/policy.toml.old";
     site.test().program("/bin/sh").args(["-c", anew]).status(0);
+    let entry = site.path("etc/tmpfiles.d/rungate-setup.conf");
+    let before = fs::read_to_string(&entry).expect("the entry");
+    site.test()
+        .args(["init", "--limit", "3", "matlab", "spectre"])
+        .stdout(
+            "
+            made /run/rungate/spectre.lock (mode 0666)
+            made /etc/rungate/policy.toml (mode 0644)
+            made /etc/tmpfiles.d/rungate-setup.conf (mode 0644)
+            Three to try:
+            ...
+            ",
+        )
+        .status(0);
+    let after = fs::read_to_string(&entry).expect("the entry");
+    assert_eq!(after, format!("{before}f /run/rungate/spectre.lock 0666 root root -\n"));
+    site.test().program("/bin/sh").args(["-c", anew]).status(0);
+    // A file that init did not write stays.
+    fs::write(&entry, "# of the site\n").expect("the entry");
     site.test()
         .args(["init"])
         .stderr(
-            "rungate: /etc/tmpfiles.d/rungate-setup.conf is there already\nNothing was created or changed.\n",
+            "
+            rungate: /etc/tmpfiles.d/rungate-setup.conf is there already
+            Nothing was created or changed.
+            ",
         )
         .status(71);
     assert!(!site.path("etc/rungate/policy.toml").exists());

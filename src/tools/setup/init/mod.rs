@@ -25,6 +25,9 @@ const REPOSITORIES: &str = "/run/rungate";
 /// one path, the first counts.
 const TMPFILES: &str = "/etc/tmpfiles.d/rungate-setup.conf";
 
+/// How it begins, by which that of an earlier policy is known.
+const HEAD: &str = "# The repositories of /etc/rungate/policy.toml, created at every boot.";
+
 /// Writes the policy, and prints what was created and what to do next.
 pub(crate) fn run(arguments: &InitArguments, situation: &Situation) -> Result<u8, Error> {
     if arguments.repositories {
@@ -71,10 +74,16 @@ fn for_the_system(policy: &FirstPolicy) -> Result<Plan, Error> {
         // Lock files that users create belong to the first user, who may then remove them.
         plan.file(&lock_file(name), 0o666, Content::LockFile)?;
     }
-    plan.directories_of(Path::new(TMPFILES), 0o755)?;
-    plan.file(Path::new(TMPFILES), 0o644, Content::Text(tmpfiles(policy)))?;
+    let earlier = fs::read_to_string(TMPFILES).ok().filter(|text| text.starts_with(HEAD));
+    if earlier.is_none() {
+        plan.directories_of(Path::new(TMPFILES), 0o755)?;
+        plan.file(Path::new(TMPFILES), 0o644, Content::Text(tmpfiles(policy)))?;
+    }
     plan.directories_of(Path::new(SYSTEM_POLICY), 0o755)?;
     plan.file(Path::new(SYSTEM_POLICY), 0o644, Content::Text(policy.for_the_system()))?;
+    if let Some(earlier) = earlier {
+        plan.add_lines(Path::new(TMPFILES), &earlier, &tmpfiles(policy));
+    }
     Ok(plan)
 }
 
@@ -123,8 +132,7 @@ fn lock_file(name: &str) -> PathBuf {
 /// For systemd-tmpfiles(8): the directory, and the lock files that belong to root.
 fn tmpfiles(policy: &FirstPolicy) -> String {
     let mut text = format!(
-        "# The repositories of {SYSTEM_POLICY}, created at every boot. An important lock file should belong \
-            to root:\n\
+        "{HEAD} An important lock file should belong to root:\n\
          # in this directory the user who creates one may remove it, and then its holders are forgotten. Add a line for each.\n\
          d {REPOSITORIES} 1777 root root -\n"
     );
@@ -258,6 +266,9 @@ enum Content {
     /// An empty file, to be locked. An existing one of root is accepted.
     LockFile,
     Text(String),
+    /// The text of a file that an earlier run wrote, with more lines. Its step is the last, and is never
+    /// undone.
+    Longer(String),
 }
 
 enum Step {
@@ -313,13 +324,24 @@ impl Plan {
                 visible(path),
                 described(&there)
             ))),
-            (Some(_), Content::Text(_)) => {
+            (Some(_), Content::Text(_) | Content::Longer(_)) => {
                 Err(stands_in_the_way(format!("{} is there already", visible(path))))
             }
             (None, _) => {
                 self.steps.push(Step::File { path: path.to_owned(), mode, content });
                 Ok(())
             }
+        }
+    }
+
+    /// The lines that a file of an earlier run does not have yet. It keeps its own, which an administrator
+    /// may have added.
+    fn add_lines(&mut self, path: &Path, earlier: &str, text: &str) {
+        let new = text.lines().filter(|line| !earlier.lines().any(|known| known == *line));
+        let new: String = new.map(|line| format!("{line}\n")).collect();
+        if !new.is_empty() {
+            let content = Content::Longer(format!("{}\n{new}", earlier.trim_end()));
+            self.steps.push(Step::File { path: path.to_owned(), mode: 0o644, content });
         }
     }
 
@@ -362,6 +384,9 @@ impl Step {
             }
             Self::File { path, mode, content: Content::Text(text) } => {
                 replaced_file::create(path, text.as_bytes(), *mode)
+            }
+            Self::File { path, mode, content: Content::Longer(text) } => {
+                replaced_file::replace(path, text.as_bytes(), *mode)
             }
         }
     }
