@@ -636,10 +636,36 @@ fn a_user_learns_what_is_wrong_for_them() {
             unknown  repositories  not checked, because the policy has faults
 
             1 fault.
+            To see the faults of the policy: rungate policy check
             For what you cannot fix, ask your administrator: sudo rungate doctor
             ",
         )
         .status(1);
+}
+
+/// A topic that is not checked, because the policy has faults, is not well: not in the last line, the status, or JSON.
+#[test]
+fn what_is_not_checked_is_not_well() {
+    let site = Site::with_policy("version = 1\n[[rule");
+    let doctor = site.test().args(["doctor", "repositories", "boot", "expiry"]);
+    doctor
+        .clone()
+        .stdout(
+            "
+            unknown  repositories  not checked, because the policy has faults
+            unknown  boot          not checked, because the policy has faults
+            unknown  expiry        not checked, because the policy has faults
+
+            3 topics not checked.
+            To see the faults of the policy: rungate policy check
+            ...
+            ",
+        )
+        .status(1);
+    let outcome = doctor.args(["--json"]).outcome();
+    let page: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    assert_eq!((&page["status"], &page["topics"][0]["status"]), (&"fault".into(), &"unknown".into()));
+    assert_eq!(outcome.ending, Ending::Status(1));
 }
 
 /// The agent (socket answers).

@@ -183,7 +183,7 @@ fn an_agent_that_is_silent_can_be_started() {
     site.system_file("policy.toml", "version = 1\nno = 1\n");
     for topic in ["agent", "site"] {
         let head = format!("unknown  {topic:<14}not checked, because the policy has faults\n...\n");
-        doctor(&site, topic).stdout(&head).status(0);
+        doctor(&site, topic).stdout(&head).status(1);
     }
 }
 

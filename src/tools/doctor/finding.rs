@@ -141,8 +141,11 @@ impl Section {
         if self.is_unknown { Style::Warning } else { self.health().style() }
     }
 
-    /// Its worst state.
+    /// Its worst state. What was not checked may be wrong.
     pub(super) fn health(&self) -> Health {
+        if self.is_unknown {
+            return Health::Fault;
+        }
         self.findings.iter().map(|finding| finding.health).max().unwrap_or(Health::Fine)
     }
 
@@ -256,6 +259,9 @@ pub(super) fn page(sections: &[Section], is_verbose: bool, is_root: bool, column
         }
     }
     text += &end(sections, is_verbose);
+    if sections.iter().any(|section| section.is_unknown) {
+        text += "To see the faults of the policy: rungate policy check\n";
+    }
     if !is_root && sections.iter().any(|section| section.health() >= Health::Warning) {
         text += "For what you cannot fix, ask your administrator: sudo rungate doctor\n";
     }
@@ -289,7 +295,9 @@ fn end(sections: &[Section], is_verbose: bool) -> String {
     let count = |health| sections.iter().map(|section| section.count(health)).sum();
     let (faults, warnings, notes): (usize, usize, usize) =
         (count(Health::Fault), count(Health::Warning), count(Health::Note));
+    let unknown = sections.iter().filter(|section| section.is_unknown).count();
     let found = match (faults, warnings) {
+        (0, 0) if unknown > 0 => format!("{} not checked", counted(unknown, "topic")),
         (0, 0) => "Nothing to fix".to_owned(),
         (0, warnings) => counted(warnings, "warning"),
         (faults, 0) => counted(faults, "fault"),
