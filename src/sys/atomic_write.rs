@@ -14,11 +14,12 @@ use std::{
 use super::{
     failure::Failure,
     regular_file::{ExtendedAttributes, create_new_at},
-    trusted_file::{JudgedDirectories, TrustedDirectory},
+    trust::InsecurePath,
+    trusted_file::{JudgedDirectories, TrustedDirectory, TrustedFile, Walk},
 };
 use nix::{
     errno::Errno,
-    fcntl::renameat,
+    fcntl::{OFlag, renameat},
     sys::stat::{Mode, fchmod},
     unistd::{Gid, Uid, UnlinkatFlags, fchown, fsync, geteuid, mkdtemp, symlinkat, unlinkat},
 };
@@ -40,6 +41,16 @@ pub(crate) struct Before {
     pub(crate) gid: u32,
     /// Its access control lists and labels.
     pub(crate) extended: ExtendedAttributes,
+}
+
+impl TrustedFile {
+    /// The path, without links, of the file that is replaced under a path, if no other user can have chosen
+    /// that; `None` when there is none. The file itself is not judged.
+    pub(crate) fn resolve(path: &Path, judged: &JudgedDirectories) -> Result<Option<PathBuf>, InsecurePath> {
+        let found =
+            Walk::from_root(path, judged)?.end(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
+        Ok(found.map(|found| found.path))
+    }
 }
 
 impl TrustedDirectory {

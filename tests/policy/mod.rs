@@ -2,6 +2,7 @@
 
 mod adaptive_locks;
 mod captures;
+mod changes;
 mod check;
 mod defaults;
 mod delegation;

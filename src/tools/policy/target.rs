@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    fs, io,
+    fs,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     rc::Rc,
@@ -13,7 +13,7 @@ use crate::{
     policy::{Proposal, SYSTEM_POLICY, Sources, is_drop_in},
     sys::{
         Attributes, Before, EditLock, Errno, InsecurePath, JudgedDirectories, NoLock, Process,
-        TrustedDirectory, TrustedFile, accounts, errno_of, owner, regular_file,
+        TrustedDirectory, TrustedFile, accounts, owner, regular_file,
     },
     text::{Error, ExitStatus, Show, stream, visible},
 };
@@ -286,7 +286,7 @@ impl Location {
         }
         let path = path_in(&sources, &path);
         make_directory(&path, &sources, situation)?;
-        let real = if is_link(&path) { canonical(&path)? } else { path.clone() };
+        let real = if is_link(&path) { end_of(&path, situation)? } else { path.clone() };
         if real.is_dir() {
             let text = format!("{} is a directory, not a policy", visible(&path));
             return Err(Error::new(ExitStatus::Usage, text)
@@ -488,9 +488,13 @@ fn is_link(path: &Path) -> bool {
     regular_file::status_of_path(path).is_ok_and(|status| status.kind == regular_file::Kind::SymbolicLink)
 }
 
-fn canonical(path: &Path) -> Result<PathBuf, Error> {
-    fs::canonicalize(path).map_err(|error: io::Error| {
-        let text = format!("{} leads nowhere: {}", visible(path), errno_of(&error).desc());
+/// Where a link leads. Behind a link that another user could replace, that user would choose which file is
+/// replaced.
+fn end_of(path: &Path, situation: &Situation) -> Result<PathBuf, Error> {
+    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+    let end = TrustedFile::resolve(path, &judged).map_err(|distrust| distrusted(path, &distrust))?;
+    end.ok_or_else(|| {
+        let text = format!("{} leads nowhere: {}", visible(path), Errno::ENOENT.desc());
         Error::new(ExitStatus::System, text)
     })
 }
