@@ -372,11 +372,11 @@ fn beside_a_fault_of_a_department_no_other_is_made_in_between() {
     let more = MAIN.replace("acquire  = [\"matlab\"]", "acquire  = [\"matlab\", \"more\"]");
     site.write("work/new/policy.toml", &format!("{more}{DELEGATES}"));
     site.write("work/new/policy.d/30-more.toml", "[repository.more]\nlimit = 1\n");
-    // The first call puts the copy of the department's file in place.
-    let third =
-        ["strace", "-qq", "-o", "/dev/null", "-e", "inject=rename,renameat,renameat2:error=EIO:when=3"];
+    // The first two calls put the copies of the main file and of the department's file in place.
+    let fourth =
+        ["strace", "-qq", "-o", "/dev/null", "-e", "inject=rename,renameat,renameat2:error=EIO:when=4"];
     install(&site, ["--yes", "new"])
-        .through(third)
+        .through(fourth)
         .stdout("...\n")
         .stderr(
             "...\nrungate: /etc/rungate/policy.toml cannot be put in place: rename: [..]\n\
@@ -440,11 +440,12 @@ fn several_files_never_make_a_fault_in_between() {
     );
     site.write("work/new/policy.d/10-seats.toml", head);
     site.write("work/new/policy.d/README", "no drop-in");
-    // Whatever comes second fails; what came first is in place, and right with the rest.
-    let second =
-        ["strace", "-qq", "-o", "/dev/null", "-e", "inject=rename,renameat,renameat2:error=EIO:when=2"];
+    // Whatever comes second, after the copy of the main file, fails; what came first is in place, and right
+    // with the rest.
+    let third =
+        ["strace", "-qq", "-o", "/dev/null", "-e", "inject=rename,renameat,renameat2:error=EIO:when=3"];
     install(&site, ["--yes", "new"])
-        .through(second)
+        .through(third)
         .stdout("...\n")
         .stderr(
             "rungate: /etc/rungate/policy.toml cannot be put in place: rename: [..]\n\

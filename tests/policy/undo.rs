@@ -232,6 +232,34 @@ fn copies_are_no_other_users_to_change() {
     assert!(outcome.stderr.contains("all users can write to it"), "{}", outcome.stderr);
 }
 
+/// A copy is not a program of root's: it has no setuid bit that a user gave to a drop-in. No other user can
+/// reach it.
+#[test]
+fn a_copy_is_not_a_program_of_roots() {
+    needs_root!();
+    for mode in [0o4755, 0o2755] {
+        let site = site();
+        site.system_file("policy.d/20-cad.toml", OF_CAD);
+        is_cadadms(&site, "etc/rungate/policy.d/20-cad.toml");
+        let files = ["policy.toml", "policy.d/20-cad.toml"];
+        for file in files {
+            set_mode(&site.path("etc/rungate").join(file), mode);
+        }
+        let past = site.path("etc/rungate/policy.past");
+        fs::create_dir(&past).expect("the directory of an earlier program");
+        set_mode(&past, 0o755);
+        change(&site, 2);
+        let copy = fs::read_dir(&past).expect("the copies").flatten().next().expect("a copy").path();
+        let mode_of = |path: PathBuf| fs::metadata(path).expect("it is there").mode() & 0o7777;
+        for file in files {
+            assert_eq!(mode_of(copy.join(file)), 0o644, "{file} of {mode:o}");
+        }
+        for directory in [past, copy.clone(), copy.join("policy.d")] {
+            assert_eq!(mode_of(directory), 0o700);
+        }
+    }
+}
+
 /// A copy of a user's drop-in is root's, so that what is undone is what was there.
 #[test]
 fn copies_are_roots_also_of_a_users_drop_in() {

@@ -4,10 +4,10 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
-    fs::{self, File},
+    fs::{self, File, Permissions},
     io::{self, Write as _},
     mem,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -23,7 +23,7 @@ use crate::{
     policy::{SYSTEM_POLICY, Sources},
     sys::{
         Attributes, Errno, JudgedDirectories, TrustedDirectory, accounts, errno_of, process,
-        regular_file::{create_directory, create_new},
+        regular_file::{self, create_directory, create_new},
     },
     text::{Clock, Error, ExitStatus, stream, system_time, visible},
 };
@@ -133,7 +133,7 @@ impl Past {
 
     fn copy(&self, what: &str) -> io::Result<PathBuf> {
         let place = self.place();
-        create_directory(&place, 0o755)?;
+        create_directory(&place, 0o700)?;
         // Changes come one after the other: what is there of another one was left by a process that was
         // killed.
         for left in fs::read_dir(&place)?.flatten() {
@@ -141,8 +141,10 @@ impl Past {
                 let _ = fs::remove_dir_all(left.path());
             }
         }
+        // An earlier program let all users in, and kept setuid bits.
+        fs::set_permissions(&place, Permissions::from_mode(0o700))?;
         let new = place.join(unfinished());
-        create_directory(&new, 0o755)?;
+        create_directory(&new, 0o700)?;
         // It is the last one, even if the clock was set back since the one before.
         let last = self.copies().first().map(|copy| copy.until + Duration::from_millis(1));
         let until = last.map_or_else(Timestamp::now, |last| last.max(Timestamp::now()));
@@ -164,10 +166,8 @@ impl Past {
         let one_line = |text: &str| text.replace('\n', " ");
         let mut note = File::from(create_new(&new.join(NOTE), 0o644)?);
         writeln!(note, "{}\n{}", one_line(&user), one_line(what))?;
-        if self.main.exists() {
-            let copy = new.join("policy.toml");
-            fs::copy(&self.main, &copy)?;
-            File::open(copy)?.sync_all()?;
+        if let (Some(above), Some(name)) = (self.main.parent(), self.main.file_name()) {
+            keep(name, &open(above)?, &open(new)?, None)?;
         }
         if let Some(drop_ins) = &self.drop_ins {
             fill_drop_ins(drop_ins, &new.join("policy.d"), &mut note)?;
@@ -182,14 +182,15 @@ impl Past {
 }
 
 fn fill_drop_ins(drop_ins: &Path, copies: &Path, note: &mut File) -> io::Result<()> {
-    create_directory(copies, 0o755)?;
+    create_directory(copies, 0o700)?;
     let names = names(drop_ins);
     if names.is_empty() {
         return Ok(());
     }
     let [from, to] = [open(drop_ins)?, open(copies)?];
     for name in &names {
-        if let Some(owner) = keep(name, &from, &to)?.filter(|owner| *owner != 0) {
+        let owner = regular_file::status_of_path(&from.path().join(name)).map_or(0, |status| status.uid);
+        if let Some(owner) = keep(name, &from, &to, Some(owner))?.filter(|owner| *owner != 0) {
             writeln!(note, "{owner} {}", visible(name))?;
         }
     }
@@ -213,16 +214,23 @@ fn open(path: &Path) -> io::Result<TrustedDirectory> {
     opened.ok_or_else(|| io::Error::from(Errno::EPERM))
 }
 
-/// Keeps a drop-in with its mode, as a file that only root can write to, and returns the owner. The text
-/// behind a link is kept only if it is root's; otherwise the copy is the link. The copy of what cannot be
-/// read is a directory, and undo leaves that drop-in alone.
-fn keep(name: &OsStr, from: &TrustedDirectory, to: &TrustedDirectory) -> io::Result<Option<u32>> {
+/// Keeps a drop-in with its mode, as a file that only root can write to, and returns the owner. Without a
+/// delegate it is the main file, of which only the text is needed. The text behind a link is kept only if it
+/// is root's or the caller's; otherwise the copy is the link. The copy of what cannot be read is a directory,
+/// and undo leaves that file alone.
+fn keep(
+    name: &OsStr,
+    from: &TrustedDirectory,
+    to: &TrustedDirectory,
+    delegate: Option<u32>,
+) -> io::Result<Option<u32>> {
     let (path, copy) = (from.path().join(name), to.path().join(name));
-    let error = match (target::read(from, name, &path), fs::read_link(&path)) {
+    let owner = delegate.unwrap_or_else(accounts::own_uid);
+    let error = match (target::read_of(from, name, &path, owner), fs::read_link(&path)) {
         (Ok((Some(text), mut attributes)), _) => {
             let owner = attributes.before.as_mut().map(|before| mem::take(&mut before.uid));
             // A group of the owner alone; an access control list could give it back.
-            if attributes.mode & 0o020 != 0 {
+            if delegate.is_none() || attributes.mode & 0o020 != 0 {
                 attributes = Attributes { before: None, mode: attributes.mode & !0o022 };
             }
             let placed = to.place(name, text.as_bytes(), &attributes);

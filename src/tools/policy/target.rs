@@ -124,7 +124,8 @@ pub(super) fn read_of(
         return Err(unkept(path, "it has a signature, which would not match other content"));
     }
     let before = Before { uid: file.owner(), gid: file.group(), extended };
-    let attributes = Attributes { before: Some(before), mode: file.mode() };
+    // No policy is executed, and a copy is root's: a user's setuid bit on it would be root's too.
+    let attributes = Attributes { before: Some(before), mode: file.mode() & 0o666 };
     let text = String::from_utf8(file.read().map_err(distrusted)?)
         .map_err(|_| Error::new(ExitStatus::Policy, format!("{} is not UTF-8 text", visible(path))))?;
     Ok((Some(text), attributes))
