@@ -43,6 +43,38 @@ fn policy(site: &Site, arguments: &[&str]) -> Outcome {
     site.test().args(["policy"]).args(arguments).args(["--yes", "--allow-uncounted"]).outcome()
 }
 
+/// A drop-in may have the name of the main file. It is edited, installed, removed and undone as a drop-in.
+#[test]
+fn a_drop_in_with_the_name_of_the_main_file_is_a_drop_in() {
+    needs_root!();
+    let site = site();
+    let (before, after) = ("version = 1\n", "version = 1\n# edited\n");
+    let drop_in = "etc/rungate/policy.d/policy.toml";
+    site.system_file("policy.d/policy.toml", before);
+    site.script("edits", "#!/bin/sh\necho '# edited' >> \"$1\"\n");
+    let edit = site.test().args(["policy", "edit", "--yes", "/etc/rungate/policy.d/../policy.d/policy.toml"]);
+    let outcome = edit.env("EDITOR", "$DIR/bin/edits").env("TMPDIR", "$DIR/work").outcome();
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    assert_eq!([text(&site, "etc/rungate/policy.toml"), text(&site, drop_in)], [main(1).as_str(), after]);
+    fs::create_dir_all(site.path("work/new/policy.d")).expect("a directory");
+    site.write("work/new/policy.d/policy.toml", after);
+    for directory in ["work/new", "work/new/policy.d"] {
+        set_mode(&site.path(directory), 0o755);
+    }
+    for (arguments, there) in [
+        (&["undo"][..], Some(before)),
+        (&["install", "--remove", "policy.toml"], None),
+        (&["undo"], Some(before)),
+        (&["install", "new"], Some(after)),
+    ] {
+        let outcome = policy(&site, arguments);
+        assert_eq!(outcome.ending, Ending::Status(0), "{arguments:?}: {}", outcome.stderr);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), main(1), "{arguments:?}");
+        let present = fs::read_to_string(site.path(drop_in)).ok();
+        assert_eq!(present.as_deref(), there, "{arguments:?}");
+    }
+}
+
 /// Root's link leads into the directory of a department, and a link of the department from there to a file of
 /// root's. An installation does not replace that file.
 #[test]

@@ -148,10 +148,13 @@ fn files(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Ve
     let installed = |source: &PathBuf| {
         let text = read_candidate(source, situation)?;
         let name = name.as_deref().or(source.file_name()).unwrap_or_default();
-        let location = if is_root {
-            Location::of_path(&path_of_system(name, "--name")?, situation)?
-        } else {
+        let is_of_drop_ins = source.parent().is_some_and(|above| above.ends_with("policy.d"));
+        let location = if !is_root {
             Location::usual(situation)?
+        } else if arguments.name.is_none() && is_of_drop_ins {
+            Location::of_path(&Sources::system(0).drop_ins().join(name), situation)?
+        } else {
+            Location::of_path(&path_of_system(name, "--name")?, situation)?
         };
         Ok(Step::Put(Rc::new(Target::at(location)?), text))
     };

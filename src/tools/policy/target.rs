@@ -156,13 +156,13 @@ impl Removal {
             return Err(Error::new(ExitStatus::System, text)
                 .advise("Your own policy is one file: remove it with rm.".to_owned()));
         }
-        if Some(name) == Path::new(SYSTEM_POLICY).file_name() {
-            let text = format!("--remove takes the name of a drop-in; {SYSTEM_POLICY} is the main file");
-            return Err(Error::new(ExitStatus::Usage, text)
-                .advise("A policy without a limit is a file with one line: version = 1".to_owned()));
-        }
         let directory = Sources::system(0).drop_ins();
         if !names(&directory).iter().any(|known| known == name) {
+            if Some(name) == Path::new(SYSTEM_POLICY).file_name() {
+                let text = format!("--remove takes the name of a drop-in; {SYSTEM_POLICY} is the main file");
+                return Err(Error::new(ExitStatus::Usage, text)
+                    .advise("A policy without a limit is a file with one line: version = 1".to_owned()));
+            }
             return Err(unknown(name, &directory));
         }
         let location = Location::of_drop_in(name, situation)?;
@@ -280,12 +280,10 @@ impl Location {
     /// The location of a file that is read and written: a link stays, and points to the new text. The file
     /// behind a link of the policy in force is that file of the policy.
     pub(super) fn of_path(path: &Path, situation: &Situation) -> Result<Self, Error> {
-        let path = situation.directory.join(path);
-        let sources = sources_of(&path, situation)?;
+        let (sources, path) = place_of(&situation.directory.join(path), situation)?;
         if let Some(link) = link_to(&path, &sources, situation) {
             return Self::of_path(&link, situation);
         }
-        let path = path_in(&sources, &path);
         make_directory(&path, &sources, situation)?;
         let real = if is_link(&path) { end_of(&path, situation)? } else { path.clone() };
         if real.is_dir() {
@@ -419,8 +417,9 @@ pub(super) fn read_candidate(path: &Path, situation: &Situation) -> Result<Strin
     String::from_utf8(bytes).map_err(|_| refused(format!("{} is not UTF-8 text", visible(path))))
 }
 
-/// The policy to which a path belongs: the system's, the caller's own, or the file itself.
-fn sources_of(path: &Path, situation: &Situation) -> Result<Sources, Error> {
+/// The policy to which a path belongs: the system's, the caller's own, or the file itself. With the path by
+/// which that policy names it.
+fn place_of(path: &Path, situation: &Situation) -> Result<(Sources, PathBuf), Error> {
     let system = Sources::system(situation.credentials.uid);
     let own = situation.own_policy();
     let is_in = |directory: &Path| {
@@ -428,18 +427,19 @@ fn sources_of(path: &Path, situation: &Situation) -> Result<Sources, Error> {
         path.parent().is_some_and(|above| of(above) == of(directory))
     };
     let name = path.file_name().unwrap_or_default();
-    if is_in(&system.drop_ins()) {
-        return if is_drop_in(name) { Ok(system) } else { Err(no_drop_in(path)) };
+    let drop_ins = system.drop_ins();
+    if is_in(&drop_ins) {
+        return if is_drop_in(name) { Ok((system, drop_ins.join(name))) } else { Err(no_drop_in(path)) };
     }
     let is_of_system = system.system.parent().is_some_and(is_in) && Some(name) == system.system.file_name();
-    let is_own =
-        own.as_deref().is_some_and(|own| own.file_name() == Some(name) && own.parent().is_some_and(is_in));
+    let is_it = |own: &PathBuf| own.file_name() == Some(name) && own.parent().is_some_and(is_in);
     Ok(if is_of_system {
-        system
-    } else if is_own {
-        Sources { own, ..system }
+        let main = system.system.clone();
+        (system, main)
+    } else if let Some(own) = own.filter(is_it) {
+        (Sources { own: Some(own.clone()), ..system }, own)
     } else {
-        Sources { given: Some(path.to_owned()), ..system }
+        (Sources { given: Some(path.to_owned()), ..system }, path.to_owned())
     })
 }
 
@@ -452,19 +452,6 @@ fn link_to(path: &Path, sources: &Sources, situation: &Situation) -> Option<Path
     of_policy.extend(names(&drop_ins).iter().map(|name| drop_ins.join(name)));
     of_policy.extend(situation.own_policy());
     of_policy.into_iter().find(|known| known.canonicalize().is_ok_and(|known| known == real))
-}
-
-/// How the policy itself names the path.
-fn path_in(sources: &Sources, path: &Path) -> PathBuf {
-    let Sources { system, given, own, given_by: _, caller: _ } = sources;
-    let name = path.file_name().unwrap_or_default();
-    match (given, own) {
-        (Some(path), _) | (None, Some(path)) => path.clone(),
-        (None, None) if Some(name) == system.file_name() && path.parent() != Some(&sources.drop_ins()) => {
-            system.clone()
-        }
-        (None, None) => sources.drop_ins().join(name),
-    }
 }
 
 /// The directory of the system's policy, or of the caller's own, is created if it is missing.

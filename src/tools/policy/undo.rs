@@ -7,7 +7,7 @@ use super::{
     Location, Past, Removal, Step, Target, install,
     past::Copy,
     step,
-    target::{self, Link, distrusted, names, path_of_system},
+    target::{self, Link, distrusted, names},
 };
 use crate::{
     cli::UndoArguments,
@@ -62,7 +62,7 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
 /// The steps from the present policy to a copy, and whether a file that is left alone differs from it.
 fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step>, bool), Error> {
     let present = Past::of(&main).map(|past| past.drop_ins()).unwrap_or_default();
-    let drop_ins = copy.path.join("policy.d");
+    let (drop_ins, place) = (copy.path.join("policy.d"), main.sources.drop_ins());
     let (text, _) = kept(&copy.path, "policy.toml".as_ref(), situation)?;
     // If there was none, nothing was limited.
     let text = text.unwrap_or_else(|| "version = 1\n".to_owned());
@@ -92,7 +92,7 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
             }
         } else if drop_ins.join(name).is_file() {
             let (text, mut attributes) = kept(&drop_ins, name, situation)?;
-            let target = match Target::of_path(&path_of_system(name, "the copy")?, situation) {
+            let target = match Target::of_path(&place.join(name), situation) {
                 Ok(target) => target,
                 // By now it may be a link to a file of another user.
                 Err(error) => {
