@@ -95,6 +95,28 @@ fn a_link_to_a_department_is_kept_as_a_link() {
     assert_eq!(fs::read_link(&link).expect("the link"), to);
 }
 
+/// A main file behind a link to a share that was not mounted during a change is left alone by the undo.
+#[test]
+fn a_main_file_that_could_not_be_read_is_left_alone() {
+    needs_root!();
+    let site = site();
+    let (file, share, away) =
+        (site.path("etc/rungate/policy.toml"), site.path("etc/share"), site.path("etc/away"));
+    fs::create_dir(&away).expect("a directory");
+    set_mode(&away, 0o755);
+    fs::rename(&file, away.join("policy.toml")).expect("rename");
+    symlink("/etc/share/policy.toml", &file).expect("a link");
+    site.write("work/50-more.toml", "version = 1\n\n[repository.more]\nlimit = 1\n");
+    policy(&site, &["install", "--allow-uncounted", "50-more.toml"]);
+    fs::rename(&away, &share).expect("the share is mounted");
+    let left = "/etc/rungate/policy.toml is left alone: it could not be read before the change\n";
+    let undone = policy(&site, &["undo", "--allow-uncounted"]).stderr;
+    assert!(undone.contains(left), "{undone}");
+    assert!(!drop_in(&site, "50-more.toml").exists());
+    assert_eq!(fs::read_to_string(share.join("policy.toml")).expect("the policy"), main(1));
+    assert!(file.is_symlink());
+}
+
 /// A drop-in that has become a link to a department since the change is left alone, and the change is undone.
 #[test]
 fn a_drop_in_that_has_become_a_link_is_left_alone() {

@@ -12,7 +12,8 @@ use super::{
 use crate::{
     cli::UndoArguments,
     launch::Situation,
-    sys::{Attributes, JudgedDirectories, TrustedDirectory, accounts},
+    policy::Proposal,
+    sys::{Attributes, Errno, JudgedDirectories, Kind, TrustedDirectory, accounts, regular_file},
     text::{Clock, Error, ExitStatus, Show, print, stream, system_time, table::Table},
 };
 
@@ -63,11 +64,15 @@ pub(super) fn undo(arguments: &UndoArguments, situation: &Situation) -> Result<u
 fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step>, bool), Error> {
     let present = Past::of(&main).map(|past| past.drop_ins()).unwrap_or_default();
     let (drop_ins, place) = (copy.path.join("policy.d"), main.sources.drop_ins());
-    let (text, _) = kept(&copy.path, "policy.toml".as_ref(), situation)?;
-    // If there was none, nothing was limited.
-    let text = text.unwrap_or_else(|| "version = 1\n".to_owned());
-    let (mut steps, mut differs) = (vec![Step::Put(Rc::new(Target::at(main)?), text)], false);
-    let main = [steps[0].proposal()];
+    let (mut steps, mut differs) = (Vec::new(), false);
+    if let Some(text) = main_text(copy, situation)? {
+        steps.push(Step::Put(Rc::new(Target::at(main)?), text));
+    } else {
+        let path = main.path.shown();
+        stream::complain(&format!("rungate: {path} is left alone: it could not be read before the change"));
+        differs = true;
+    }
+    let main: Vec<Proposal> = steps.iter().map(Step::proposal).collect();
     // Root's text would be what this user wrote, or the policy would distrust it.
     let may_belong_to = |location: &Location, owner: u32, what: &str| -> Result<bool, Error> {
         let is_trusted = location.may_belong_to(owner, &main)?;
@@ -119,6 +124,17 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
         }
     }
     Ok((steps, differs))
+}
+
+/// The text of the main file in a copy; none if the file could not be read then.
+fn main_text(copy: &Copy, situation: &Situation) -> Result<Option<String>, Error> {
+    let name = OsStr::new("policy.toml");
+    match regular_file::status_of_path(&copy.path.join(name)) {
+        Ok(status) if status.kind == Kind::Regular => Ok(kept(&copy.path, name, situation)?.0),
+        // If there was none, nothing was limited.
+        Err(Errno::ENOENT) => Ok(Some("version = 1\n".to_owned())),
+        _ => Ok(None),
+    }
 }
 
 /// A file of a copy, which no other user can have written.
