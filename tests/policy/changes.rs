@@ -75,6 +75,67 @@ fn a_drop_in_with_the_name_of_the_main_file_is_a_drop_in() {
     }
 }
 
+/// Rules in the drop-in of a department make no test of another file fail in a change of another file, and such
+/// a test may expect them. `policy check` reports the test that fails with them.
+#[test]
+fn rules_of_a_department_do_not_prevent_a_change_of_roots() {
+    needs_root!();
+    let site = site();
+    let test = |name: &str, expect: &str| {
+        format!(
+            "\n[[test]]\nname = \"{name}\"\ncommand = \"matlab\"\nuser = \"ann\"\ngroups = [\"cad\"]\n\
+             expect = \"{expect}\"\n"
+        )
+    };
+    let new = |tests: &[String]| {
+        format!("{}\n[[rule]]\nname = \"all\"\nacquire = [\"matlab\"]\n{}", main(2), tests.concat())
+    };
+    site.system_file(
+        "policy.d/20-cad.toml",
+        "version = 1\n\n[[rule]]\nname = \"none\"\ncommands = [\"matlab\"]\naction = \"deny\"\n",
+    );
+    is_cadadms(&site, DROP_IN);
+    let (starts, refused) = (test("starts", "start"), test("refused", "refuse"));
+    let text_of_both = new(&[starts, refused]);
+    site.write("work/policy.toml", &text_of_both);
+    let outcome = policy(&site, &["install", "policy.toml"]);
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), text_of_both);
+    let check = site.test().args(["policy", "check"]).outcome();
+    assert_eq!(check.ending, Ending::Status(1), "{}", check.stderr);
+    assert!(check.stderr.contains("test \"starts\" failed"), "{}", check.stderr);
+    assert!(check.stderr.ends_with("rungate: 1 of 2 tests failed\n"), "{}", check.stderr);
+
+    // One that fails with and without them is a mistake of root's.
+    site.write("work/policy.toml", &new(&[test("never", "exempt")]));
+    let outcome = policy(&site, &["install", "policy.toml"]);
+    assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("rungate: nothing was changed: 1 failed test\n"), "{}", outcome.stderr);
+}
+
+/// A failing test in the drop-in of a department prevents no change of another file. A change of the drop-in
+/// runs it, and so does `policy check`.
+#[test]
+fn tests_of_a_department_do_not_prevent_a_change_of_roots() {
+    needs_root!();
+    let site = site();
+    let fails = "version = 1\n\n[[test]]\nname = \"never\"\ncommand = \"matlab\"\nuser = \"ann\"\nexpect = \"exempt\"\n";
+    site.system_file("policy.d/20-cad.toml", fails);
+    is_cadadms(&site, DROP_IN);
+    for limit in [2, 1] {
+        let arguments = if limit == 2 { &["install", "policy.toml"][..] } else { &["undo"] };
+        let outcome = policy(&site, arguments);
+        assert_eq!(outcome.ending, Ending::Status(0), "{arguments:?}: {}", outcome.stderr);
+        assert_eq!(text(&site, "etc/rungate/policy.toml"), main(limit));
+    }
+    site.write("work/20-cad.toml", &format!("{fails}# changed\n"));
+    let check = site.test().args(["policy", "check"]).outcome();
+    for outcome in [policy(&site, &["install", "20-cad.toml"]), check] {
+        assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stderr);
+        assert!(outcome.stderr.contains("test \"never\" failed"), "{}", outcome.stderr);
+    }
+}
+
 /// Root's link leads into the directory of a department, and a link of the department from there to a file of
 /// root's. An installation does not replace that file.
 #[test]

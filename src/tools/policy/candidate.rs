@@ -3,6 +3,7 @@
 
 use std::{
     cell::OnceCell,
+    collections::HashSet,
     ffi::{OsStr, OsString},
     fmt::Write as _,
     os::unix::ffi::OsStrExt,
@@ -13,7 +14,7 @@ use std::{
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::{Step, question};
+use super::{Step, question, target::names};
 use crate::{
     cli::ConsentOptions,
     judge::terms::Member,
@@ -24,7 +25,7 @@ use crate::{
     text::{Diagnostic, Error, Show, print, stream, table::Table, visible},
     tools::shared::{
         ListedFile, RepositoryFiles,
-        rehearsal::{self, Rehearsal, rehearse},
+        rehearsal::{self, Rehearsal, rehearse_one},
         repositories, wanted,
     },
 };
@@ -41,6 +42,11 @@ pub(super) struct Candidate {
     faults: Option<Faults>,
     /// Faults of the present policy that would affect the same launches as now.
     standing: Vec<Diagnostic>,
+    /// Delegated files that are not among the proposals. Their tests are not run, and their rules make no
+    /// other test fail: a department could refuse every change, or delay it.
+    unasked: HashSet<PathBuf>,
+    /// The policy without those, if there are any.
+    own: Option<Policy>,
     tests: OnceCell<Vec<TestResult>>,
 }
 
@@ -68,7 +74,8 @@ impl Candidate {
             Err(faults) => (None, Some(faults)),
         };
         let old = Some(Policy::default());
-        Self { proposals: Vec::new(), old, new, faults, standing: Vec::new(), tests: OnceCell::new() }
+        let (proposals, standing, unasked) = (Vec::new(), Vec::new(), HashSet::new());
+        Self { proposals, old, new, faults, standing, unasked, own: None, tests: OnceCell::new() }
     }
 
     /// The policy as it would be after these steps.
@@ -83,7 +90,17 @@ impl Candidate {
             sources.delegation_of(&before, &fault.path) == sources.delegation_of(&after, &fault.path)
         };
         let standing = old_faults.iter().flatten().filter(stays).cloned().collect();
-        Self { proposals, old, new, faults, standing, tests: OnceCell::new() }
+        let is_unasked = |path: &PathBuf| {
+            let is_proposed = proposals.iter().any(|proposal| proposal.path == *path);
+            !is_proposed && sources.delegation_of(&after, path).is_some()
+        };
+        let drop_ins = sources.drop_ins();
+        let present = names(&drop_ins).into_iter().map(|name| drop_ins.join(name));
+        let unasked: HashSet<PathBuf> = present.filter(is_unasked).collect();
+        let without = unasked.iter().map(|path| Proposal { path: path.clone(), text: None });
+        let without: Vec<Proposal> = proposals.iter().cloned().chain(without).collect();
+        let own = (!unasked.is_empty()).then(|| read(sources, &without).0).flatten();
+        Self { proposals, old, new, faults, standing, unasked, own, tests: OnceCell::new() }
     }
 
     /// The new texts.
@@ -108,11 +125,17 @@ impl Candidate {
     /// The results of its tests, if there is a policy.
     pub(super) fn tests(&self) -> &[TestResult] {
         self.tests.get_or_init(|| {
-            let play = |policy| rehearse(policy, Timestamp::now());
-            let result = |policy, played: &Rehearsal<'_>| TestResult::of(policy, played);
-            self.new.as_ref().map_or(Vec::new(), |policy| {
-                play(policy).iter().map(|played| result(policy, played)).collect()
-            })
+            let (Some(new), now) = (&self.new, Timestamp::now()) else { return Vec::new() };
+            let asked = new.scenarios().iter();
+            let asked = asked.filter(|scenario| !self.unasked.contains(scenario.place.path()));
+            let results = asked.enumerate().map(|(index, scenario)| {
+                let own = self.own.as_ref().and_then(|own| Some((own, own.scenarios().get(index)?)));
+                let alone = own.map(|(own, scenario)| (own, rehearse_one(own, scenario, now)));
+                let passed = alone.filter(|(_, alone)| alone.passed);
+                let (policy, played) = passed.unwrap_or_else(|| (new, rehearse_one(new, scenario, now)));
+                TestResult::of(policy, &played)
+            });
+            results.collect()
         })
     }
 

@@ -49,8 +49,12 @@ pub(crate) struct Rehearsal<'p> {
 
 /// Runs every test; `now` is the time for tests without one.
 pub(crate) fn rehearse(policy: &Policy, now: Timestamp) -> Vec<Rehearsal<'_>> {
-    let play_one = |scenario| play(Stage { policy, scenario, now });
-    policy.scenarios().iter().map(play_one).collect()
+    policy.scenarios().iter().map(|scenario| rehearse_one(policy, scenario, now)).collect()
+}
+
+/// Runs one of its tests.
+pub(crate) fn rehearse_one<'p>(policy: &'p Policy, scenario: &'p Scenario, now: Timestamp) -> Rehearsal<'p> {
+    play(Stage { policy, scenario, now })
 }
 
 fn play(stage: Stage<'_>) -> Rehearsal<'_> {
