@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    os::unix::fs::{chown, lchown, symlink},
+    os::unix::fs::{MetadataExt, chown, lchown, symlink},
 };
 
 use crate::support::{Ending, Outcome, Site, needs_root, set_mode};
@@ -134,6 +134,35 @@ fn tests_of_a_department_do_not_prevent_a_change_of_roots() {
         assert_eq!(outcome.ending, Ending::Status(1), "{}", outcome.stderr);
         assert!(outcome.stderr.contains("test \"never\" failed"), "{}", outcome.stderr);
     }
+}
+
+/// An edit does not replace a file whose link leads elsewhere meanwhile, or whose mode was changed: it would
+/// change a file that is not in force any more, or undo the other change.
+#[test]
+fn an_edit_notices_another_link_and_another_mode() {
+    needs_root!();
+    let site = site();
+    for place in ["etc/v1", "etc/v2"] {
+        fs::create_dir(site.path(place)).expect("a directory");
+        set_mode(&site.path(place), 0o755);
+        site.write(format!("{place}/policy.toml"), &main(1));
+    }
+    let link = site.path("etc/rungate/policy.toml");
+    let edit = |meanwhile: &str| {
+        site.script("edits", &format!("#!/bin/sh\n{meanwhile}\nsed -i 's/limit = 1/limit = 3/' \"$1\"\n"));
+        let edit = site.test().args(["policy", "edit", "--yes"]).env("EDITOR", "$DIR/bin/edits");
+        let outcome = edit.env("TMPDIR", "$DIR/work").outcome();
+        assert_eq!(outcome.ending, Ending::Status(1), "{meanwhile}: {}{}", outcome.stdout, outcome.stderr);
+        let changed =
+            "/etc/rungate/policy.toml was changed by another user meanwhile\nThe edited text is in ";
+        assert!(outcome.stderr.contains(changed), "{meanwhile}: {}", outcome.stderr);
+    };
+    edit("chmod 600 /etc/rungate/policy.toml");
+    assert_eq!(fs::metadata(&link).expect("the policy").mode() & 0o7777, 0o600);
+    fs::remove_file(&link).expect("the policy");
+    symlink("/etc/v1/policy.toml", &link).expect("a link");
+    edit("ln -sfn /etc/v2/policy.toml /etc/rungate/policy.toml");
+    assert_eq!([text(&site, "etc/v1/policy.toml"), text(&site, "etc/v2/policy.toml")], [main(1), main(1)]);
 }
 
 /// Root's link leads into the directory of a department, and a link of the department from there to a file of

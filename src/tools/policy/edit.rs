@@ -76,7 +76,7 @@ impl Session {
             match self.ask(&candidate).map_err(|error| self.kept(error))? {
                 Next::EditAgain => {}
                 Next::PutInPlace => {
-                    step::make(&steps, false).map_err(|error| self.kept(error))?;
+                    step::make(&steps, false, &self.situation).map_err(|error| self.kept(error))?;
                     self.copy.remove();
                     return Ok(ExitStatus::Success as u8);
                 }

@@ -69,7 +69,7 @@ fn perform_or_show(
     if !review.is_agreed(consent) && !is_wanted(&due, why_not) {
         return Ok(refuse("nothing was changed"));
     }
-    step::make(order.steps.into_iter().map(|index| &due[index]), order.is_free_of_faults)?;
+    step::make(order.steps.into_iter().map(|index| &due[index]), order.is_free_of_faults, situation)?;
     Ok(ExitStatus::Success as u8)
 }
 

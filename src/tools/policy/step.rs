@@ -4,6 +4,7 @@ use std::{path::Path, rc::Rc};
 
 use super::{Location, Past, Removal, Target, past, target::Link};
 use crate::{
+    launch::Situation,
     policy::{Proposal, Sources},
     text::{Error, ExitStatus, Show, visible},
 };
@@ -13,6 +14,7 @@ use crate::{
 pub(super) fn make<'s>(
     steps: impl IntoIterator<Item = &'s Step>,
     is_free_of_faults: bool,
+    situation: &Situation,
 ) -> Result<(), Error> {
     let mut done: Vec<String> = Vec::new();
     let steps: Vec<&Step> = steps.into_iter().collect();
@@ -25,7 +27,7 @@ pub(super) fn make<'s>(
             [] => "Nothing was changed.".to_owned(),
             done => format!("Before that {}.{state}", done.join(" and ")),
         };
-        if step.has_changed()? {
+        if step.has_changed(situation).map_err(|error| error.advise(so_far()))? {
             let text = format!("{} was changed by another user meanwhile", visible(step.path()));
             return Err(Error::new(ExitStatus::Failure, text).advise(so_far()));
         }
@@ -33,7 +35,7 @@ pub(super) fn make<'s>(
         let copy = first.and_then(|past| past.remember(&what.join(" and ")));
         step.make(&proposals).map_err(|error| {
             if let Some(copy) = &copy
-                && !step.has_changed().unwrap_or(true)
+                && !step.has_changed(situation).unwrap_or(true)
             {
                 // No change followed it.
                 past::forget(copy);
@@ -97,9 +99,9 @@ impl Step {
     }
 
     /// Whether the file was changed since it was checked.
-    fn has_changed(&self) -> Result<bool, Error> {
+    fn has_changed(&self, situation: &Situation) -> Result<bool, Error> {
         match self {
-            Self::Put(target, _) => target.has_changed(),
+            Self::Put(target, _) => target.has_changed(situation),
             Self::Link(link) => Ok(link.has_changed()),
             Self::TakeAway(removal) => Ok(removal.has_changed()),
         }

@@ -27,8 +27,9 @@ pub(super) struct Target {
     pub(super) location: Location,
     /// The present text; empty if there is no file.
     pub(super) before: Option<String>,
-    /// The present owner; root if there is no file.
-    owner: u32,
+    /// The present attributes; those of a new file if there is none.
+    present: Attributes,
+    /// Those that it gets with its new text.
     attributes: Attributes,
 }
 
@@ -41,8 +42,7 @@ impl Target {
     /// The file at a place.
     pub(super) fn at(location: Location) -> Result<Self, Error> {
         let (before, attributes) = read(&location.directory, &location.name, &location.path)?;
-        let owner = owner_of(&attributes);
-        Ok(Self { location, before, owner, attributes })
+        Ok(Self { location, before, present: attributes.clone(), attributes })
     }
 
     /// The same; the file gets these attributes with its new text.
@@ -60,10 +60,11 @@ impl Target {
         Proposal { path: self.path().to_owned(), text: Some(text) }
     }
 
-    /// Whether it was changed since it was read.
-    pub(super) fn has_changed(&self) -> Result<bool, Error> {
-        let Location { directory, name, path, .. } = &self.location;
-        Ok(read(directory, name, path)?.0 != self.before)
+    /// Whether it was changed since it was read, or its path now leads to another file.
+    pub(super) fn has_changed(&self, situation: &Situation) -> Result<bool, Error> {
+        let now = Self::of_path(self.path(), situation)?;
+        let is_same = now.location.is_same_as(&self.location);
+        Ok(!is_same || now.before != self.before || now.present != self.present)
     }
 
     /// Puts the text in place as a part of these proposals.
@@ -82,7 +83,7 @@ impl Target {
     /// Whether the policy with these proposals distrusts the present owner. That is not known if a look-up
     /// fails.
     pub(super) fn is_distrusted(&self, proposals: &[Proposal]) -> bool {
-        self.may_belong_to(self.owner, proposals).is_ok_and(|may_belong| !may_belong)
+        self.may_belong_to(owner_of(&self.present), proposals).is_ok_and(|may_belong| !may_belong)
     }
 
     /// Whether the policy with these proposals trusts this owner. If not, root's new text is root's.
@@ -312,6 +313,11 @@ impl Location {
             Error::new(ExitStatus::System, format!("there is no directory {}", visible(above)))
         })?;
         Ok(Self { path, sources, directory: Rc::new(directory), name: name.to_owned() })
+    }
+
+    /// Whether both are the same name in the same directory.
+    fn is_same_as(&self, other: &Self) -> bool {
+        self.name == other.name && self.directory.stamp().is_of_same_file(&other.directory.stamp())
     }
 
     /// Prevents other users from editing the same policy. All files of the system's have one lock, beside the
