@@ -95,6 +95,52 @@ fn a_link_to_a_department_is_kept_as_a_link() {
     assert_eq!(fs::read_link(&link).expect("the link"), to);
 }
 
+/// Root's link leads to a file of a department in a directory of root's. An installation replaces that file, so
+/// the undo brings its text back; where the link was removed, it brings the link back.
+#[test]
+fn a_departments_file_behind_a_link_of_roots_comes_back() {
+    needs_root!();
+    let site = site();
+    fs::create_dir(site.path("etc/cad")).expect("a directory");
+    set_mode(&site.path("etc/cad"), 0o755);
+    site.write("etc/cad/cad.toml", OF_CAD);
+    is_cadadms(&site, "etc/cad/cad.toml");
+    let (link, file) = (drop_in(&site, "20-cad.toml"), site.path("etc/cad/cad.toml"));
+    symlink("/etc/cad/cad.toml", &link).expect("a link");
+    site.write("work/20-cad.toml", &format!("{OF_CAD}# root's\n"));
+    policy(&site, &["install", "20-cad.toml"]);
+    assert_ne!(fs::read_to_string(&file).expect("the file"), OF_CAD);
+    for change in ["20-cad.toml", "--remove=20-cad.toml"] {
+        policy(&site, &["undo"]);
+        assert_eq!(fs::read_to_string(&file).expect("the file"), OF_CAD, "{change}");
+        assert_eq!(fs::metadata(&file).expect("the file").uid(), site.user("cadadm").uid);
+        assert_eq!(fs::read_link(&link).expect("a link"), PathBuf::from("/etc/cad/cad.toml"), "{change}");
+        policy(&site, &["install", "--remove=20-cad.toml"]);
+        assert!(!link.is_symlink());
+    }
+}
+
+/// A link that was removed after its file was replaced would come back with the later text. The text of the copy
+/// comes back instead.
+#[test]
+fn a_removed_link_does_not_come_back_with_a_later_text() {
+    needs_root!();
+    let site = site();
+    let of = |limit: u32| format!("version = 1\n\n[repository.x]\nlimit = {limit}\n");
+    fs::create_dir(site.path("etc/src")).expect("a directory");
+    set_mode(&site.path("etc/src"), 0o755);
+    site.write("etc/src/x.toml", &of(1));
+    let link = drop_in(&site, "50-x.toml");
+    symlink("/etc/src/x.toml", &link).expect("a link");
+    site.write("work/50-x.toml", &of(9));
+    policy(&site, &["install", "50-x.toml"]);
+    policy(&site, &["install", "--remove=50-x.toml"]);
+    policy(&site, &["undo", "2"]);
+    assert_eq!(fs::read_to_string(&link).expect("the drop-in"), of(1));
+    assert!(!link.is_symlink());
+    assert_eq!(fs::read_to_string(site.path("etc/src/x.toml")).expect("the file"), of(9));
+}
+
 /// A main file behind a link to a share that was not mounted during a change is left alone by the undo.
 #[test]
 fn a_main_file_that_could_not_be_read_is_left_alone() {

@@ -22,7 +22,7 @@ use crate::{
     launch::Situation,
     policy::{SYSTEM_POLICY, Sources},
     sys::{
-        Attributes, Errno, JudgedDirectories, TrustedDirectory, accounts, errno_of, process,
+        Attributes, Errno, JudgedDirectories, TrustedDirectory, TrustedFile, accounts, errno_of, process,
         regular_file::{self, create_directory, create_new},
     },
     text::{Clock, Error, ExitStatus, stream, system_time, visible},
@@ -189,12 +189,27 @@ fn fill_drop_ins(drop_ins: &Path, copies: &Path, note: &mut File) -> io::Result<
     }
     let [from, to] = [open(drop_ins)?, open(copies)?];
     for name in &names {
-        let owner = regular_file::status_of_path(&from.path().join(name)).map_or(0, |status| status.uid);
-        if let Some(owner) = keep(name, &from, &to, Some(owner))?.filter(|owner| *owner != 0) {
+        if let Some(owner) =
+            keep(name, &from, &to, Some(owner_of(from.path().join(name))))?.filter(|owner| *owner != 0)
+        {
             writeln!(note, "{owner} {}", visible(name))?;
         }
     }
     Ok(())
+}
+
+/// The owner of a file, also behind a link, unless another user could replace that.
+fn owner_of(path: PathBuf) -> u32 {
+    let judged = JudgedDirectories::for_caller(accounts::own_uid());
+    let end = TrustedFile::resolve(&path, &judged).ok().flatten().unwrap_or(path);
+    regular_file::status_of_path(&end).map_or(0, |status| status.uid)
+}
+
+/// Where a copy has the link behind which the text of a drop-in was: under a name that no drop-in has.
+pub(super) fn link_to(name: &OsStr) -> OsString {
+    let mut link = OsString::from(".");
+    link.push(name);
+    link
 }
 
 /// Removes a copy. It loses its name first: what is left of a copy after SIGKILL is none.
@@ -215,9 +230,9 @@ fn open(path: &Path) -> io::Result<TrustedDirectory> {
 }
 
 /// Keeps a drop-in with its mode, as a file that only root can write to, and returns the owner. Without a
-/// delegate it is the main file, of which only the text is needed. The text behind a link is kept only if it
-/// is root's or the caller's; otherwise the copy is the link. The copy of what cannot be read is a directory,
-/// and undo leaves that file alone.
+/// delegate it is the main file, of which only the text is needed. The text behind a link is kept only if no
+/// other user could have replaced the file; otherwise the copy is the link. The copy of what cannot be read
+/// is a directory, and undo leaves that file alone.
 fn keep(
     name: &OsStr,
     from: &TrustedDirectory,
@@ -227,7 +242,10 @@ fn keep(
     let (path, copy) = (from.path().join(name), to.path().join(name));
     let owner = delegate.unwrap_or_else(accounts::own_uid);
     let error = match (target::read_of(from, name, &path, owner), fs::read_link(&path)) {
-        (Ok((Some(text), mut attributes)), _) => {
+        (Ok((Some(text), mut attributes)), link) => {
+            if let (Some(_), Ok(target)) = (delegate, link) {
+                symlink(target, to.path().join(link_to(name)))?;
+            }
             let owner = attributes.before.as_mut().map(|before| mem::take(&mut before.uid));
             // A group of the owner alone; an access control list could give it back.
             if delegate.is_none() || attributes.mode & 0o020 != 0 {

@@ -196,7 +196,7 @@ pub(super) struct Link {
     before: Option<State>,
     to: PathBuf,
     /// The text of the department, and the owner of its file.
-    text: String,
+    pub(super) text: String,
     pub(super) owner: u32,
 }
 

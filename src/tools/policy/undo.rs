@@ -1,11 +1,16 @@
 //! `rungate policy log` and `undo`: shows the last changes of the system's policy, or of a user's own, and
 //! undoes them, with the same checks as any other change.
 
-use std::{ffi::OsStr, fs, path::Path, rc::Rc};
+use std::{
+    ffi::OsStr,
+    fs,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
 
 use super::{
     Location, Past, Removal, Step, Target, install,
-    past::Copy,
+    past::{Copy, link_to},
     step,
     target::{self, Link, distrusted, names},
 };
@@ -87,8 +92,15 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
     };
     let before = names(&drop_ins);
     for name in &before {
-        let link = fs::read_link(drop_ins.join(name));
-        if let Ok(to) = link {
+        // A link that was removed since comes back as a link, if it still leads to the same text.
+        let is_back = |to: &PathBuf| {
+            let link = Link::of(name, to.clone(), situation).ok().flatten();
+            let copied = kept(&drop_ins, name, situation).ok().and_then(|(text, _)| text);
+            regular_file::status_of_path(&place.join(name)).is_err()
+                && link.is_some_and(|link| Some(link.text) == copied)
+        };
+        let removed = || fs::read_link(drop_ins.join(link_to(name))).ok().filter(is_back);
+        if let Some(to) = fs::read_link(drop_ins.join(name)).ok().or_else(removed) {
             let Some(link) = Link::of(name, to, situation)? else { continue };
             if may_belong_to(&link.location, link.owner, "it was a link to a file of")? {
                 steps.push(Step::Link(link));
