@@ -95,6 +95,23 @@ fn a_link_to_a_department_is_kept_as_a_link() {
     assert_eq!(fs::read_link(&link).expect("the link"), to);
 }
 
+/// A link whose file is gone by now is left alone, and the rest of the change is undone.
+#[test]
+fn a_link_to_a_file_that_is_gone_is_left_alone() {
+    needs_root!();
+    let site = site();
+    let (link, to) = file_of_cad(&site);
+    symlink(&to, &link).expect("a link");
+    site.write("work/policy.toml", &main(2));
+    policy(&site, &["install", "policy.toml", "--remove=20-cad.toml"]);
+    fs::remove_file(&to).expect("cadadm's");
+    let told = policy(&site, &["undo"]).stderr;
+    let gone = format!("was a link to {}, where no policy is\nIt is left alone.\n", to.display());
+    assert!(told.contains(&gone), "{told}");
+    assert_eq!(fs::read_to_string(site.path("etc/rungate/policy.toml")).expect("the policy"), main(1));
+    assert!(!link.is_symlink());
+}
+
 /// Root's link leads to a file of a department in a directory of root's. An installation replaces that file, so
 /// the undo brings its text back; where the link was removed, it brings the link back.
 #[test]

@@ -208,13 +208,13 @@ impl Link {
             return Ok(None);
         }
         let path = location.directory.path().join(&to);
-        let owner = regular_file::status_of_target(&path).map_or(0, |status| status.uid);
-        let distrusted = |distrust: InsecurePath| distrusted(&location.path, &distrust);
-        let file = TrustedFile::open_of(&path, situation.credentials.uid, owner).map_err(distrusted)?;
         let unread = || {
             let text = format!("{} was a link to {}", location.path.shown(), path.shown());
             Error::new(ExitStatus::Policy, format!("{text}, where no policy is"))
         };
+        let owner = regular_file::status_of_target(&path).map_err(|_| unread())?.uid;
+        let distrusted = |distrust: InsecurePath| distrusted(&location.path, &distrust);
+        let file = TrustedFile::open_of(&path, situation.credentials.uid, owner).map_err(distrusted)?;
         let bytes = file.ok_or_else(unread)?.read().map_err(distrusted)?;
         let text = String::from_utf8(bytes).map_err(|_| unread())?;
         let before = state(&location.path);

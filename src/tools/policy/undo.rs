@@ -90,6 +90,8 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
         }
         Ok(is_trusted)
     };
+    let leave_alone =
+        |error: Error| stream::complain(&error.advise("It is left alone.".to_owned()).to_string());
     let before = names(&drop_ins);
     for name in &before {
         // A link that was removed since comes back as a link, if it still leads to the same text.
@@ -101,7 +103,16 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
         };
         let removed = || fs::read_link(drop_ins.join(link_to(name))).ok().filter(is_back);
         if let Some(to) = fs::read_link(drop_ins.join(name)).ok().or_else(removed) {
-            let Some(link) = Link::of(name, to, situation)? else { continue };
+            let link = match Link::of(name, to, situation) {
+                Ok(Some(link)) => link,
+                Ok(None) => continue,
+                // By now there may be no file of the other user, or one that the policy does not trust.
+                Err(error) => {
+                    leave_alone(error);
+                    differs = true;
+                    continue;
+                }
+            };
             if may_belong_to(&link.location, link.owner, "it was a link to a file of")? {
                 steps.push(Step::Link(link));
             } else {
@@ -113,7 +124,7 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
                 Ok(target) => target,
                 // By now it may be a link to a file of another user.
                 Err(error) => {
-                    stream::complain(&error.advise("It is left alone.".to_owned()).to_string());
+                    leave_alone(error);
                     differs = true;
                     continue;
                 }
