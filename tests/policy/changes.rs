@@ -165,6 +165,55 @@ fn an_edit_notices_another_link_and_another_mode() {
     assert_eq!([text(&site, "etc/v1/policy.toml"), text(&site, "etc/v2/policy.toml")], [main(1), main(1)]);
 }
 
+/// A policy that is not UTF-8 text has a fault, which an installation, an undo and an edit can correct. Its bytes
+/// are kept.
+#[test]
+fn a_policy_in_latin_1_can_be_corrected() {
+    needs_root!();
+    let site = site();
+    let file = site.path("etc/rungate/policy.toml");
+    assert_eq!(policy(&site, &["install", "policy.toml"]).ending, Ending::Status(0));
+    site.script("edits", "#!/bin/sh\nexec sed -i '/^#/d' \"$1\"\n");
+    site.script("looks", "#!/bin/sh\n");
+    let latin_1 = [main(2).as_bytes(), b"# gr\xf6\xdfer\n"].concat();
+    let last_copy = || {
+        let copies = fs::read_dir(site.path("etc/rungate/policy.past")).expect("the copies").flatten();
+        copies.map(|copy| copy.path()).max().expect("a copy").join("policy.toml")
+    };
+    for (arguments, editor, limit) in [
+        (&["undo"][..], "", 1),
+        (&["install", "policy.toml"], "", 2),
+        (&["edit"], "edits", 2),
+        (&["edit"], "looks", 0),
+    ] {
+        fs::write(&file, &latin_1).expect("the policy");
+        let test = site.test().args(["policy"]).args(arguments).args(["--yes", "--allow-uncounted"]);
+        let program = site.expand(&format!("$DIR/bin/{editor}"));
+        let outcome = test.env("EDITOR", program).env("TMPDIR", "$DIR/work").outcome();
+        assert_eq!(outcome.ending, Ending::Status(0), "{arguments:?}: {}", outcome.stderr);
+        let expected = if limit == 0 { latin_1.clone() } else { main(limit).into_bytes() };
+        assert_eq!(fs::read(&file).expect("the policy"), expected, "{arguments:?} {editor}");
+        if limit == 0 {
+            assert_eq!(outcome.stderr, "rungate: /etc/rungate/policy.toml is unchanged\n");
+        } else {
+            assert_eq!(fs::read(last_copy()).expect("the copy"), latin_1, "{arguments:?} {editor}");
+        }
+    }
+
+    // They do not come back by themselves: the policy would have the fault again.
+    fs::write(&file, main(1)).expect("the policy");
+    let outcome = policy(&site, &["undo"]);
+    let copy = last_copy();
+    let name = copy.parent().and_then(|copy| copy.file_name()).expect("a name");
+    let left = format!(
+        "rungate: /etc/rungate/policy.toml is left alone: it was not UTF-8 text before the change; its copy is \
+         /etc/rungate/policy.past/{}/policy.toml\nrungate: there is nothing else to undo\n\
+         To see older changes: rungate policy log\n",
+        name.to_string_lossy()
+    );
+    assert_eq!((outcome.ending, outcome.stderr), (Ending::Status(1), left));
+}
+
 /// Root's link leads into the directory of a department, and a link of the department from there to a file of
 /// root's. An installation does not replace that file.
 #[test]

@@ -60,8 +60,8 @@ impl Session {
             // If the lock is lost, the next edit says where this is. This failure need not stop the edit.
             let _ = lock.note(self.copy.path());
             let ended_well = self.editor.edit(self.copy.path(), line).map_err(|error| self.kept(error))?;
-            let text = self.copy.text().map_err(|error| self.kept(error))?;
-            let is_unchanged = self.copy.is_original(&text);
+            let bytes = self.copy.read().map_err(|error| self.kept(error))?;
+            let is_unchanged = self.copy.original == bytes;
             if !ended_well {
                 let text = format!("{} exited with an error", self.editor.shown());
                 let failed = Error::new(ExitStatus::Failure, text);
@@ -70,6 +70,7 @@ impl Session {
             if is_unchanged {
                 return Ok(self.leave_unchanged());
             }
+            let text = self.copy.text(bytes).map_err(|error| self.kept(error))?;
             let steps = [Step::Put(Rc::clone(&self.target), text)];
             let candidate = Candidate::after(&steps, &self.target.location.sources);
             line = candidate.first_line();
@@ -155,7 +156,7 @@ const EMPTY: &str = "version = 1\n";
 struct EditedCopy {
     directory: PathBuf,
     path: PathBuf,
-    original: String,
+    original: Vec<u8>,
 }
 
 impl EditedCopy {
@@ -168,8 +169,8 @@ impl EditedCopy {
             .map_err(|errno| failed("mkdtemp", errno))?;
         let name = target.path().file_name().unwrap_or_default();
         let path = directory.join(name);
-        let original = target.before.clone().unwrap_or_else(|| EMPTY.to_owned());
-        replaced_file::create(&path, original.as_bytes(), 0o600)
+        let original = target.before.clone().unwrap_or_else(|| EMPTY.into());
+        replaced_file::create(&path, &original, 0o600)
             .map_err(|failure| failed(failure.call, failure.errno))?;
         Ok(Self { directory, path, original })
     }
@@ -179,21 +180,19 @@ impl EditedCopy {
         &self.path
     }
 
-    fn text(&self) -> Result<String, Error> {
-        let bytes = fs::read(&self.path).map_err(|error| {
+    fn read(&self) -> Result<Vec<u8>, Error> {
+        fs::read(&self.path).map_err(|error| {
             let why = errno_of(&error).desc();
             Error::new(ExitStatus::System, format!("{} cannot be read: {why}", visible(&self.path)))
-        })?;
-        String::from_utf8(bytes).map_err(|_| {
-            let text = format!("{} is not UTF-8 text", visible(&self.path));
-            Error::new(ExitStatus::Failure, text)
-                .advise("Nothing was changed, and the copy is kept.".to_owned())
         })
     }
 
-    /// Whether the copy originally had this text.
-    fn is_original(&self, text: &str) -> bool {
-        self.original == text
+    /// What was read from it, as text.
+    fn text(&self, bytes: Vec<u8>) -> Result<String, Error> {
+        String::from_utf8(bytes).map_err(|_| {
+            let text = format!("{} is not UTF-8 text", visible(&self.path));
+            Error::new(ExitStatus::Failure, text)
+        })
     }
 
     /// Removes it, with the files that an editor left beside it.

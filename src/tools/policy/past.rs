@@ -242,7 +242,7 @@ fn keep(
     let (path, copy) = (from.path().join(name), to.path().join(name));
     let owner = delegate.unwrap_or_else(accounts::own_uid);
     let error = match (target::read_of(from, name, &path, owner), fs::read_link(&path)) {
-        (Ok((Some(text), mut attributes)), link) => {
+        (Ok((Some(bytes), mut attributes)), link) => {
             if let (Some(_), Ok(target)) = (delegate, link) {
                 symlink(target, to.path().join(link_to(name)))?;
             }
@@ -251,7 +251,7 @@ fn keep(
             if delegate.is_none() || attributes.mode & 0o020 != 0 {
                 attributes = Attributes { before: None, mode: attributes.mode & !0o022 };
             }
-            let placed = to.place(name, text.as_bytes(), &attributes);
+            let placed = to.place(name, &bytes, &attributes);
             return placed.map(|()| owner).map_err(|failure| io::Error::from(failure.errno));
         }
         (_, Ok(target)) => return symlink(target, copy).map(|()| None),

@@ -83,7 +83,7 @@ impl Step {
     fn is_due(&self, proposals: &[Proposal]) -> bool {
         match self {
             Self::Put(target, text) => {
-                target.before.as_ref() != Some(text) || target.is_distrusted(proposals)
+                target.before.as_deref() != Some(text.as_bytes()) || target.is_distrusted(proposals)
             }
             Self::Link(_) | Self::TakeAway(_) => true,
         }

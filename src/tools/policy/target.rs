@@ -25,8 +25,8 @@ const NEW: Attributes = Attributes { before: None, mode: 0o644 };
 pub(super) struct Target {
     /// Where it is.
     pub(super) location: Location,
-    /// The present text; empty if there is no file.
-    pub(super) before: Option<String>,
+    /// The present text, which need not be UTF-8; none if there is no file.
+    pub(super) before: Option<Vec<u8>>,
     /// The present attributes; those of a new file if there is none.
     present: Attributes,
     /// Those that it gets with its new text.
@@ -106,7 +106,7 @@ pub(super) fn read(
     directory: &TrustedDirectory,
     name: &OsStr,
     path: &Path,
-) -> Result<(Option<String>, Attributes), Error> {
+) -> Result<(Option<Vec<u8>>, Attributes), Error> {
     let owner = regular_file::status_of_path(&directory.path().join(name)).map_or(0, |status| status.uid);
     read_of(directory, name, path, owner)
 }
@@ -117,7 +117,7 @@ pub(super) fn read_of(
     name: &OsStr,
     path: &Path,
     owner: u32,
-) -> Result<(Option<String>, Attributes), Error> {
+) -> Result<(Option<Vec<u8>>, Attributes), Error> {
     let distrusted = |distrust: InsecurePath| distrusted(path, &distrust);
     let Some(mut file) = directory.file_of(name, owner).map_err(distrusted)? else { return Ok((None, NEW)) };
     let extended = file.extended_attributes().map_err(|failure| unkept(path, &failure.to_string()))?;
@@ -127,9 +127,7 @@ pub(super) fn read_of(
     let before = Before { uid: file.owner(), gid: file.group(), extended };
     // No policy is executed, and a copy is root's: a user's setuid bit on it would be root's too.
     let attributes = Attributes { before: Some(before), mode: file.mode() & 0o666 };
-    let text = String::from_utf8(file.read().map_err(distrusted)?)
-        .map_err(|_| Error::new(ExitStatus::Policy, format!("{} is not UTF-8 text", visible(path))))?;
-    Ok((Some(text), attributes))
+    Ok((Some(file.read().map_err(distrusted)?), attributes))
 }
 
 fn unkept(path: &Path, why: &str) -> Error {
@@ -420,7 +418,13 @@ pub(super) fn read_candidate(path: &Path, situation: &Situation) -> Result<Strin
     let opened = TrustedFile::open(path, &judged).map_err(|distrust| refused(distrust.to_string()))?;
     let mut opened = opened.ok_or_else(|| refused(format!("there is no file {}", visible(path))))?;
     let bytes = opened.read().map_err(|distrust| refused(distrust.to_string()))?;
-    String::from_utf8(bytes).map_err(|_| refused(format!("{} is not UTF-8 text", visible(path))))
+    text_of(bytes, path)
+}
+
+/// The text of a policy.
+fn text_of(bytes: Vec<u8>, path: &Path) -> Result<String, Error> {
+    String::from_utf8(bytes)
+        .map_err(|_| Error::new(ExitStatus::Policy, format!("{} is not UTF-8 text", visible(path))))
 }
 
 /// The policy to which a path belongs: the system's, the caller's own, or the file itself. With the path by

@@ -70,11 +70,10 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
     let present = Past::of(&main).map(|past| past.drop_ins()).unwrap_or_default();
     let (drop_ins, place) = (copy.path.join("policy.d"), main.sources.drop_ins());
     let (mut steps, mut differs) = (Vec::new(), false);
-    if let Some(text) = main_text(copy, situation)? {
-        steps.push(Step::Put(Rc::new(Target::at(main)?), text));
+    if let Some(bytes) = main_text(copy, situation)? {
+        differs |= put(&mut steps, Target::at(main)?, bytes, &copy.path.join("policy.toml"));
     } else {
-        let path = main.path.shown();
-        stream::complain(&format!("rungate: {path} is left alone: it could not be read before the change"));
+        pass_over(&main.path, UNREAD);
         differs = true;
     }
     let main: Vec<Proposal> = steps.iter().map(Step::proposal).collect();
@@ -82,11 +81,9 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
     let may_belong_to = |location: &Location, owner: u32, what: &str| -> Result<bool, Error> {
         let is_trusted = location.may_belong_to(owner, &main)?;
         if !is_trusted {
-            stream::complain(&format!(
-                "rungate: {} is left alone: {what} {}, and the policy would not delegate it to that user",
-                location.path.shown(),
-                accounts::shown(owner)
-            ));
+            let what = format!("{what} {}", accounts::shown(owner));
+            let why = format!("{what}, and the policy would not delegate it to that user");
+            pass_over(&location.path, &why);
         }
         Ok(is_trusted)
     };
@@ -97,9 +94,9 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
         // A link that was removed since comes back as a link, if it still leads to the same text.
         let is_back = |to: &PathBuf| {
             let link = Link::of(name, to.clone(), situation).ok().flatten();
-            let copied = kept(&drop_ins, name, situation).ok().and_then(|(text, _)| text);
+            let copied = kept(&drop_ins, name, situation).ok().and_then(|(bytes, _)| bytes);
             regular_file::status_of_path(&place.join(name)).is_err()
-                && link.is_some_and(|link| Some(link.text) == copied)
+                && link.is_some_and(|link| Some(link.text.into_bytes()) == copied)
         };
         let removed = || fs::read_link(drop_ins.join(link_to(name))).ok().filter(is_back);
         if let Some(to) = fs::read_link(drop_ins.join(name)).ok().or_else(removed) {
@@ -119,7 +116,7 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
                 differs = true;
             }
         } else if drop_ins.join(name).is_file() {
-            let (text, mut attributes) = kept(&drop_ins, name, situation)?;
+            let (bytes, mut attributes) = kept(&drop_ins, name, situation)?;
             let target = match Target::of_path(&place.join(name), situation) {
                 Ok(target) => target,
                 // By now it may be a link to a file of another user.
@@ -131,14 +128,15 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
             };
             let owner = copy.owner(name)?;
             if !may_belong_to(&target.location, owner, "it belonged to")? {
-                differs |= target.before != text;
+                differs |= target.before != bytes;
                 continue;
             }
             if let Some(before) = &mut attributes.before {
                 before.uid = owner;
             }
-            let target = Rc::new(target.with(attributes));
-            steps.extend(text.map(|text| Step::Put(target, text)));
+            if let Some(bytes) = bytes {
+                differs |= put(&mut steps, target.with(attributes), bytes, &drop_ins.join(name));
+            }
         }
     }
     for name in present {
@@ -149,13 +147,34 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
     Ok((steps, differs))
 }
 
+const UNREAD: &str = "it could not be read before the change";
+
+/// Says that undo does not change a file, and why.
+fn pass_over(path: &Path, why: &str) {
+    stream::complain(&format!("rungate: {} is left alone: {why}", path.shown()));
+}
+
+/// Adds the step that puts the text of a copy in place. Returns whether it differs but cannot be put there.
+fn put(steps: &mut Vec<Step>, target: Target, bytes: Vec<u8>, copy: &Path) -> bool {
+    match String::from_utf8(bytes) {
+        Ok(text) => steps.push(Step::Put(Rc::new(target), text)),
+        Err(error) if target.before.as_deref() == Some(error.as_bytes()) => {}
+        Err(_) => {
+            let why = format!("it was not UTF-8 text before the change; its copy is {}", copy.shown());
+            pass_over(target.path(), &why);
+            return true;
+        }
+    }
+    false
+}
+
 /// The text of the main file in a copy; none if the file could not be read then.
-fn main_text(copy: &Copy, situation: &Situation) -> Result<Option<String>, Error> {
+fn main_text(copy: &Copy, situation: &Situation) -> Result<Option<Vec<u8>>, Error> {
     let name = OsStr::new("policy.toml");
     match regular_file::status_of_path(&copy.path.join(name)) {
         Ok(status) if status.kind == Kind::Regular => Ok(kept(&copy.path, name, situation)?.0),
         // If there was none, nothing was limited.
-        Err(Errno::ENOENT) => Ok(Some("version = 1\n".to_owned())),
+        Err(Errno::ENOENT) => Ok(Some(b"version = 1\n".to_vec())),
         _ => Ok(None),
     }
 }
@@ -165,7 +184,7 @@ fn kept(
     directory: &Path,
     name: &OsStr,
     situation: &Situation,
-) -> Result<(Option<String>, Attributes), Error> {
+) -> Result<(Option<Vec<u8>>, Attributes), Error> {
     let judged = JudgedDirectories::for_caller(situation.credentials.uid);
     let path = directory.join(name);
     let opened =
