@@ -214,6 +214,27 @@ fn a_policy_in_latin_1_can_be_corrected() {
     assert_eq!((outcome.ending, outcome.stderr), (Ending::Status(1), left));
 }
 
+/// A user who names a drop-in does not replace their own policy.
+#[test]
+fn a_users_own_policy_is_not_replaced_under_another_name() {
+    needs_root!();
+    let site = site();
+    site.account("ann", &[]);
+    let own = format!("config/{}/rungate/policy.toml", site.user("ann").uid);
+    let install = |name: &str, text: &str| {
+        site.write("work/mine.toml", text);
+        chown(site.path("work/mine.toml"), Some(site.user("ann").uid), None).expect("chown");
+        site.test().user("ann").args(["policy", "install", "--yes", "--name", name, "mine.toml"]).outcome()
+    };
+    let outcome = install("policy.toml", "version = 1\n");
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    let outcome = install("50-x.toml", "version = 1\n# other\n");
+    let refused = "rungate: your own policy is one file, policy.toml: it has no 50-x.toml\n\
+                   Only root can add a drop-in.\n";
+    assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(64), refused));
+    assert_eq!(text(&site, &own), "version = 1\n");
+}
+
 /// Root's link leads into the directory of a department, and a link of the department from there to a file of
 /// root's. An installation does not replace that file.
 #[test]

@@ -145,6 +145,10 @@ fn files(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<Ve
         let text = if is_root { "--name is for one file" } else { "your own policy is one file" };
         return Err(Error::new(ExitStatus::Usage, text));
     }
+    if let Some(name) = name.as_ref().filter(|name| !is_root && *name != "policy.toml") {
+        let text = format!("your own policy is one file, policy.toml: it has no {}", visible(name));
+        return Err(Error::new(ExitStatus::Usage, text).advise("Only root can add a drop-in.".to_owned()));
+    }
     let installed = |source: &PathBuf| {
         let text = read_candidate(source, situation)?;
         let name = name.as_deref().or(source.file_name()).unwrap_or_default();
