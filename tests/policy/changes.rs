@@ -5,7 +5,7 @@ use std::{
     os::unix::fs::{MetadataExt, chown, lchown, symlink},
 };
 
-use crate::support::{Ending, Outcome, Site, needs_root, set_mode};
+use crate::support::{Ending, Outcome, Site, needs_root, needs_strace, set_mode};
 
 /// A system's policy with this limit, which delegates a drop-in to cadadm.
 fn main(limit: u32) -> String {
@@ -233,6 +233,31 @@ fn a_users_own_policy_is_not_replaced_under_another_name() {
                    Only root can add a drop-in.\n";
     assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(64), refused));
     assert_eq!(text(&site, &own), "version = 1\n");
+}
+
+/// `--dry-run` creates nothing, and works where nothing can be created.
+#[test]
+fn a_dry_run_creates_nothing() {
+    needs_root!();
+    needs_strace!();
+    let site = site();
+    site.write("work/50-more.toml", "version = 1\n\n[repository.more]\nlimit = 1\n");
+    fs::remove_dir(site.path("etc/rungate/policy.d")).expect("an empty directory");
+    let show = || site.test().args(["policy", "install", "--dry-run", "policy.toml", "50-more.toml"]);
+    let calls = "inject=mkdir,mkdirat,unlink,unlinkat,rename,renameat,renameat2:error=EROFS";
+    let read_only = ["strace", "-qq", "-o", "/dev/null", "-e", calls];
+    for outcome in [show().outcome(), show().through(read_only).outcome()] {
+        assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+        let shown = "Without --dry-run: replace the main file /etc/rungate/policy.toml and add the drop-in \
+                     /etc/rungate/policy.d/50-more.toml\n";
+        assert!(outcome.stdout.ends_with(shown), "{}", outcome.stdout);
+        let left: Vec<_> = fs::read_dir(site.path("etc/rungate")).expect("it").flatten().collect();
+        assert_eq!(left.len(), 1, "{left:?}");
+    }
+    // The same change is made where the directory is missing.
+    let outcome = policy(&site, &["install", "policy.toml", "50-more.toml"]);
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    assert!(site.path("etc/rungate/policy.d/50-more.toml").exists());
 }
 
 /// Root's link leads into the directory of a department, and a link of the department from there to a file of

@@ -23,9 +23,13 @@ use crate::{
 /// Makes every step, or none.
 pub(super) fn run(arguments: &InstallPolicyArguments, situation: &Situation) -> Result<u8, Error> {
     let read = || steps(arguments, situation);
-    let _lock = read()?[0].location().lock(situation)?;
-    // The previous holder of the lock may have changed the files.
-    let steps = read()?;
+    let mut steps = read()?;
+    // What only shows a change makes none itself.
+    let _lock = if arguments.dry_run { None } else { Some(steps[0].location().lock(situation)?) };
+    if !arguments.dry_run {
+        // The previous holder of the lock may have changed the files.
+        steps = read()?;
+    }
     let elsewhere = |due: &[Step]| other_place(arguments, due);
     perform_or_show(steps, arguments.consent, arguments.dry_run, situation, elsewhere)
 }

@@ -33,7 +33,7 @@ pub(super) fn make<'s>(
         }
         let first = past.as_ref().filter(|_| done.is_empty());
         let copy = first.and_then(|past| past.remember(&what.join(" and ")));
-        step.make(&proposals).map_err(|error| {
+        step.make(&proposals, situation).map_err(|error| {
             if let Some(copy) = &copy
                 && !step.has_changed(situation).unwrap_or(true)
             {
@@ -108,11 +108,11 @@ impl Step {
     }
 
     /// Does it.
-    fn make(&self, proposals: &[Proposal]) -> Result<(), Error> {
+    fn make(&self, proposals: &[Proposal], situation: &Situation) -> Result<(), Error> {
         match self {
-            Self::Put(target, text) => target.put(text, proposals),
-            Self::Link(link) => link.put(),
-            Self::TakeAway(removal) => removal.take_away(),
+            Self::Put(target, text) => target.put(text, proposals, situation),
+            Self::Link(link) => link.put(situation),
+            Self::TakeAway(removal) => removal.take_away(situation),
         }
     }
 

@@ -41,7 +41,10 @@ impl Target {
 
     /// The file at a place.
     pub(super) fn at(location: Location) -> Result<Self, Error> {
-        let (before, attributes) = read(&location.directory, &location.name, &location.path)?;
+        let (before, attributes) = match &location.directory {
+            Some(directory) => read(directory, &location.name, &location.path)?,
+            None => (None, NEW),
+        };
         Ok(Self { location, before, present: attributes.clone(), attributes })
     }
 
@@ -68,8 +71,8 @@ impl Target {
     }
 
     /// Puts the text in place as a part of these proposals.
-    pub(super) fn put(&self, text: &str, proposals: &[Proposal]) -> Result<(), Error> {
-        let Location { directory, name, .. } = &self.location;
+    pub(super) fn put(&self, text: &str, proposals: &[Proposal], situation: &Situation) -> Result<(), Error> {
+        let (directory, name) = (self.location.directory(situation)?, &self.location.name);
         let may_keep = self.may_belong_to(owner_of(&self.attributes), proposals)?;
         let attributes = if may_keep { &self.attributes } else { &NEW };
         directory.place(name, text.as_bytes(), attributes).map_err(|failure| {
@@ -180,8 +183,8 @@ impl Removal {
     }
 
     /// Takes it away.
-    pub(super) fn take_away(&self) -> Result<(), Error> {
-        self.location.directory.remove(&self.location.name).map_err(|failure| {
+    pub(super) fn take_away(&self, situation: &Situation) -> Result<(), Error> {
+        self.location.directory(situation)?.remove(&self.location.name).map_err(|failure| {
             let text = format!("{} cannot be removed: {failure}", self.location.path.shown());
             Error::new(ExitStatus::System, text)
         })
@@ -205,7 +208,7 @@ impl Link {
         if fs::read_link(&location.path).is_ok_and(|present| present == to) {
             return Ok(None);
         }
-        let path = location.directory.path().join(&to);
+        let path = location.directory(situation)?.path().join(&to);
         let unread = || {
             let text = format!("{} was a link to {}", location.path.shown(), path.shown());
             Error::new(ExitStatus::Policy, format!("{text}, where no policy is"))
@@ -230,9 +233,9 @@ impl Link {
     }
 
     /// Puts it in place.
-    pub(super) fn put(&self) -> Result<(), Error> {
-        let Location { directory, name, path, .. } = &self.location;
-        directory.place_link(name, &self.to).map_err(|failure| {
+    pub(super) fn put(&self, situation: &Situation) -> Result<(), Error> {
+        let Location { name, path, .. } = &self.location;
+        self.location.directory(situation)?.place_link(name, &self.to).map_err(|failure| {
             Error::new(ExitStatus::System, format!("{} cannot be put in place: {failure}", path.shown()))
         })
     }
@@ -262,9 +265,10 @@ pub(super) struct Location {
     pub(super) path: PathBuf,
     /// The policy that it belongs to.
     pub(super) sources: Sources,
-    /// The resolved path.
-    pub(super) directory: Rc<TrustedDirectory>,
-    pub(super) name: OsString,
+    /// The resolved path: its directory, which may be missing, and the name in it.
+    above: PathBuf,
+    directory: Option<Rc<TrustedDirectory>>,
+    name: OsString,
 }
 
 impl Location {
@@ -283,7 +287,6 @@ impl Location {
         if let Some(link) = link_to(&path, &sources, situation) {
             return Self::of_path(&link, situation);
         }
-        make_directory(&path, &sources, situation)?;
         let real = if is_link(&path) { end_of(&path, situation)? } else { path.clone() };
         if real.is_dir() {
             let text = format!("{} is a directory, not a policy", visible(&path));
@@ -304,32 +307,41 @@ impl Location {
         let (Some(above), Some(name)) = (real.parent(), real.file_name()) else {
             return Err(Error::new(ExitStatus::Usage, format!("{} is no file", visible(&path))));
         };
-        let judged = JudgedDirectories::for_caller(situation.credentials.uid);
-        let directory =
-            TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(&path, &distrust))?;
-        let directory = directory.ok_or_else(|| {
-            Error::new(ExitStatus::System, format!("there is no directory {}", visible(above)))
-        })?;
-        Ok(Self { path, sources, directory: Rc::new(directory), name: name.to_owned() })
+        let directory = open(above, &path, situation)?;
+        Ok(Self { path, sources, above: above.to_owned(), directory, name: name.to_owned() })
     }
 
-    /// Whether both are the same name in the same directory.
-    fn is_same_as(&self, other: &Self) -> bool {
-        self.name == other.name && self.directory.stamp().is_of_same_file(&other.directory.stamp())
+    /// The directory for a change. That of the system's policy, or of the caller's own, is created if it is
+    /// missing.
+    fn directory(&self, situation: &Situation) -> Result<Rc<TrustedDirectory>, Error> {
+        if let Some(directory) = &self.directory {
+            return Ok(Rc::clone(directory));
+        }
+        make_directory(&self.path, &self.sources, situation)?;
+        open(&self.above, &self.path, situation)?.ok_or_else(|| {
+            Error::new(ExitStatus::System, format!("there is no directory {}", visible(&self.above)))
+        })
+    }
+
+    /// Whether both are the same name in the same directory, which may have been created in between.
+    fn is_same_as(&self, earlier: &Self) -> bool {
+        let is_same = |before: &Rc<TrustedDirectory>| {
+            let now = self.directory.as_ref();
+            now.is_some_and(|now| now.stamp().is_of_same_file(&before.stamp()))
+        };
+        self.name == earlier.name && earlier.directory.as_ref().is_none_or(is_same)
     }
 
     /// Prevents other users from editing the same policy. All files of the system's have one lock, beside the
     /// place of the main file, also if that is a link. The owner of a delegated drop-in cannot take it there,
     /// and takes one beside the file itself.
     pub(super) fn lock(&self, situation: &Situation) -> Result<EditLock, Error> {
-        let own = || EditLock::take(&self.directory, &self.name);
+        let directory = self.directory(situation)?;
+        let own = || EditLock::take(&directory, &self.name);
         let main = self.sources.system.as_path();
         let taken_lock = match (main.parent(), main.file_name()) {
             (Some(above), Some(name)) if self.is_drop_in() || self.path == main => {
-                let judged = JudgedDirectories::for_caller(situation.credentials.uid);
-                let opened =
-                    TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(main, &distrust))?;
-                match opened.map(|opened| EditLock::take(&Rc::new(opened), name)) {
+                match open(above, main, situation)?.map(|opened| EditLock::take(&opened, name)) {
                     None => own(),
                     // Where no file can be created, no other edit has the lock.
                     Some(Err(NoLock::Failed(failure)))
@@ -346,7 +358,7 @@ impl Location {
             NoLock::Taken(pid) => taken(&self.path, pid),
             NoLock::Failed(failure) => {
                 let text = format!("{} cannot be changed by you: {failure}", visible(&self.path));
-                Error::new(ExitStatus::System, text).advise(self.advice(situation))
+                Error::new(ExitStatus::System, text).advise(advice(directory.path(), situation))
             }
         })?;
         // This lock replaces the only record of it.
@@ -355,19 +367,6 @@ impl Location {
             stream::complain(&format!("rungate: an earlier edit was interrupted; its text is in {left}"));
         }
         Ok(lock)
-    }
-
-    fn advice(&self, situation: &Situation) -> String {
-        let owner = regular_file::status_of_path(self.directory.path()).map_or(0, |status| status.uid);
-        if owner == situation.credentials.uid {
-            return "A new file is first written beside the old one, and then renamed.".to_owned();
-        }
-        let whose = accounts::shown(owner);
-        format!(
-            "The directory {} belongs to {whose}, where the new file must be written. Your drop-in can be a \
-                link that they create, to a file in a directory of yours.",
-            visible(self.directory.path())
-        )
     }
 
     /// Whether the policy with these proposals trusts the file if this user owns it.
@@ -386,6 +385,27 @@ impl Location {
     pub(super) fn is_drop_in(&self) -> bool {
         self.path.parent() == Some(&self.sources.drop_ins())
     }
+}
+
+/// How to change a file in this directory, where the caller can create none.
+fn advice(directory: &Path, situation: &Situation) -> String {
+    let owner = regular_file::status_of_path(directory).map_or(0, |status| status.uid);
+    if owner == situation.credentials.uid {
+        return "A new file is first written beside the old one, and then renamed.".to_owned();
+    }
+    let whose = accounts::shown(owner);
+    format!(
+        "The directory {} belongs to {whose}, where the new file must be written. Your drop-in can be a link that \
+        they create, to a file in a directory of yours.",
+        visible(directory)
+    )
+}
+
+/// A directory with a file of this path, if there is one.
+fn open(above: &Path, path: &Path, situation: &Situation) -> Result<Option<Rc<TrustedDirectory>>, Error> {
+    let judged = JudgedDirectories::for_caller(situation.credentials.uid);
+    let opened = TrustedDirectory::open(above, &judged).map_err(|distrust| distrusted(path, &distrust))?;
+    Ok(opened.map(Rc::new))
 }
 
 /// The path of the system's main file, or of the drop-in with this name.
