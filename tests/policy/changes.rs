@@ -260,6 +260,26 @@ fn a_dry_run_creates_nothing() {
     assert!(site.path("etc/rungate/policy.d/50-more.toml").exists());
 }
 
+/// Where no copy can be kept, no drop-in is removed: its text would be lost. A file is replaced.
+#[test]
+fn a_drop_in_is_not_removed_without_a_copy() {
+    needs_root!();
+    let site = site();
+    site.system_file("policy.d/50-more.toml", "version = 1\n");
+    site.system_file("policy.past", "no directory\n");
+    let unkept = "rungate: the policy as it was is not kept: /etc/rungate/policy.past: Not a directory\n";
+    let outcome = policy(&site, &["install", "--remove", "50-more.toml"]);
+    let refused = "rungate: /etc/rungate/policy.d/50-more.toml is not removed without a copy\n\
+                   Nothing was changed. To remove it without one: rm /etc/rungate/policy.d/50-more.toml\n";
+    assert_eq!(outcome.ending, Ending::Status(71), "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with(&format!("{unkept}{refused}")), "{}", outcome.stderr);
+    assert!(site.path("etc/rungate/policy.d/50-more.toml").exists());
+    let outcome = policy(&site, &["install", "policy.toml"]);
+    assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
+    assert!(outcome.stderr.ends_with(unkept), "{}", outcome.stderr);
+    assert_eq!(text(&site, "etc/rungate/policy.toml"), main(2));
+}
+
 /// Root's link leads into the directory of a department, and a link of the department from there to a file of
 /// root's. An installation does not replace that file.
 #[test]

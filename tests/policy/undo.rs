@@ -216,8 +216,8 @@ fn half_a_copy_is_none() {
     assert_eq!(fs::read_dir(site.path("etc/rungate/policy.past")).expect("the copies").count(), 10);
 }
 
-/// A file of a department in the system's directory comes back with its owner and mode; one that is too long
-/// is neither kept nor taken away.
+/// A file of a department in the system's directory comes back with its owner and mode. One that is too long is
+/// not kept; undo leaves it alone, and says so.
 #[test]
 fn a_departments_file_stays_the_departments() {
     needs_root!();
@@ -239,6 +239,11 @@ fn a_departments_file_stays_the_departments() {
     assert!(told.contains("No copy of it is kept: rungate policy undo leaves it alone."), "{told}");
     undone(&site, 1);
     assert_eq!(fs::metadata(&file).expect("it is there").len(), 200 << 20);
+    policy(&site, &["install", "--remove", "20-cad.toml"]);
+    let outcome = site.test().args(["policy", "undo", "--yes"]).outcome();
+    let left = "rungate: /etc/rungate/policy.d/20-cad.toml is left alone: it could not be read before the change\n\
+                rungate: there is nothing else to undo\nTo see older changes: rungate policy log\n";
+    assert_eq!((outcome.ending, outcome.stderr.as_str()), (Ending::Status(1), left));
 }
 
 /// A drop-in that became root's with the delegation that was taken from it comes back as the department's.

@@ -118,8 +118,8 @@ impl Past {
         all
     }
 
-    /// Keeps a copy before the policy is changed, and returns its path. What cannot be kept is no reason to
-    /// change nothing.
+    /// Keeps a copy before the policy is changed, and returns its path. If none can be kept, the change is
+    /// made without one, unless it removes a drop-in.
     pub(super) fn remember(&self, what: &str) -> Option<PathBuf> {
         let kept = self.copy(what).inspect_err(|error| {
             stream::complain(&format!(

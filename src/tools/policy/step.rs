@@ -6,7 +6,7 @@ use super::{Location, Past, Removal, Target, past, target::Link};
 use crate::{
     launch::Situation,
     policy::{Proposal, Sources},
-    text::{Error, ExitStatus, Show, visible},
+    text::{Error, ExitStatus, Show, visible, word},
 };
 
 /// Makes the steps one after the other, and stops at the first failure. `is_free_of_faults` is whether the
@@ -20,6 +20,8 @@ pub(super) fn make<'s>(
     let steps: Vec<&Step> = steps.into_iter().collect();
     let proposals: Vec<Proposal> = steps.iter().map(|step| step.proposal()).collect();
     let what: Vec<String> = steps.iter().map(|step| step.to_do()).collect();
+    let is_removal = |step: &&&Step| matches!(step, Step::TakeAway(_));
+    let removed = steps.iter().find(is_removal).map(|step| step.path().to_owned());
     let past = steps.first().and_then(|step| Past::of(step.location()));
     let state = if is_free_of_faults { " The policy has no fault as it is." } else { "" };
     for step in steps {
@@ -33,6 +35,11 @@ pub(super) fn make<'s>(
         }
         let first = past.as_ref().filter(|_| done.is_empty());
         let copy = first.and_then(|past| past.remember(&what.join(" and ")));
+        if let (Some(_), None, Some(path)) = (first, &copy, &removed) {
+            let text = format!("{} is not removed without a copy", visible(path));
+            let by_hand = format!("Nothing was changed. To remove it without one: rm {}", word(path));
+            return Err(Error::new(ExitStatus::System, text).advise(by_hand));
+        }
         step.make(&proposals, situation).map_err(|error| {
             if let Some(copy) = &copy
                 && !step.has_changed(situation).unwrap_or(true)

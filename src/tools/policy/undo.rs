@@ -137,6 +137,9 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
             if let Some(bytes) = bytes {
                 differs |= put(&mut steps, target.with(attributes), bytes, &drop_ins.join(name));
             }
+        } else {
+            pass_over(&place.join(name), UNREAD);
+            differs = true;
         }
     }
     for name in present {
