@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::terms::{Creation, FileLocation, LookupError, Member, Outside, SAMPLES};
-use crate::policy::{Captured, EvalContext, Layer, Placeholder, Policy, Repository, Request};
+use crate::policy::{Captured, EvalContext, Layer, Placeholder, Policy, Repository, Request, member_of};
 
 /// A lock file, and how it is created.
 pub(super) fn file_location(
@@ -119,6 +119,6 @@ pub(super) fn member(
     match (placeholder, gid) {
         (Placeholder::User | Placeholder::Uid, _) => Member::User(request.uid),
         (Placeholder::Group | Placeholder::Gid, Some(gid)) => Member::Group(gid),
-        _ => Member::Text(String::from_utf8_lossy(value).replace('\0', " ")),
+        _ => member_of(placeholder, value.to_vec()),
     }
 }

@@ -267,7 +267,7 @@ fn table_seen(claim: &Claim, held: Option<Runs>) -> TableSeen {
     let member = |member: &Member| match member {
         Member::User(uid) => format!("uid {uid}"),
         Member::Group(gid) => format!("gid {gid}"),
-        Member::Text(text) => text.clone(),
+        Member::Text { shown, .. } => shown.clone(),
     };
     let members: Vec<String> = claim.member.iter().map(member).collect();
     TableSeen {

@@ -87,7 +87,7 @@ pub(crate) use self::{
     path_syntax::Directory,
     pattern::{Pattern, Subject},
     repository::{FileOf, OtherLimit, Standing, outside::Measuring},
-    rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom},
+    rule::{Acquisition, ClaimTerms, IfUnclear, SlotsFrom, member_of},
     scenario::{ExpectedClaim, Held, Holder, Person, Users, Waiting},
     selector::{CommandEntry, GroupEntry, Principal, Selectors, UNNAMED},
     source::{Watch, files_of, is_drop_in},

@@ -2,7 +2,9 @@
 //! evaluator decides whether it applies.
 
 use std::{
+    ffi::OsStr,
     iter,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -14,7 +16,10 @@ use super::{
     template::{decoded, find},
 };
 pub(super) use crate::judge::terms::Slots;
-use crate::judge::terms::{Hold, Keyword, Member, Origin, Wait, rule_title};
+use crate::{
+    judge::terms::{Hold, Keyword, Member, Origin, Wait, rule_title},
+    text::visible,
+};
 
 /// The effect of a counting rule on the launch.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -302,12 +307,15 @@ impl Name {
         let cut = rest.unwrap_or_default();
         // Only the first digit of an encoded byte may be left.
         let whole = (0..=cut.len().min(2)).find_map(|less| decoded(cut.get(..cut.len() - less)?));
-        let cut = whole.map_or_else(|| cut.to_owned(), |value| text(&value));
-        match members.last_mut() {
-            Some(Member::Text(last)) if cut.is_empty() => last.push_str(hash),
-            _ => members.push(Member::Text(cut + hash)),
+        let cut = whole.unwrap_or_else(|| cut.as_bytes().to_vec());
+        if cut.is_empty()
+            && let Some(Member::Text { value, shown }) = members.last_mut()
+        {
+            value.extend_from_slice(hash.as_bytes());
+            shown.push_str(hash);
+        } else if let Some(placeholder) = self.placeholders().nth(members.len()) {
+            members.push(member_of(placeholder, [&cut, hash.as_bytes()].concat()));
         }
-        members.truncate(self.placeholders().count());
         is_hash.then_some(members)
     }
 
@@ -364,13 +372,27 @@ fn member(placeholder: &Placeholder, part: &str) -> Option<Member> {
     match placeholder {
         Placeholder::Uid => digits(part, 10).map(Member::User),
         Placeholder::Gid => digits(part, 10).map(Member::Group),
-        _ => decoded(part).map(|value| Member::Text(text(&value))),
+        _ => decoded(part).map(|value| member_of(placeholder, value)),
     }
 }
 
-/// Arguments are joined by NUL.
-fn text(value: &[u8]) -> String {
-    String::from_utf8_lossy(value).replace('\0', " ")
+/// A member by its value. Different values never look the same: what is no text, or cannot be seen, is an
+/// escape, and so is the backslash. The names of accounts are shown as they are everywhere else.
+pub(crate) fn member_of(placeholder: &Placeholder, value: Vec<u8>) -> Member {
+    let escaped = |text: &[u8]| {
+        let parts: Vec<&[u8]> = text.split(|byte| *byte == b'\\').collect();
+        visible(OsStr::from_bytes(&parts.join(&br"\\"[..])))
+    };
+    let shown = match placeholder {
+        Placeholder::User | Placeholder::Group => String::from_utf8_lossy(&value).into_owned(),
+        // They are joined by NUL, and shown with blanks.
+        Placeholder::Arguments => {
+            let each = value.split(|byte| *byte == 0).map(|one| escaped(one).replace(' ', r"\ "));
+            each.collect::<Vec<_>>().join(" ")
+        }
+        _ => escaped(&value),
+    };
+    Member::Text { value, shown }
 }
 
 #[cfg(test)]
@@ -396,7 +418,7 @@ mod tests {
     }
 
     fn text(text: &str) -> Member {
-        Member::Text(text.to_owned())
+        member_of(&Placeholder::Directory, text.as_bytes().to_vec())
     }
 
     #[test]
@@ -419,6 +441,40 @@ mod tests {
         }
         let pattern = name(&[Some(Uid), Some(Command), Some(Directory)], "");
         assert_eq!(read(&pattern, &[ANN, b"make", b"/"]), [ann(), text("make"), text("/")]);
+    }
+
+    /// Members that differ never look the same.
+    #[test]
+    fn members_look_different() {
+        let case = |placeholder: &Placeholder, value: &[u8], expected: &str| {
+            let Member::Text { shown, .. } = member_of(placeholder, value.to_vec()) else {
+                panic!("{expected} is no number");
+            };
+            assert_eq!(shown, expected);
+        };
+        for (value, expected) in [
+            (&b"M\xfcller"[..], r"M\xfcller"),
+            (b"M\xf6ller", r"M\xf6ller"),
+            ("M\u{fffd}ller".as_bytes(), "M\u{fffd}ller"),
+            (br"M\xfcller", r"M\\xfcller"),
+            (b"a\nb", r"a\nb"),
+            (br"a\nb", r"a\\nb"),
+            (br"a\\nb", r"a\\\\nb"),
+            ("a\u{200b}b".as_bytes(), r"a\u{200b}b"),
+            (b"a b", "a b"),
+        ] {
+            case(&Placeholder::Directory, value, expected);
+        }
+        for (value, expected) in [
+            (&b"a b"[..], r"a\ b"),
+            (b"a\0b", "a b"),
+            (br"a\0b", r"a\\0b"),
+            (br"a\ b", r"a\\\ b"),
+            (b"a\0\0b", "a  b"),
+        ] {
+            case(&Placeholder::Arguments, value, expected);
+        }
+        case(&Placeholder::User, br"CORP\ann", r"CORP\ann");
     }
 
     #[test]
@@ -459,7 +515,7 @@ mod tests {
         let pattern = name(&[Some(Uid), None, Some(Directory)], ",");
         let of = |length: usize| read(&pattern, &[ANN, &long(length)]);
         assert_eq!(of(300)[0], Member::User(4711));
-        assert!(of(300)[1].text().starts_with("/xxxx"), "{:?}", of(300));
+        assert!(of(300)[1].value().starts_with(b"/xxxx"), "{:?}", of(300));
         assert_ne!(of(300), of(301));
         // If the number itself is cut, the rest of it must not be taken for another user.
         let pattern = name(&[Some(Directory), None, Some(Uid)], ",");

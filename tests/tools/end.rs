@@ -1,7 +1,9 @@
 //! `rungate end` ends the holders that are named: by process id, by user or by slot. Users end their own, root
 //! ends any. A holder is signalled only if the kernel proves that it holds the slot.
 
+use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 
 use serde_json::{Value, json};
@@ -82,6 +84,51 @@ pub(crate) fn a_holder_that_is_named_is_ended() {
             assert_eq!(holder.end().ending, Ending::Signal(2), "{hold}");
             assert_eq!(site.held("seats.lock"), []);
         }
+    }
+}
+
+/// Members that differ in a byte that is not UTF-8 are shown as different ones, and only the one that is named
+/// is ended. Two that are shown alike have to be named by their lock files.
+#[test]
+fn the_holder_of_one_member_is_ended() {
+    let site = Site::with_policy(
+        r#"
+        [repository.each]
+        path  = "{arg1}+{arg2}.lock"
+        limit = 1
+
+        [[rule]]
+        name     = "each"
+        commands = ["job"]
+        acquire  = ["each"]
+        "#,
+    );
+    site.script("job", "#!/bin/sh\nexec cat\n");
+    let start = |values: [&[u8]; 2]| {
+        let launch = site.test().args(["run", "--", "job"]).args(values.map(OsStr::from_bytes));
+        launch.through(["env", "--default-signal"]).spawn()
+    };
+    let [mut other, mut meant, mut literal] =
+        [&b"M\xfcller"[..], b"M\xf6ller", br"M\xf6ller"].map(|name| start([name, b"x"]));
+    end(&site, &["--yes", r"each [M\xf6ller, x]", "slot:1"])
+        .stderr(&format!("rungate: each [M\\xf6ller, x]: ended PID {} (job), with SIGINT\n", meant.pid()))
+        .status(0);
+    assert_eq!(meant.end().ending, Ending::Signal(2));
+    for holder in [&mut other, &mut literal] {
+        assert!(holder.answers());
+    }
+
+    let [mut first, mut second] = [start([b"a, b", b"c"]), start([b"a", b"b, c"])];
+    end(&site, &["--yes", "each [a, b, c]", "slot:1"])
+        .stderr(
+            "
+            rungate: 2 members are shown as \"each [a, b, c]\"
+            Name the lock file of one: $DIR/repositories/[..].lock, $DIR/repositories/[..].lock
+            ",
+        )
+        .status(64);
+    for holder in [&mut first, &mut second] {
+        assert!(holder.answers());
     }
 }
 

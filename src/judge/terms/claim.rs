@@ -508,16 +508,21 @@ pub enum Member {
     User(u32),
     /// A group, by gid.
     Group(u32),
-    /// A host, a command, a directory, an argument: as it was, before it was made safe for a file name.
-    Text(String),
+    /// A host, a command, a directory, an argument.
+    Text {
+        /// As it was, before it was made safe for a file name.
+        value: Vec<u8>,
+        /// For people. Different values never look the same.
+        shown: String,
+    },
 }
 
 impl Member {
-    /// The text, if it is known by one.
-    pub fn text(&self) -> &str {
+    /// The value, if it is known by one.
+    pub fn value(&self) -> &[u8] {
         match self {
-            Member::Text(text) => text,
-            Member::User(_) | Member::Group(_) => "",
+            Member::Text { value, .. } => value,
+            Member::User(_) | Member::Group(_) => &[],
         }
     }
 
@@ -526,7 +531,7 @@ impl Member {
         match self {
             Member::User(uid) => names.user_name(*uid).ok().flatten().unwrap_or_else(|| uid.to_string()),
             Member::Group(gid) => names.group_name(*gid).ok().flatten().unwrap_or_else(|| gid.to_string()),
-            Member::Text(text) => text.clone(),
+            Member::Text { shown, .. } => shown.clone(),
         }
     }
 }

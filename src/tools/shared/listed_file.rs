@@ -4,6 +4,7 @@
 use std::{
     ffi::OsStr,
     ops::RangeInclusive,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     rc::Rc,
     time::Duration,
@@ -431,25 +432,25 @@ impl Owner<'_> {
     /// The policy's settings for the file of these members, one for each placeholder of the path.
     pub(super) fn terms(&self, members: &[Member]) -> Result<Terms, LookupError> {
         let mut names = Named::default();
-        let mut value = "";
+        let mut value: &[u8] = &[];
         let mut host = self.situation.host.as_os_str();
         let (mut command, mut directory) = (OsStr::new(""), Path::new("/"));
         // If all have one limit, no look-up is needed.
         let is_same = self.known.limits.is_empty() && self.known.outside.is_none();
         for (placeholder, member) in self.known.placeholders().zip(members) {
-            let text = member.text();
+            let text = OsStr::from_bytes(member.value());
             match placeholder {
                 Placeholder::User | Placeholder::Uid | Placeholder::Group | Placeholder::Gid if is_same => {}
                 Placeholder::User | Placeholder::Uid => names.user = Some(user(member)?),
                 Placeholder::Group | Placeholder::Gid => names.group = Some(group(member)?),
-                Placeholder::Host => host = OsStr::new(text),
-                Placeholder::Command => command = OsStr::new(text),
+                Placeholder::Host => host = text,
+                Placeholder::Command => command = text,
                 Placeholder::Directory => directory = Path::new(text),
                 Placeholder::Argument(_)
                 | Placeholder::Arguments
                 | Placeholder::Environment(_)
                 | Placeholder::Captured(_) => {
-                    value = text;
+                    value = text.as_bytes();
                 }
             }
         }
@@ -467,7 +468,7 @@ impl Owner<'_> {
             names: &names,
             ..self.nobody()
         };
-        let listed = listed(self.policy, self.known, &request, gid, value.as_bytes())?;
+        let listed = listed(self.policy, self.known, &request, gid, value)?;
         Ok(Terms {
             limit: Some(listed.limit),
             limit_note: listed.limit_of.map(|because| because.limit()),
@@ -513,7 +514,9 @@ fn user(member: &Member) -> Result<(u32, Option<String>), LookupError> {
     match member {
         Member::User(uid) => Ok((*uid, None)),
         Member::Group(_) => Ok((NOBODY, None)),
-        Member::Text(name) => Ok((SystemNames.user_id(name)?.unwrap_or(NOBODY), Some(name.clone()))),
+        Member::Text { shown: name, .. } => {
+            Ok((SystemNames.user_id(name)?.unwrap_or(NOBODY), Some(name.clone())))
+        }
     }
 }
 
@@ -521,7 +524,9 @@ fn group(member: &Member) -> Result<(u32, Option<String>), LookupError> {
     match member {
         Member::Group(gid) => Ok((*gid, None)),
         Member::User(_) => Ok((NOBODY, None)),
-        Member::Text(name) => Ok((SystemNames.group_id(name)?.unwrap_or(NOBODY), Some(name.clone()))),
+        Member::Text { shown: name, .. } => {
+            Ok((SystemNames.group_id(name)?.unwrap_or(NOBODY), Some(name.clone())))
+        }
     }
 }
 
