@@ -13,7 +13,7 @@ use std::{
 use super::{
     LaunchSpec,
     log::{
-        event::{Circumstances, Event, FREED, HAD_LEFT, Kind, TableSeen, micros},
+        event::{Circumstances, Event, FREED, HAD_LEFT, Kind, NOT_EXECUTED, TableSeen, micros},
         sink::{Sink, Target},
     },
 };
@@ -175,7 +175,7 @@ impl<'a> Journal<'a> {
     /// The logged start did not happen: the program could not be executed.
     pub(crate) fn not_executed(&self) {
         let mut event = self.event(Kind::Ended);
-        event.status = Some("not executed".to_owned());
+        event.status = Some(NOT_EXECUTED.to_owned());
         self.write(event);
     }
 

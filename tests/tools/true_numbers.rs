@@ -14,7 +14,7 @@ use flate2::{Compression, write::GzEncoder};
 use nix::{sys::stat::Mode, unistd::mkfifo};
 use serde_json::{Value, json};
 
-use crate::support::{Ending, Running, Site, eventually, listing, needs_root};
+use crate::support::{Ending, Running, Site, eventually, listing, log_of, needs_root};
 
 const HOLDS: [&str; 4] = ["process", "descriptor", "supervisor", "tree"];
 
@@ -487,6 +487,23 @@ fn one_log_suggests_one_time() {
     let page = fs::read_to_string(site.path("work/page.html")).expect("the page");
     let text = site.test().args(["report", "$DIR/work/log.jsonl"]).outcome().stdout;
     assert!(page.contains(evidence) && text.contains(evidence), "{text}");
+}
+
+/// A program that could not be executed has no length, so that no time is suggested because of it, and a launch
+/// that is simulated does not last as long as it.
+#[test]
+fn a_program_that_was_not_executed_has_no_length() {
+    let site = Site::new();
+    let mut events = Vec::new();
+    for (pid, seconds) in (1..=25).map(|pid| (pid, (pid == 25).then_some(0.5))) {
+        events.push(json!({ "event": "started", "pid": pid, "repositories": ["seats=1"] }));
+        let status = if seconds.is_some() { "0" } else { "not executed" };
+        events.push(json!({ "event": "ended", "pid": pid, "status": status, "seconds": seconds }));
+    }
+    log_of(&site, &events);
+    let seats = report(&site)["programs"]["seats"].clone();
+    assert_eq!((&seats["runs"]["count"], &seats["suggestions"]), (&json!(1), &json!([])), "{seats}");
+    assert_eq!((&seats["ends"]["missed"], &seats["most"]["at_most"]), (&json!(0), &json!(1)), "{seats}");
 }
 
 /// Memory has a bound: anybody who may append to a log can make up names.

@@ -130,6 +130,9 @@ pub const HAD_LEFT: &str = "had left";
 /// The status of a holder whose program had ended, and whose slot was still taken.
 pub const FREED: &str = "freed";
 
+/// The status of an end whose program could not be executed.
+pub const NOT_EXECUTED: &str = "not executed";
+
 /// No file has a longer name. `--as` can give one that no daemon would take, and the event would be lost.
 pub const LONGEST_COMMAND: usize = 255;
 

@@ -7,6 +7,7 @@ use jiff::tz::TimeZone;
 use super::{Accounts, Dice, Kind, Launch, Reading, Recording, Terms, Traffic, Trial};
 use crate::{
     judge::terms::{LookupError, Names},
+    launch::log::event::Event,
     policy::{Hours, Policy, Wait},
     tools::logs::statistics::LaunchOutcome,
 };
@@ -206,16 +207,18 @@ fn more_seats_in_the_evening_are_taken_by_those_who_wait() {
     assert_eq!(waits, [0, 5]);
 }
 
+/// An event of one user and one host, from its kind and its other fields.
+fn event(text: &str) -> Event {
+    let (kind, rest) = text.split_once(' ').unwrap_or_default();
+    let text = format!(
+        "{{\"time\":1790000000000,\"event\":\"{kind}\",\"command\":\"matlab\",\"uid\":1,\"host\":\"ws1\",{rest}}}"
+    );
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
 /// Who sees an end writes it down a little later; whoever came in between and found room tells when it was.
 #[test]
 fn a_look_tells_which_end_came_before_it() {
-    let event = |text: &str| {
-        let (kind, rest) = text.split_once(' ').unwrap_or_default();
-        let text = format!(
-            "{{\"time\":1790000000000,\"event\":\"{kind}\",\"command\":\"matlab\",\"uid\":1,\"host\":\"ws1\",{rest}}}"
-        );
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"))
-    };
     let seats = |told: &str| format!("\"tables\":[{{\"repository\":\"seats\",\"limit\":2{told}}}]");
     let started = |pid: u32, decided: u32, slot: u32, used: u32| {
         let seats = seats(&format!(",\"used\":{used}"));
@@ -237,4 +240,22 @@ fn a_look_tells_which_end_came_before_it() {
     }
     let lasted: Vec<_> = recording.finish().launches.iter().map(|launch| launch.lasted()).collect();
     assert_eq!(lasted, [Some(500), Some(99), None]);
+}
+
+/// A program that could not be executed says nothing about how long such programs run.
+#[test]
+fn a_program_that_was_not_executed_is_no_sample() {
+    let mut recording = Recording::new(Reading::default(), Hours::in_zone(TimeZone::UTC));
+    for (pid, lasts, status) in [(1, 500, "0"), (2, 1, "not executed"), (3, 1, "not executed")] {
+        for (kind, decided) in [("started", 2000 * pid), ("ended", 2000 * pid + lasts)] {
+            recording.see(event(&format!(
+                "{kind} \"pid\":{pid},\"decided\":179000000000{decided},\"repositories\":[\"seats=1\"],\"status\":\"{status}\""
+            )));
+        }
+    }
+    let Traffic { launches, durations, .. } = recording.finish();
+    let lasted: Vec<_> = launches.iter().map(|launch| launch.lasted()).collect();
+    assert_eq!(lasted, [Some(500), Some(1), Some(1)]);
+    let drawn: Vec<_> = (0..20).map(|seed| durations.draw(1, 0, &mut Dice::new(seed))).collect();
+    assert_eq!(drawn, [Some(500); 20]);
 }

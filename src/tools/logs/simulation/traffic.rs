@@ -328,7 +328,7 @@ impl Sink for Launches {
             let shortest = if run.is_bounded { run.from.saturating_sub(run.began) } else { 0 };
             self.vague.insert(run.launch, shortest);
         }
-        if is_vague || run.end == End::Running {
+        if is_vague || run.end == End::Running || !run.is_executed {
             return;
         }
         let kind = launch.kind;

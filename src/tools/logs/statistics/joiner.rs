@@ -17,7 +17,7 @@ use std::{
 use super::tables::{Holder, Holders, Tables};
 use crate::{
     judge::terms::Runs,
-    launch::log::event::{Event, Kind, TableSeen},
+    launch::log::event::{Event, Kind, NOT_EXECUTED, TableSeen},
     policy::HIGHEST_LIMIT,
 };
 
@@ -135,6 +135,9 @@ pub struct Run {
     pub is_bounded: bool,
     /// How long it ran, as its supervisor measured it.
     pub told: Option<u64>,
+    /// Whether it ran at all. If its program could not be executed, it had slots for a moment, and says nothing
+    /// about how long such programs run.
+    pub is_executed: bool,
     pub slots: Vec<Held>,
 }
 
@@ -178,7 +181,7 @@ impl Run {
         let middle = self.from.midpoint(self.to).saturating_sub(self.began);
         // Bounds that are wide in relation to the duration are not useful.
         let is_known = self.end == End::Seen && self.to - self.from <= EXACT.max(middle / 10);
-        self.told.or_else(|| is_known.then_some(middle))
+        self.told.or_else(|| is_known.then_some(middle)).filter(|_| self.is_executed)
     }
 }
 
@@ -330,6 +333,11 @@ impl Joiner {
             // The end of an earlier part of a script: the start of the next part has already shown it.
             Kind::Ended if event.between.is_some_and(|(_, to)| self.began(process) > Some(to)) => {}
             Kind::Ended => {
+                if event.status.as_deref() == Some(NOT_EXECUTED)
+                    && let Some(open) = self.running.get(&process).and_then(|run| self.runs.get_mut(run))
+                {
+                    open.run.is_executed = false;
+                }
                 let (from, to) = event.between.unwrap_or((now, now));
                 let told = event.duration().map(|_| micros_of(event));
                 self.end(process, (from, to), told, now, sink);
@@ -414,8 +422,17 @@ impl Joiner {
         self.look(began, event);
         self.next += 1;
         sink.launched(&Launched { number: launch, event, at: began, arrived, fate, taken: &taken });
-        let run =
-            Run { launch, began, from: began, to: u64::MAX, end: End::Missed, is_bounded, told: None, slots };
+        let run = Run {
+            launch,
+            began,
+            from: began,
+            to: u64::MAX,
+            end: End::Missed,
+            is_bounded,
+            told: None,
+            is_executed: true,
+            slots,
+        };
         self.runs
             .insert(launch, Open { run, process, gone: None, is_taken_elsewhere: false, is_closed: false });
         self.running.insert(process, launch);
