@@ -250,6 +250,46 @@ fn a_holder_that_survives_eviction_keeps_its_slot() {
     }
 }
 
+/// A report on a part of a log does not know which programs had slots when it begins: it says so, and calls no
+/// seat idle.
+#[test]
+fn programs_from_before_the_log_are_not_forgotten() {
+    let site = Site::new();
+    let event = |event: &str, hour: u64, pid: u64, more: &str| {
+        format!(
+            "{{\"time\":{},\"event\":\"{event}\",\"command\":\"matlab\",\"uid\":0,\"pid\":{pid},\"host\":\"ws1\"{more}}}\n",
+            1_790_035_200_000 + hour * 3_600_000
+        )
+    };
+    let start = |hour: u64, slot: u64| {
+        event("started", hour, slot, &format!(",\"repositories\":[\"matlab={slot}\"]"))
+    };
+    let end = |hour: u64, slot: u64, hours: u64| {
+        event("ended", hour, slot, &format!(",\"seconds\":{},\"status\":\"0\"", hours * 3600))
+    };
+    let before = start(0, 1) + &start(0, 2);
+    let after = start(10, 3) + &end(11, 3, 1) + &end(12, 1, 12) + &end(12, 2, 12);
+    site.write("policy.toml", "version = 1\nrepository.matlab.limit = 4\n");
+    let said = |log: &str, options: &[&str]| {
+        site.write("work/log.jsonl", log);
+        let options = [&["--policy", "$DIR/policy.toml"], options].concat();
+        report(&site, &options).outcome().stdout
+    };
+    let idle = |most: u64| format!("{most} of 4 seats were never in use.");
+    let doubt = |what: &str| format!("The slots of {what} are in no figure: use may have been higher.");
+    let whole = said(&format!("{before}{after}"), &[]);
+    assert!(whole.contains(&idle(1)) && !whole.contains("in no figure"), "{whole}");
+    let part = said(&after, &[]);
+    assert!(part.contains(&doubt("2 programs that started before the log begins")), "{part}");
+    let since = said(&format!("{before}{after}"), &["--since", "2026-09-22 05:00"]);
+    assert!(since.contains(&doubt("2 programs that started before --since")), "{since}");
+    let unseen = said(&format!("{before}{}", start(10, 3)), &["--since", "2026-09-22 05:00"]);
+    assert!(unseen.contains(&doubt("programs that started before --since")), "{unseen}");
+    for text in [part, since, unseen] {
+        assert!(!text.contains("never in use"), "{text}");
+    }
+}
+
 /// The limit and the use of one member are not those of the whole repository.
 #[test]
 fn a_members_limit_is_not_the_repositorys() {

@@ -105,6 +105,18 @@ pub fn doubts(counts: &Counts) -> Vec<String> {
             count(ends.exact + ends.bounded + ends.missed + ends.running)
         ));
     }
+    let whose = match counts.closing.started_before {
+        0 if counts.closing.is_cut && counts.all.launches > 0 => Some("programs".to_owned()),
+        0 => None,
+        1 => Some("1 program".to_owned()),
+        more => Some(format!("{} programs", count(more))),
+    };
+    let before = if counts.closing.is_cut { "--since" } else { "the log begins" };
+    doubts.extend(whose.map(|whose| {
+        format!(
+            "The slots of {whose} that started before {before} are in no figure: use may have been higher."
+        )
+    }));
     if counts.untold > 0 && counts.untold == counts.all.launches {
         doubts.push("Limits and groups are in a log with replay = true only.".to_owned());
     }

@@ -47,6 +47,8 @@ pub struct Program<'c> {
     pub outcome: Option<Outcome>,
     /// The beginning of a command that simulates this log.
     simulate: &'c str,
+    /// Whether programs may have had slots since before the log.
+    is_cut: bool,
 }
 
 /// The programs of a log, the worst first, and how many there are beyond those.
@@ -84,6 +86,7 @@ pub fn programs<'c>(
             suggestions: suggestions(of),
             outcome: outcomes.get(name).cloned(),
             simulate,
+            is_cut: counts.closing.is_cut || counts.closing.started_before > 0,
         }
     };
     (all.into_iter().map(program).collect(), more)
@@ -135,7 +138,7 @@ impl Program<'_> {
                 format!("{} started at once. A simulation says how many seats are enough.", percent(at_once)),
                 command(seats * 2),
             ),
-            None if self.most.high < seats && self.of.would_refuse() == 0 => {
+            None if self.most.high < seats && self.of.would_refuse() == 0 && !self.is_cut => {
                 let idle = seats - self.most.high;
                 (format!("{} of {} seats{whose} were never in use.", count(idle), count(seats)), None)
             }

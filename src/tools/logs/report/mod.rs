@@ -60,7 +60,8 @@ pub(crate) fn run(arguments: &ReportArguments, situation: &Situation) -> Result<
     let mut recording = Recording::counted(reading, policy.hours(), counts);
     let covered =
         reading::each_of(situation, &arguments.files, &arguments.span, &mut |event| recording.see(event))?;
-    let (traffic, counts) = recording.finish_counted();
+    let (traffic, mut counts) = recording.finish_counted();
+    counts.closing.is_cut = arguments.span.since.is_some();
     let outcomes =
         traffic.map(|traffic| of(&traffic, &counts, &accounts, &policy, &load)).unwrap_or_default();
     let simulate = simulation(arguments, named, &policy);

@@ -226,6 +226,10 @@ pub struct Closing {
     pub of_each_host: Option<String>,
     /// Events with an impossible time.
     pub impossible: u64,
+    /// Programs that ended, and had started before the first event: their slots are in no figure.
+    pub started_before: u64,
+    /// Whether there may be more of them, because the events begin where the caller wanted.
+    pub is_cut: bool,
 }
 
 /// Joins events.
@@ -340,6 +344,9 @@ impl Joiner {
                 }
                 let (from, to) = event.between.unwrap_or((now, now));
                 let told = event.duration().map(|_| micros_of(event));
+                let began = told.map_or(now, |told| now.saturating_sub(told));
+                let is_unknown = !self.running.contains_key(&process);
+                self.closing.started_before += u64::from(is_unknown && began.saturating_add(EXACT) < first);
                 self.end(process, (from, to), told, now, sink);
             }
             Kind::Expired | Kind::Evicted => {
