@@ -284,6 +284,28 @@ fn a_slot_that_is_given_again_was_free_before() {
     }
 }
 
+/// A program whose end was not seen may have ended as soon as it began, and is not counted with the next one.
+#[test]
+fn an_end_that_was_not_seen_is_no_second_holder() {
+    let site = Site::new();
+    site.write("work/p.toml", &seats("process", "file", false, 4));
+    let most = |events: &[(&str, u32, u32)]| {
+        let event = |(kind, pid, slot): &(&str, u32, u32)| {
+            let seats = format!("seats={slot}");
+            json!({ "event": kind, "pid": pid, "repositories": [seats] })
+        };
+        log_of(&site, &events.iter().map(event).collect::<Vec<_>>());
+        let report = ["report", "--json", "--policy", "$DIR/work/p.toml", "$DIR/work/log.jsonl"];
+        let most = &answer(&site, &report)["programs"]["seats"]["most"];
+        (most["at_least"].as_u64(), most["at_most"].as_u64())
+    };
+    let again = [("started", 1, 1), ("started", 2, 1), ("ended", 2, 1)];
+    assert_eq!(most(&again), (Some(1), Some(1)));
+    let three = [("started", 4, 2), ("started", 5, 3), ("started", 6, 1), ("ended", 4, 2)];
+    let more = [&again[..2], &[("started", 3, 4), ("ended", 2, 1), ("ended", 3, 4)], &three].concat();
+    assert_eq!(most(&more), (Some(3), Some(3)));
+}
+
 /// With the agent and one look after fourteen launches at limit 10.
 #[test]
 fn ends_that_are_written_late_are_placed_by_their_time() {

@@ -211,7 +211,8 @@ impl Usage {
         let mut changes: Vec<(u32, u64, bool, u64)> = Vec::with_capacity(2 * self.intervals.len());
         for run in &self.intervals {
             changes.push((run.table, run.began, true, run.slots));
-            changes.push((run.table, end(run).max(run.began), false, run.slots));
+            // A program that may have ended at once had its slots for a moment nevertheless.
+            changes.push((run.table, end(run).max(run.began + 1), false, run.slots));
         }
         changes.sort_unstable();
         let (mut most, mut full, mut held, mut before) = (0, 0, 0_u64, (0, 0));
