@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Borrow,
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     hash::Hash,
 };
 
@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{
     Closing, Distribution, Ends, Joiner, LaunchOutcome, Launched, MINUTE, Reading, Run, Sink, Usage,
-    usage::step_for,
+    joiner::LATE, usage::step_for,
 };
 use crate::{
     launch::log::event::{Event, Kind},
@@ -117,7 +117,8 @@ pub struct Counts {
     pub untold: u64,
     /// Facts about the log itself.
     pub closing: Closing,
-    would_be_refused: HashSet<(String, i32)>,
+    /// When each process was last started although something would have refused it.
+    would_be_refused: HashMap<(String, i32), u64>,
     first: Option<u64>,
     step: u64,
 }
@@ -149,7 +150,7 @@ impl Counts {
             expired: 0,
             untold: 0,
             closing: Closing::default(),
-            would_be_refused: HashSet::new(),
+            would_be_refused: HashMap::new(),
             first: None,
             step: MINUTE,
         };
@@ -213,7 +214,6 @@ impl Counts {
         for rule in &launch.event.rules {
             self.rules.entry(rule.as_str()).started += 1;
         }
-        self.would_be_refused.remove(&(launch.event.host.clone(), launch.event.pid));
         let mut counted: Vec<&str> = Vec::new();
         for name in launch.event.names_of_repositories() {
             if counted.contains(&name) {
@@ -261,10 +261,14 @@ impl Counts {
         }
     }
 
-    fn would_be_refused(&mut self, event: &Event) {
+    fn would_be_refused(&mut self, event: &Event, at: u64) {
         // One launch may have two such events: by a rule, and by limits.
         let process = (event.host.clone(), event.pid);
-        if self.would_be_refused.len() < MOST_NAMES && self.would_be_refused.insert(process) {
+        if self.would_be_refused.len() >= MOST_NAMES {
+            self.would_be_refused.clear();
+        }
+        let before = self.would_be_refused.insert(process, at);
+        if before.is_none_or(|before| at.saturating_sub(before) > LATE) {
             self.would_refuse += 1;
             self.users.entry(&event.uid).would_refuse += 1;
             self.commands.entry(event.command.as_str()).would_refuse += 1;
@@ -334,7 +338,7 @@ impl Sink for Counts {
     fn noted(&mut self, event: &Event, at: u64) {
         self.pass(at);
         match event.event {
-            Kind::WouldRefuse => self.would_be_refused(event),
+            Kind::WouldRefuse => self.would_be_refused(event, at),
             Kind::Expired if event.has_left() => {
                 self.expired += 1;
                 for name in event.names_of_repositories() {
@@ -529,7 +533,28 @@ impl<K: Eq + Hash + Ord, V: Default> Bounded<K, V> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
+    use jiff::tz::TimeZone;
+
     use super::*;
+
+    /// A launch that would have been refused by a rule and by limits counts once. A later one whose process has
+    /// the same number is another launch, however many there were in between.
+    #[test]
+    fn each_launch_that_would_be_refused_counts_once() {
+        let mut counts = Counts::new(Hours::in_zone(TimeZone::UTC), [].into_iter(), [].into_iter());
+        let mut event = Event::now(Kind::WouldRefuse, "matlab", 7, OsStr::new("ws17"));
+        let most = i32::try_from(MOST_NAMES).expect("a number") + 5;
+        for (day, pids) in [(1, 1..=1), (1, 1..=1), (2, 1..=1), (3, 1..=most), (4, 1..=1)] {
+            for pid in pids {
+                event.pid = pid;
+                counts.noted(&event, day * 86_400_000_000);
+            }
+        }
+        let expected = u64::try_from(most).expect("a number") + 3;
+        assert_eq!((counts.would_refuse, counts.users.entry(&7).would_refuse), (expected, expected));
+    }
 
     /// A launch that is refused at once waits for nothing, and one that gives up has waited.
     #[test]
