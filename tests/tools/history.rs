@@ -400,16 +400,23 @@ fn the_journal_is_read() {
     if !journald.exists() {
         return skip("systemd-journald is not installed");
     }
-    let site = Site::with_policy(
-        "[log]\nto = \"journald\"\nreplay = true\n[repository.one]\nlimit = 1\n[[rule]]\nname = \"r\"\ncommands = [\"matlab\"]\nacquire = [\"one\"]\n",
-    );
-    site.program("matlab");
+    // One event is longer than journalctl shows without being asked to.
+    let rules: Vec<String> = (0..18).map(|number| format!("{number}; {}", "r".repeat(90))).collect();
+    let mut policy = "[log]\nto = \"journald\"\nreplay = true\n[repository.one]\nlimit = 1\n".to_owned();
+    let long = "x".repeat(1800);
+    for rule in &rules {
+        policy += &format!(
+            "[[rule]]\nname = \"{rule}\"\ncommands = [\"matlab\"]\narguments = [\"{long}\"]\nacquire = [\"one\"]\n"
+        );
+    }
+    let site = Site::with_policy(&policy);
+    site.script("matlab", "#!/bin/sh\n");
     // A /run and a /var/log/journal of its own, which end with it.
     let script = "
         mount -t tmpfs none /run && mount -t tmpfs none /var/log && mkdir -p /run/log/journal /run/systemd/journal && cp /etc/machine-id /run/ || exit 9
         /usr/lib/systemd/systemd-journald & daemon=$!
         i=0; until [ -S /run/systemd/journal/socket ]; do i=$((i+1)); [ $i -lt 12000 ] || exit 8; sleep 0.01; done
-        \"$0\" run -- matlab
+        \"$0\" run -- matlab \"$1\"
         printf 'MESSAGE=event=refused command=forged uid=0 pid=7\\nSYSLOG_IDENTIFIER=rungate\\n' |
           setpriv --reuid=1 --regid=1 --clear-groups logger --journald
         journalctl --sync >/dev/null 2>&1; kill -USR1 $daemon
@@ -417,12 +424,13 @@ fn the_journal_is_read() {
         kill $daemon; wait $daemon; exit $status";
     let outcome =
         site.test().program("unshare").args(["--mount", "--propagation", "private", "sh", "-c", script]);
-    let outcome = outcome.args([site.rungate()]).outcome();
+    let outcome = outcome.args([site.rungate()]).args([long]).outcome();
     let events: Vec<Value> =
         outcome.stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     assert_eq!(outcome.ending, Ending::Status(0), "{}", outcome.stderr);
     let commands: Vec<&Value> = events.iter().map(|event| &event["command"]).collect();
     assert_eq!(commands, ["matlab"], "{} {}", outcome.stdout, outcome.stderr);
+    assert_eq!(events[0]["rules"], json!(rules));
 }
 
 /// `--follow`: print each event as it is logged. The log is followed by its name, also when rotation renames

@@ -245,13 +245,13 @@ impl Event {
             fields.push(("HOST", self.host.clone()));
         }
         if !self.repositories.is_empty() {
-            fields.push(("REPOSITORIES", self.repositories.join(" ")));
+            fields.push(("REPOSITORIES", list(&self.repositories, " ")));
         }
         if !self.rules.is_empty() {
-            fields.push(("RULES", self.rules.join("; ")));
+            fields.push(("RULES", list(&self.rules, "; ")));
         }
         if !self.joined.is_empty() {
-            fields.push(("JOINED", self.joined.join(" ")));
+            fields.push(("JOINED", list(&self.joined, " ")));
         }
         fields.push(("FORMAT", json::FORMAT.to_string()));
         fields.extend(self.seconds.map(|seconds| ("SECONDS", format!("{seconds:.3}"))));
@@ -288,6 +288,19 @@ impl Event {
             .collect();
         words.join(" ")
     }
+}
+
+/// A list as one value: its elements with the separator between them or, if that would read back as other
+/// ones, as JSON.
+fn list(values: &[String], separator: &str) -> String {
+    let text = values.join(separator);
+    if read_list(&text, separator) == values { text } else { json::line(&values).unwrap_or(text) }
+}
+
+/// The elements of a list.
+pub(super) fn read_list(text: &str, separator: &str) -> Vec<String> {
+    let json = text.starts_with('[').then(|| serde_json::from_str(text).ok()).flatten();
+    json.unwrap_or_else(|| text.split(separator).map(str::to_owned).collect())
 }
 
 /// A value as JSON; none if it is too long for a field, because half of it could not be read.

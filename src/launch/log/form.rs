@@ -1,6 +1,6 @@
 //! The forms in which events are read: a line of JSON, as in the log file; an entry of the journal, as
-//! `journalctl -o json` prints it; and a line of syslog's file. A line that is not an event is not an error,
-//! because other programs may write there too.
+//! `journalctl -o json --all` prints it; and a line of syslog's file. A line that is not an event is not an
+//! error, because other programs may write there too.
 
 #![cfg_attr(not(test), deny(clippy::arithmetic_side_effects, clippy::indexing_slicing, clippy::string_slice))]
 
@@ -12,7 +12,7 @@ use serde::{
     },
 };
 
-use super::event::{Event, Kind};
+use super::event::{Event, Kind, read_list};
 use crate::text::{Clock, FORMAT, json};
 
 /// The kind of a log line.
@@ -151,9 +151,9 @@ fn read_message(message: &str, time: u64, format: &mut Option<u8>) -> Option<Eve
             "uid" => uid = value.parse().ok(),
             "pid" => pid = value.parse().ok(),
             "host" => host = value,
-            "repositories" => repositories = value.split(' ').map(str::to_owned).collect(),
-            "joined" => joined = value.split(' ').map(str::to_owned).collect(),
-            "rules" => rules = value.split("; ").map(str::to_owned).collect(),
+            "repositories" => repositories = read_list(&value, " "),
+            "joined" => joined = read_list(&value, " "),
+            "rules" => rules = read_list(&value, "; "),
             "seconds" => seconds = value.parse().ok(),
             "status" => status = Some(value),
             "holder" => holder = value.parse().ok(),
@@ -301,7 +301,11 @@ mod tests {
 
     #[test]
     fn what_goes_to_syslog_comes_back() {
-        let event = event();
+        let mut event = event();
+        // Names that have what separates names, or begin as a list does.
+        event.rules = ["ten at once; three for each user", "another"].map(str::to_owned).to_vec();
+        event.repositories = vec!["seats [ann]".to_owned()];
+        event.joined = vec!["[\"seats\"]".to_owned()];
         let read =
             |stamp: &str| read(format!("{stamp} rungate[7]: {}", event.line()).as_bytes(), &Clock::now());
         assert_eq!(read("2026-09-21T14:13:20.000+00:00 ws17"), Line::Event(event.clone()));

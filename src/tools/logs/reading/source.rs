@@ -129,7 +129,8 @@ impl Source {
 
     fn journal(filter: &Filter) -> Self {
         let mut command = Command::new("journalctl");
-        command.args(["--identifier=rungate", "--output=json", "--no-pager", "--quiet"]);
+        // Without --all, fields of more than 4096 bytes are null.
+        command.args(["--identifier=rungate", "--output=json", "--all", "--no-pager", "--quiet"]);
         // In whole seconds, and not one too few: the filter is exact.
         let (since, until) = (filter.since().map(|since| since / 1000), filter.until());
         for (option, time) in [("--since", since), ("--until", until.map(|until| until.div_ceil(1000)))] {
@@ -179,7 +180,7 @@ impl Source {
         match child.wait() {
             Ok(status) if status.success() => Ok(()),
             _ => Err(Error::new(ExitStatus::System, "journalctl could not read the journal")
-                .advise("Try: journalctl -t rungate -o json | rungate history -".to_owned())),
+                .advise("Try: journalctl -t rungate -o json --all | rungate history -".to_owned())),
         }
     }
 }
