@@ -476,6 +476,31 @@ fn rotated_files_are_read_in_order() {
     assert!(damaged.stdout.contains("2 rotated files, 1 unreadable"), "{}", damaged.stdout);
 }
 
+/// Rotated files may have a date behind a dot. A file that is just being compressed exists twice, and between
+/// a rotation and the next event there is no present file.
+#[test]
+fn rotated_files_are_read_once_and_in_order_under_any_name() {
+    let (site, _) = site(&seats("supervisor", "file", false, 3), "file");
+    site.write("work/log.jsonl.20261108", &lines(100..200));
+    site.write("work/log.jsonl.20261101", &lines(0..100));
+    site.write("work/log.jsonl.20261108.gz", &lines(100..150));
+    let history = site.test().args(["history", "--json"]).outcome();
+    assert_eq!(history.ending, Ending::Status(0), "{}", history.stderr);
+    let pids: Vec<Value> = history
+        .stdout
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["pid"].clone())
+        .collect();
+    let expected: Vec<Value> = (1000..1200).flat_map(|pid| [json!(pid), json!(pid)]).collect();
+    assert_eq!(pids, expected, "{}", history.stderr);
+    assert_eq!(answer(&site, &["report", "--json"])["all"]["started"], 200);
+    // Without a rotated file, a log that is missing is an error.
+    for name in ["20261101", "20261108", "20261108.gz"] {
+        fs::remove_file(site.path(format!("work/log.jsonl.{name}"))).expect("a file");
+    }
+    assert_eq!(site.test().args(["report"]).outcome().ending, Ending::Status(71));
+}
+
 /// Ends that are written after the rotation, of launches that are in the rotated file.
 #[test]
 fn an_end_is_not_lost_in_a_rotation() {

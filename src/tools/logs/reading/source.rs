@@ -40,6 +40,8 @@ pub(super) struct Source {
     name: PathBuf,
     kind: Kind,
     is_rotated: bool,
+    /// Whether there are rotated files of it, so that it may be missing until the next event.
+    has_rotated: bool,
     /// The file, if it was opened when it was found.
     opened: Option<io::Result<File>>,
 }
@@ -53,7 +55,7 @@ enum Kind {
 
 impl Source {
     fn new(name: PathBuf, kind: Kind) -> Self {
-        Self { name, kind, is_rotated: false, opened: None }
+        Self { name, kind, is_rotated: false, has_rotated: false, opened: None }
     }
 
     /// A file that the caller names, `-` for standard input.
@@ -81,15 +83,15 @@ impl Source {
             let is_new = status.is_none_or(|status| known.insert((status.dev(), status.ino())));
             is_new.then_some(Self { opened: file, ..source })
         };
-        let name = newest.name.clone();
-        let newest = open(newest);
+        let rotated = rotated(&newest.name);
+        let newest = open(Self { has_rotated: !rotated.is_empty(), ..newest });
         let is_old = |path: &PathBuf| {
             let written = path.metadata().and_then(|status| status.modified()).ok();
             let written = written.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
             let written = written.and_then(|time| u64::try_from(time.as_millis()).ok());
             written.zip(filter.since()).is_some_and(|(written, since)| written < since)
         };
-        let rotated = rotated(&name).into_iter().filter(|path| !is_old(path));
+        let rotated = rotated.into_iter().filter(|path| !is_old(path));
         let older = rotated.map(|name| Self { is_rotated: true, ..Self::new(name, Kind::File) }).rev();
         let mut all: Vec<Self> = newest.into_iter().chain(older.filter_map(open)).collect();
         all.reverse();
@@ -164,7 +166,12 @@ impl Source {
     /// Begins to read it.
     pub(super) fn open(&mut self) -> io::Result<Box<dyn Read>> {
         Ok(match &mut self.kind {
-            Kind::File => unpacked(self.opened.take().unwrap_or_else(|| File::open(&self.name))?)?,
+            Kind::File => match self.opened.take().unwrap_or_else(|| File::open(&self.name)) {
+                Err(error) if error.kind() == ErrorKind::NotFound && self.has_rotated => {
+                    Box::new(io::empty())
+                }
+                file => unpacked(file?)?,
+            },
             Kind::Input => unpacked(io::stdin())?,
             Kind::Journal(command, child) => {
                 let child = child.insert(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?);
@@ -221,7 +228,8 @@ fn unpacked(mut log: impl Read + 'static) -> io::Result<Box<dyn Read>> {
 }
 
 /// The files that rotation made of a log, the oldest first: `log.jsonl.2.gz`, `log.jsonl.1`,
-/// `log.jsonl-20261123`, `log-20261123.jsonl`.
+/// `log.jsonl-20261123`, `log.jsonl.20261123`, `log-20261123.jsonl`. While a file is compressed, both forms
+/// exist, and the one that is not compressed is complete.
 fn rotated(log: &Path) -> Vec<PathBuf> {
     let (Some(name), Some(directory)) = (log.file_name().and_then(OsStr::to_str), log.parent()) else {
         return Vec::new();
@@ -230,6 +238,7 @@ fn rotated(log: &Path) -> Vec<PathBuf> {
     let mut found: Vec<(Age, PathBuf)> =
         entries.filter_map(|entry| Some((age(name, entry.file_name().to_str()?)?, entry.path()))).collect();
     found.sort();
+    found.dedup_by(|(_, packed), (_, file)| packed.with_extension("") == *file);
     found.into_iter().map(|(_, path)| path).collect()
 }
 
@@ -249,7 +258,8 @@ fn age(log: &str, name: &str) -> Option<Age> {
     };
     if let Some(rest) = name.strip_prefix(log) {
         let number = |text: &str| text.parse().ok().map(|number| Age::Number(Reverse(number)));
-        return rest.strip_prefix('.').and_then(number).or_else(|| date(rest.strip_prefix('-')?));
+        let behind_dot = rest.strip_prefix('.').and_then(|text| date(text).or_else(|| number(text)));
+        return behind_dot.or_else(|| date(rest.strip_prefix('-')?));
     }
     let (stem, extension) = log.rsplit_once('.')?;
     date(name.strip_prefix(stem)?.strip_prefix('-')?.strip_suffix(extension)?.strip_suffix('.')?)
@@ -495,11 +505,15 @@ mod tests {
             "log.jsonl.2.gz",
             "log.jsonl-20261123",
             "log-20261101.jsonl.gz",
+            "log.jsonl.20261122.gz",
+            "log.jsonl.20261108",
         ];
         let of = |name: &str| age("log.jsonl", name);
         names.sort_by_key(|name| of(name).expect("it was made of the log"));
         let expected = [
             "log-20261101.jsonl.gz",
+            "log.jsonl.20261108",
+            "log.jsonl.20261122.gz",
             "log.jsonl-20261123",
             "log.jsonl.10.gz",
             "log.jsonl.2.gz",
