@@ -702,6 +702,17 @@ fn list_shows_what_one_user_holds_and_waits_for() {
     assert_eq!(uid, 0);
 }
 
+/// A holder whose user cannot be seen may be any user's, so its repository is listed for each of them.
+#[test]
+fn a_user_who_cannot_be_seen_may_be_the_one_who_is_meant() {
+    needs_root!();
+    let site = Site::with_policy("[repository.seats]\nlimit = 2\n[repository.idle]\nlimit = 2\n");
+    let _unknown = site.holder("seats.lock", ["ofd", "write", "8:1"]);
+    let elsewhere = ["unshare", "--pid", "--fork", "--mount-proc"];
+    let list = site.test().through(elsewhere).args(["list", "--user", "0"]);
+    list.stdout("seats: 1 of 2 used, 1 of a user who cannot be seen\n").status(0);
+}
+
 /// Each holder and each waiting launch has one line: on a narrow terminal the rule is cut, then other text.
 #[test]
 fn on_a_terminal_each_slot_has_one_line() {

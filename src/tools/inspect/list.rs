@@ -63,8 +63,10 @@ pub(crate) fn run(arguments: &ListArguments, situation: &Situation) -> Result<u8
 /// Whether it is listed without being named: it has use, a queue, or an error.
 fn is_busy(file: &ListedFile, survey: Option<&TableSnapshot>, user: Option<u32>) -> bool {
     let Some(survey) = survey else { return true };
-    let holders = survey.holders.iter().flat_map(Holder::all).any(|holder| is_of(user, holder.uid));
-    let waiters = survey.waiting.iter().any(|waiter| is_of(user, waiter.uid()));
+    // One whose user cannot be seen may be the user's.
+    let may_be = |uid: Option<u32>| uid.is_none() || is_of(user, uid);
+    let holders = survey.holders.iter().flat_map(Holder::all).any(|holder| may_be(holder.uid));
+    let waiters = survey.waiting.iter().any(|waiter| may_be(waiter.uid()));
     holders || waiters || (user.is_none() && (survey.used > 0 || file.failure().is_some()))
 }
 
