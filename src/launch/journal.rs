@@ -212,9 +212,10 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// Fills in the event of a holder that was to be ended.
+/// Fills in the event of a holder that was to be ended. It is about the holder, on its host.
 pub(crate) fn expired(event: Event, repository: &str, overdue: &Overdue, fate: EvictionOutcome) -> Event {
     Event {
+        host: overdue.elsewhere.clone().unwrap_or(event.host),
         repositories: vec![repository.to_owned()],
         rules: overdue.holder.rule.clone().into_iter().collect(),
         seconds: overdue.by.map(|by| by.as_secs_f64()),
@@ -387,8 +388,7 @@ mod tests {
     use super::*;
     use crate::{keeper::Holder, sys::signals::Signal};
 
-    /// The text about the holder of a slot, which may have ended.
-    fn said(fate: EvictionOutcome, by: Option<u64>, lingers: bool) -> String {
+    fn overdue(by: Option<u64>, lingers: bool) -> Overdue {
         let holder = Holder {
             command: Some("matlab".to_owned()),
             lingers_until: lingers.then_some(SystemTime::UNIX_EPOCH),
@@ -396,7 +396,23 @@ mod tests {
         };
         let by = by.map(Duration::from_secs);
         let (elsewhere, job, with) = (None, Ok(7), Vec::new());
-        let overdue = Overdue { holder, pid: 7, elsewhere, by, slots: 1, job, may_be_signalled: true, with };
+        Overdue { holder, pid: 7, elsewhere, by, slots: 1, job, may_be_signalled: true, with }
+    }
+
+    /// The process number of a holder belongs to its host, so the event of its end is of that host.
+    #[test]
+    fn the_event_of_a_holder_is_of_its_host() {
+        for (elsewhere, host) in [(None, "ws17"), (Some("ws18"), "ws18")] {
+            let holder = Overdue { elsewhere: elsewhere.map(str::to_owned), ..overdue(Some(90), false) };
+            let event = Event::now(Kind::Expired, "matlab", 7, OsStr::new("ws17"));
+            let event = expired(event, "seats", &holder, EvictionOutcome::HadLeft);
+            assert_eq!((event.host.as_str(), event.holder), (host, Some(7)));
+        }
+    }
+
+    /// The text about the holder of a slot, which may have ended.
+    fn said(fate: EvictionOutcome, by: Option<u64>, lingers: bool) -> String {
+        let overdue = overdue(by, lingers);
         let said = describe("seats", Some(Path::new("/run/seats.lock")), &overdue, fate);
         said.strip_prefix("rungate: seats: ").unwrap_or_default().to_owned()
     }

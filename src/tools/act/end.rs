@@ -526,10 +526,8 @@ impl End<'_> {
         let event = if holder.by.is_some() {
             Event::now(Kind::Expired, "end", self.uid(), &self.situation.host)
         } else {
-            // The event is about the holder, on its host.
-            let host = holder.elsewhere.as_ref().map_or(&*self.situation.host, OsStr::new);
             let command = holder.holder.command.as_deref().unwrap_or_default();
-            let event = Event::now(Kind::Evicted, command, self.uid(), host);
+            let event = Event::now(Kind::Evicted, command, self.uid(), &self.situation.host);
             Event { holder_uid: holder.holder.uid, ..event }
         };
         let event = journal::expired(event, &file.title(), holder, fate);
