@@ -536,6 +536,16 @@ fn one_log_suggests_one_time() {
     assert!(page.contains(evidence) && text.contains(evidence), "{text}");
 }
 
+/// A wait is as long as the launch measured it, also if the clock of its host was set in between.
+#[test]
+fn a_clock_that_is_set_is_no_wait() {
+    let site = Site::new();
+    let an_hour_ago = 1_789_996_400_000_000_u64;
+    let waited = json!({ "event": "waited", "pid": 9, "seconds": 10.0, "arrived": an_hour_ago });
+    log_of(&site, &[waited, json!({ "event": "started", "pid": 9, "arrived": an_hour_ago })]);
+    assert_eq!(report(&site)["all"]["waits"]["longest"], json!(10.0));
+}
+
 /// A program that could not be executed has no length, so that no time is suggested because of it, and a launch
 /// that is simulated does not last as long as it.
 #[test]

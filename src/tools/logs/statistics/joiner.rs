@@ -200,7 +200,7 @@ struct Open {
 type Process = (u64, i32);
 
 struct Waited {
-    micros: u64,
+    micros: Option<u64>,
     arrived: Option<u64>,
 }
 
@@ -331,8 +331,7 @@ impl Joiner {
                 if self.waited.len() >= MOST_RUNS {
                     self.waited.clear();
                 }
-                let micros = micros_of(event);
-                self.waited.insert(process, Waited { micros, arrived: event.arrived });
+                self.waited.insert(process, Waited { micros: micros_of(event), arrived: event.arrived });
             }
             // The end of an earlier part of a script: the start of the next part has already shown it.
             Kind::Ended if event.between.is_some_and(|(_, to)| self.began(process) > Some(to)) => {}
@@ -343,7 +342,7 @@ impl Joiner {
                     open.run.is_executed = false;
                 }
                 let (from, to) = event.between.unwrap_or((now, now));
-                let told = event.duration().map(|_| micros_of(event));
+                let told = micros_of(event);
                 let began = told.map_or(now, |told| now.saturating_sub(told));
                 let is_unknown = !self.running.contains_key(&process);
                 self.closing.started_before += u64::from(is_unknown && began.saturating_add(EXACT) < first);
@@ -373,11 +372,12 @@ impl Joiner {
             self.had_ended(before, began, sink);
             self.close(before, began);
         }
-        let waited = self.waited.remove(&process);
-        let arrived = waited.as_ref().map_or(event.arrived, |waited| waited.arrived.or(event.arrived));
-        let arrived = arrived.or_else(|| Some(began.saturating_sub(waited.as_ref()?.micros)));
-        let fate = if waited.is_some() { LaunchOutcome::Waited } else { LaunchOutcome::AtOnce };
-        let arrived = arrived.filter(|_| fate == LaunchOutcome::Waited).unwrap_or(began).min(began);
+        let (fate, arrived) = match self.waited.remove(&process) {
+            None => (LaunchOutcome::AtOnce, began),
+            Some(Waited { micros, arrived }) => {
+                (LaunchOutcome::Waited, came(began, arrived.or(event.arrived), micros))
+            }
+        };
         let launch = self.next;
         let mut slots = Vec::new();
         let mut taken = Vec::new();
@@ -499,7 +499,7 @@ impl Joiner {
     fn refuse(&mut self, process: Process, event: &Event, sink: &mut dyn Sink) {
         self.waited.remove(&process);
         let at = event.micros();
-        let arrived = event.arrived.unwrap_or(at.saturating_sub(micros_of(event))).min(at);
+        let arrived = came(at, event.arrived, micros_of(event));
         let fate = if event.seconds.is_some() { LaunchOutcome::TimedOut } else { LaunchOutcome::Refused };
         self.look(at, event);
         let number = self.next;
@@ -798,8 +798,16 @@ fn hash_of(text: &str) -> u64 {
     hasher.finish()
 }
 
-fn micros_of(event: &Event) -> u64 {
-    event.duration().map_or(0, |duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+fn micros_of(event: &Event) -> Option<u64> {
+    event.duration().map(|duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}
+
+/// When a launch came that was decided at this moment, in microseconds since 1970. If the time that it measured
+/// is another one than that since its arrival, the clock of the host was set in between.
+fn came(decided: u64, arrived: Option<u64>, waited: Option<u64>) -> u64 {
+    let measured = waited.map(|waited| decided.saturating_sub(waited));
+    let is_true = |arrived: &u64| measured.is_none_or(|measured| measured.abs_diff(*arrived) <= EXACT);
+    arrived.filter(is_true).or(measured).unwrap_or(decided).min(decided)
 }
 
 // Events in the order in which they were decided. The first to decide may be the last to log it.
