@@ -47,7 +47,8 @@ const MOST_REPOSITORIES: usize = 1024;
 pub(crate) fn read(line: &[u8], clock: &Clock) -> Line {
     match std::str::from_utf8(line) {
         Ok(line) => read_text(line, clock),
-        Err(_) => believed(after_half(line).map_or(Line::Unknown, Line::Event)),
+        Err(_) if time_of_syslog(&String::from_utf8_lossy(line), clock).is_some() => Line::Unknown,
+        Err(_) => believed(after_other(line).map_or(Line::Unknown, Line::Event)),
     }
 }
 
@@ -64,13 +65,12 @@ fn believed(line: Line) -> Line {
 /// How a line of JSON begins. Within a string of one, the quotation marks are escaped.
 const BEGINNING: &[u8] = b"{\"format\":";
 
-/// The event behind the half of another one: on a full disk, a write ends anywhere, and the next one
-/// continues that line. The writers cannot prevent this, because they append at the same time.
-fn after_half(line: &[u8]) -> Option<Event> {
+/// The event behind other bytes without a newline. On a full disk, a write ends anywhere, and the next one
+/// continues that line; so it does behind what any user has appended. The writers cannot prevent this, because
+/// they append at the same time. In a file of syslog, users can write such lines, but not their beginning.
+fn after_other(line: &[u8]) -> Option<Event> {
     let at = line.windows(BEGINNING.len()).rposition(|bytes| bytes == BEGINNING)?;
-    let (half, rest) = line.split_at_checked(at)?;
-    let is_half = !half.is_empty() && (half.starts_with(BEGINNING) || BEGINNING.starts_with(half));
-    serde_json::from_slice(rest).ok().filter(|_| is_half)
+    serde_json::from_slice(line.get(at..)?).ok()
 }
 
 /// The same for valid text.
@@ -83,11 +83,13 @@ fn read_any(line: &str, clock: &Clock) -> Line {
         return match serde_json::from_str(line) {
             Ok(event) => Line::Event(event),
             Err(_) => of_journal(line).unwrap_or_else(|| {
-                Line::of(after_half(line.as_bytes()), || json::format_of(line.as_bytes()))
+                Line::of(after_other(line.as_bytes()), || json::format_of(line.as_bytes()))
             }),
         };
     }
-    let Some(time) = time_of_syslog(line, clock) else { return Line::Unknown };
+    let Some(time) = time_of_syslog(line, clock) else {
+        return after_other(line.as_bytes()).map_or(Line::Unknown, Line::Event);
+    };
     let Some((_, ours)) = line.split_once(TAG) else { return Line::Foreign };
     ours.split_once("]: ").map_or(Line::Unknown, |(_, message)| of_message(message, time))
 }
@@ -327,18 +329,21 @@ mod tests {
         assert_eq!(entry("8"), Line::Unknown, "somebody else wrote it");
     }
 
-    /// On a full disk a line ends anywhere, and the next event is appended to it.
+    /// On a full disk a line ends anywhere, and the next event is appended to it; users may append anything.
     #[test]
-    fn an_event_behind_any_part_of_another_is_read() {
+    fn an_event_behind_anything_else_is_read() {
         let event = event();
         let line = json::line(&Numbered::of(&event)).expect("JSON").into_bytes();
         let behind = |before: &[u8]| read(&[before, &line].concat(), &Clock::now());
         for length in 0..=line.len() {
             assert_eq!(behind(&line[..length]), Line::Event(event.clone()), "{length} bytes of another");
         }
-        for other in [&b"{\"for us\":"[..], b"{\"format\"=", b"\xff", b"{}"] {
-            assert_eq!(behind(other), Line::Unknown, "{other:?} begins no event");
+        for other in [&b"x"[..], b"{\"for us\":", b"{\"format\"=", b"\xff", b"{}", &[0; 300]] {
+            assert_eq!(behind(other), Line::Event(event.clone()), "{other:?}");
         }
+        // Not in what another program wrote to syslog.
+        assert_eq!(behind(b"2026-09-21T14:13:20Z ws17 logger[9]: "), Line::Foreign);
+        assert_eq!(behind(b"2026-09-21T14:13:20Z ws17 logger[9]: \xff"), Line::Unknown);
     }
 
     #[test]
