@@ -268,6 +268,14 @@ fn a_repository_is_found_with_its_members() {
     log_of(&site, &events.map(|(repository, pid)| ended(pid, repository)));
     assert_eq!(pids(&site, &["--repository", "disk"]), [7, 8]);
     assert_eq!(pids(&site, &["--repository", "disk [ann]"]), [7]);
+    // Other events have the member in the facts about the table.
+    let refused = |pid, member| {
+        let table = json!({ "repository": "disk", "member": member, "limit": 1 });
+        json!({ "event": "refused", "pid": pid, "repositories": ["disk"], "tables": [table] })
+    };
+    log_of(&site, &[refused(5, "uid 0"), refused(6, "uid 1")]);
+    assert_eq!(pids(&site, &["--repository", "disk"]), [5, 6]);
+    assert_eq!(pids(&site, &["--repository", "disk [root]"]), [5]);
 }
 
 /// The pids of the events that are left.

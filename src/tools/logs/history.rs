@@ -18,7 +18,10 @@ const PIECE: usize = 1 << 16;
 
 /// Prints the events of logs.
 pub(crate) fn run(arguments: &HistoryArguments, situation: &Situation) -> Result<u8, Error> {
-    let filter = Filter::of(arguments)?;
+    let names = NameCache::new();
+    let filter = Filter::of(arguments, move |event| {
+        titles(event, &names).into_iter().map(|(title, _)| visible(title)).collect()
+    })?;
     if arguments.follow {
         return follow(arguments, situation, filter);
     }
@@ -148,16 +151,23 @@ fn print_lines(logs: Logs, filter: Filter) -> Result<u8, Error> {
 
 /// The subject of an event: `matlab=7 matlab-per-user [ann]=3`.
 fn repositories(event: &Event, names: &NameCache) -> String {
+    let shown: Vec<String> =
+        titles(event, names).into_iter().map(|(title, slots)| format!("{title}{slots}")).collect();
+    shown.join(" ")
+}
+
+/// The same one by one, each with its slots.
+fn titles<'a>(event: &'a Event, names: &NameCache) -> Vec<(String, &'a str)> {
     let mut seen = Vec::new();
     let mut shown = Vec::new();
     for repository in &event.repositories {
         let (name, slots) = repository.split_at(repository.find('=').unwrap_or(repository.len()));
         let member = member_of(event, name, seen.iter().filter(|known| **known == name).count());
         let member = member.map_or_else(String::new, |member| format!(" [{}]", named(member, names)));
-        shown.push(format!("{name}{member}{slots}"));
+        shown.push((format!("{name}{member}"), slots));
         seen.push(name);
     }
-    shown.join(" ")
+    shown
 }
 
 /// The member of the table that the event names at this position. Unknown if the event has more tables than

@@ -214,13 +214,16 @@ pub(crate) struct Filter {
 }
 
 impl Filter {
-    /// The caller's request.
-    pub(crate) fn of(arguments: &HistoryArguments) -> Result<Self, Error> {
+    /// The caller's request. `titles` says how the repositories of an event are shown, with their members.
+    pub(crate) fn of(
+        arguments: &HistoryArguments,
+        titles: impl Fn(&Event) -> Vec<String> + 'static,
+    ) -> Result<Self, Error> {
         let command = arguments.command.as_deref().map(|text| Pattern::new(text, Subject::Path));
         Ok(Self {
             uid: arguments.user.as_deref().map(uid_of).transpose()?,
             command: command.transpose().map_err(|wrong| usage(format!("--command: {wrong}")))?,
-            about: arguments.repository.clone().map(About::new),
+            about: arguments.repository.clone().map(|repository| About::new(repository, Box::new(titles))),
             ..Self::within(&arguments.span)?
         })
     }
@@ -270,16 +273,20 @@ type See<'s> = dyn FnMut(Event) -> Result<Option<Event>, Error> + 's;
 /// The host and the number of a process.
 type Process = (String, i32);
 
+/// Under which names reports show what an event names.
+type Titles = dyn Fn(&Event) -> Vec<String>;
+
 /// A repository. Waits and ends do not name it: they belong to a start.
 struct About {
     repository: String,
+    titles: Box<Titles>,
     waited: HashMap<Process, Event>,
     runs: HashSet<Process>,
 }
 
 impl About {
-    fn new(repository: String) -> Self {
-        Self { repository, waited: HashMap::new(), runs: HashSet::new() }
+    fn new(repository: String, titles: Box<Titles>) -> Self {
+        Self { repository, titles, waited: HashMap::new(), runs: HashSet::new() }
     }
 
     fn pass(&mut self, event: Event, see: &mut See<'_>) -> Result<Option<Event>, Error> {
@@ -292,7 +299,8 @@ impl About {
             return if self.runs.remove(&process) { see(event) } else { Ok(Some(event)) };
         }
         let is_it = |name: &str| name == self.repository || without_member(name) == self.repository;
-        if !event.names_of_repositories().any(is_it) {
+        let is_member = || self.repository.ends_with(']') && (self.titles)(&event).contains(&self.repository);
+        if !event.names_of_repositories().any(is_it) && !is_member() {
             return Ok(Some(event));
         }
         if event.event == Kind::Started {
