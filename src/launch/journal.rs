@@ -273,7 +273,7 @@ fn table_seen(claim: &Claim, held: Option<Runs>) -> TableSeen {
     let members: Vec<String> = claim.member.iter().map(member).collect();
     TableSeen {
         repository: claim.repository.to_string(),
-        member: (!members.is_empty()).then(|| members.join(" ")),
+        member: (!members.is_empty()).then(|| members.join(", ")),
         limit: claim.amount.effective_limit(),
         limit_of_all: Some(claim.amount.limit).filter(|all| *all > claim.amount.effective_limit()),
         used: held.as_ref().map(Runs::count),

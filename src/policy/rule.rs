@@ -11,9 +11,8 @@ use std::{
 
 use super::{
     END_OF_VALUE, HASH_LENGTH, LONGEST_NAME, Name, Piece, Placeholder, Repository, Selectors, Share,
-    limit::digits,
     place::Place,
-    template::{decoded, find},
+    template::{encoded, find},
 };
 pub(super) use crate::judge::terms::Slots;
 use crate::{
@@ -293,8 +292,8 @@ impl Name {
         if name.len() == LONGEST_NAME {
             return self.read_shortened(name);
         }
-        let (members, rest) = self.read_values(name);
-        (members.len() == self.placeholders().count() && rest.is_some_and(str::is_empty)).then_some(members)
+        let (members, rest) = self.read_values(name, false);
+        (members.len() == self.placeholders().count() && rest.is_empty()).then_some(members)
     }
 
     /// For a shortened name: its first values, the beginning of the one that was cut, and the hash of all
@@ -303,25 +302,20 @@ impl Name {
         let kept = name.strip_suffix(self.kept_ending())?;
         let (kept, hash) = kept.split_at_checked(kept.len().checked_sub(HASH_LENGTH)?)?;
         let is_hash = hash.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let (mut members, rest) = self.read_values(kept);
-        let cut = rest.unwrap_or_default();
-        // Only the first digit of an encoded byte may be left.
-        let whole = (0..=cut.len().min(2)).find_map(|less| decoded(cut.get(..cut.len() - less)?));
-        let cut = whole.unwrap_or_else(|| cut.as_bytes().to_vec());
-        if cut.is_empty()
-            && let Some(Member::Text { value, shown }) = members.last_mut()
-        {
-            value.extend_from_slice(hash.as_bytes());
-            shown.push_str(hash);
-        } else if let Some(placeholder) = self.placeholders().nth(members.len()) {
-            members.push(member_of(placeholder, [&cut, hash.as_bytes()].concat()));
-        }
+        let (mut members, cut) = self.read_values(kept, true);
+        // The first digit of an encoded byte may be left.
+        let value = (0..=cut.len().min(2)).find_map(|less| {
+            let (whole, left) = cut.split_at_checked(cut.len() - less)?;
+            Some([&self.value(whole)?, left.as_bytes()].concat())
+        });
+        let value = [&value.unwrap_or_else(|| cut.as_bytes().to_vec()), hash.as_bytes()].concat();
+        members.push(member_of(self.placeholders().nth(members.len())?, value));
         is_hash.then_some(members)
     }
 
-    /// The values as far as they can be separated, and the rest of the name; none if a text of the name
-    /// itself is missing.
-    fn read_values<'a>(&self, name: &'a str) -> (Vec<Member>, Option<&'a str>) {
+    /// The values as far as they can be separated, and the rest of the name. If it was cut, the last value is
+    /// in the rest.
+    fn read_values<'a>(&self, name: &'a str, is_cut: bool) -> (Vec<Member>, &'a str) {
         let is_pair = self.placeholders().count() == 2;
         let mut members = Vec::new();
         let mut rest = name;
@@ -334,7 +328,7 @@ impl Name {
                         rest = behind;
                         continue;
                     }
-                    None => return (members, None),
+                    None => return (members, rest),
                 },
                 Piece::Value(placeholder) => placeholder,
             };
@@ -342,6 +336,7 @@ impl Name {
             let is_ended = self.is_ended && !is_last;
             let end = match left {
                 _ if is_ended => find(rest, END_OF_VALUE),
+                _ if is_last && is_cut => None,
                 [] => Some(rest.len()),
                 [Piece::Literal(last)] => rest.len().checked_sub(last.len()),
                 // If the second of two values is a number, it has none of these characters, but the first may
@@ -349,7 +344,7 @@ impl Name {
                 [Piece::Literal(next), Piece::Value(number), behind @ ..]
                     if is_pair && number.is_number() =>
                 {
-                    let ending = behind.iter().map(Piece::literal_length).sum();
+                    let ending = if is_cut { 0 } else { behind.iter().map(Piece::literal_length).sum() };
                     rest.len().checked_sub(ending).and_then(|end| rest.get(..end)?.rfind(next))
                 }
                 [Piece::Literal(next), ..] => find(rest, next),
@@ -357,46 +352,54 @@ impl Name {
             };
             let read = end.and_then(|end| rest.split_at_checked(end)).and_then(|(value, behind)| {
                 let behind = if is_ended { behind.strip_prefix(END_OF_VALUE)? } else { behind };
-                Some((member(placeholder, value)?, behind))
+                Some((self.member(placeholder, value)?, behind))
             });
-            let Some((member, behind)) = read else { return (members, Some(rest)) };
+            let Some((member, behind)) = read else { return (members, rest) };
             members.push(member);
             rest = behind;
         }
-        (members, Some(rest))
+        (members, rest)
     }
-}
 
-/// A member by its text in a name.
-fn member(placeholder: &Placeholder, part: &str) -> Option<Member> {
-    match placeholder {
-        Placeholder::Uid => digits(part, 10).map(Member::User),
-        Placeholder::Gid => digits(part, 10).map(Member::Group),
-        _ => decoded(part).map(|value| member_of(placeholder, value)),
+    /// A member by its text in a name. Users can create lock files too, and of two texts of one member the
+    /// second would look like the first.
+    fn member(&self, placeholder: &Placeholder, part: &str) -> Option<Member> {
+        let number = || part.parse().ok().filter(|number: &u32| number.to_string() == part);
+        match placeholder {
+            Placeholder::Uid => number().map(Member::User),
+            Placeholder::Gid => number().map(Member::Group),
+            _ => self.value(part).map(|value| member_of(placeholder, value)),
+        }
     }
 }
 
 /// A member by its value. Different values never look the same: what is no text, or cannot be seen, is an
-/// escape, and so is the backslash. The names of accounts are shown as they are everywhere else.
+/// escape, and so are the backslash and a comma before a blank, which separate members. The names of accounts
+/// are shown as they are everywhere else, if they can be, and otherwise as in the lock file's name.
 pub(crate) fn member_of(placeholder: &Placeholder, value: Vec<u8>) -> Member {
     let escaped = |text: &[u8]| {
         let parts: Vec<&[u8]> = text.split(|byte| *byte == b'\\').collect();
         visible(OsStr::from_bytes(&parts.join(&br"\\"[..])))
     };
     let shown = match placeholder {
-        Placeholder::User | Placeholder::Group => String::from_utf8_lossy(&value).into_owned(),
+        Placeholder::User | Placeholder::Group => String::from_utf8(value.clone())
+            .ok()
+            .filter(|name| visible(name) == *name && !name.contains([',', '%']))
+            .unwrap_or_else(|| encoded(&value, &[])),
         // They are joined by NUL, and shown with blanks.
         Placeholder::Arguments => {
             let each = value.split(|byte| *byte == 0).map(|one| escaped(one).replace(' ', r"\ "));
-            each.collect::<Vec<_>>().join(" ")
+            each.collect::<Vec<_>>().join(" ").replace(", ", r"\, ")
         }
-        _ => escaped(&value),
+        _ => escaped(&value).replace(", ", r"\, "),
     };
     Member::Text { value, shown }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     const ANN: &[u8] = b"4711";
@@ -462,6 +465,8 @@ mod tests {
             (br"a\\nb", r"a\\\\nb"),
             ("a\u{200b}b".as_bytes(), r"a\u{200b}b"),
             (b"a b", "a b"),
+            (b"a, b", r"a\, b"),
+            (br"a\, b", r"a\\\, b"),
         ] {
             case(&Placeholder::Directory, value, expected);
         }
@@ -471,10 +476,21 @@ mod tests {
             (br"a\0b", r"a\\0b"),
             (br"a\ b", r"a\\\ b"),
             (b"a\0\0b", "a  b"),
+            (b"a,\0b", r"a\, b"),
+            (b"a, b", r"a,\ b"),
         ] {
             case(&Placeholder::Arguments, value, expected);
         }
-        case(&Placeholder::User, br"CORP\ann", r"CORP\ann");
+        for (value, expected) in [
+            (&br"CORP\ann"[..], r"CORP\ann"),
+            (b"domain users", "domain users"),
+            (b"M\xfcller", "M%FCller"),
+            (b"M%FCller", "M%25FCller"),
+            (b"a\nb", "a%0Ab"),
+            (b"a, b", "a%2C%20b"),
+        ] {
+            case(&Placeholder::User, value, expected);
+        }
     }
 
     #[test]
@@ -483,6 +499,10 @@ mod tests {
         for other in [
             "ann,ws17.lock",
             "+4711,ws17.lock",
+            "04711,ws17.lock",
+            "4711,ws%317.lock",
+            "4711,ws%2f.lock",
+            "4711,.ws17.lock",
             "4711.lock",
             "4711,ws17",
             "4711,%zz.lock",
@@ -519,12 +539,48 @@ mod tests {
         assert_ne!(of(300), of(301));
         // If the number itself is cut, the rest of it must not be taken for another user.
         let pattern = name(&[Some(Directory), None, Some(Uid)], ",");
-        for length in 150..220 {
-            let read = read(&pattern, &[&long(length), ANN]);
+        for (length, uid) in (150..220).flat_map(|length| [(length, 4711), (length, 4_000_000_123)]) {
+            let read = read(&pattern, &[&long(length), uid.to_string().as_bytes()]);
             assert!(
-                read.iter().all(|member| !matches!(member, Member::User(uid) if *uid != 4711)),
+                read.iter().all(|member| !matches!(member, Member::User(other) if *other != uid)),
                 "{read:?}"
             );
+        }
+    }
+
+    /// Users can create lock files with any name. Two of them never look the same.
+    #[test]
+    fn names_that_were_shortened_look_different() {
+        use Placeholder::{Command, Directory};
+        let look = |pattern: &Name, name: &str| {
+            pattern.read(name).map(|read| {
+                let shown = |member: &Member| match member {
+                    Member::Text { shown, .. } => shown.clone(),
+                    Member::User(id) | Member::Group(id) => id.to_string(),
+                };
+                read.iter().map(shown).collect::<Vec<_>>().join(", ")
+            })
+        };
+        for pattern in [name(&[Some(Directory)], ""), name(&[Some(Command), None, Some(Directory)], ", ")] {
+            let mut left = pattern.placeholders().count();
+            let value = &mut |_: &Placeholder| {
+                left -= 1;
+                Ok::<_, ()>(if left == 0 { "/,x".repeat(60) } else { "make".to_owned() }.into_bytes())
+            };
+            let shortened = pattern.expand(value).expect("values");
+            let hash = shortened.len() - ".lock".len() - HASH_LENGTH;
+            let at = shortened.find("%2F").expect("a slash");
+            let spellings = ["%2F", "%2f", "/", "%", "%_", "%.", "abc", "%61"];
+            let mut names: BTreeSet<String> = BTreeSet::new();
+            for spelling in spellings {
+                for place in [at, hash - 3] {
+                    let mut changed = shortened.clone();
+                    changed.replace_range(place..place + 3, &format!("{spelling:x<3}"));
+                    names.insert(changed);
+                }
+            }
+            let looks: BTreeSet<String> = names.iter().filter_map(|name| look(&pattern, name)).collect();
+            assert_eq!(looks.len(), names.len(), "{shortened}");
         }
     }
 }

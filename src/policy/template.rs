@@ -200,6 +200,12 @@ impl Name {
         }
     }
 
+    /// The value of a part of a name; none if [`encoded`] writes it differently. So two names never have the
+    /// same values.
+    pub(super) fn value(&self, part: &str) -> Option<Vec<u8>> {
+        decoded(part).filter(|value| encoded(value, &self.reserved) == part)
+    }
+
     /// A name that is too long, cut to exactly the longest length, which no other name has.
     fn shortened(&self, name: &str, hash: &str) -> String {
         let ending = self.kept_ending();
@@ -456,8 +462,8 @@ pub(super) fn encoded(value: &[u8], reserved: &[u8]) -> String {
     name
 }
 
-/// The value of a part of a name; none if it was not made by [`encoded`].
-pub(super) fn decoded(text: &str) -> Option<Vec<u8>> {
+/// The value of a part of a name, if it is one.
+fn decoded(text: &str) -> Option<Vec<u8>> {
     if text == EMPTY {
         return Some(Vec::new());
     }

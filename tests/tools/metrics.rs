@@ -110,7 +110,7 @@ fn a_member_may_be_called_anything() {
     let _running = site.test().args(["run", "--", name]).spawn();
     let text = metrics(&site);
     assert!(
-        text.contains("rungate_slots_used{repository=\"seats\",member=\"a\\\"b\\\\c\\\\n# HELP d\"} 1"),
+        text.contains("rungate_slots_used{repository=\"seats\",member=\"a\\\"b\\\\\\\\c\\\\n# HELP d\"} 1"),
         "{text}"
     );
     promtool_accepts(&site, &text);

@@ -251,7 +251,7 @@ fn a_holder_that_survives_eviction_keeps_its_slot() {
 }
 
 /// A report on a part of a log does not know which programs had slots when it begins: it says so, and calls no
-/// seat idle.
+/// seat idle. The ends of such programs are those that their supervisors saw, or those that a sweep found.
 #[test]
 fn programs_from_before_the_log_are_not_forgotten() {
     let site = Site::new();
@@ -285,7 +285,18 @@ fn programs_from_before_the_log_are_not_forgotten() {
     assert!(since.contains(&doubt("2 programs that started before --since")), "{since}");
     let unseen = said(&format!("{before}{}", start(10, 3)), &["--since", "2026-09-22 05:00"]);
     assert!(unseen.contains(&doubt("programs that started before --since")), "{unseen}");
-    for text in [part, since, unseen] {
+    let gone = |hour: u64, slot: u64| {
+        let at = 1_790_035_200_000_000 + hour * 3_600_000_000;
+        event("ended", hour, slot, &format!(",\"status\":\"gone\",\"between\":[{},{at}]", at - 60_000_000))
+    };
+    let after = start(10, 3) + &gone(11, 3) + &gone(12, 1);
+    let swept = said(&after, &[]);
+    assert!(swept.contains(&doubt("1 program that started before the log begins")), "{swept}");
+    // A sweep logs the end of a program that was evicted again.
+    let evicted = event("expired", 9, 9, ",\"holder\":1,\"status\":\"SIGINT\"");
+    let whole = said(&format!("{before}{evicted}{after}"), &[]);
+    assert!(whole.contains(&idle(2)) && !whole.contains("in no figure"), "{whole}");
+    for text in [part, swept, since, unseen] {
         assert!(!text.contains("never in use"), "{text}");
     }
 }

@@ -8,6 +8,7 @@ use std::{
     io::Write as _,
     path::Path,
     thread,
+    time::{Duration, SystemTime},
 };
 
 use flate2::{Compression, write::GzEncoder};
@@ -476,14 +477,18 @@ fn rotated_files_are_read_in_order() {
     assert!(damaged.stdout.contains("2 rotated files, 1 unreadable"), "{}", damaged.stdout);
 }
 
-/// Rotated files may have a date behind a dot. A file that is just being compressed exists twice, and between
-/// a rotation and the next event there is no present file.
+/// Rotated files may have a date behind a dot. A file that is just being compressed exists twice, and an older
+/// one with such a name is another file. Between a rotation and the next event there is no present file.
 #[test]
 fn rotated_files_are_read_once_and_in_order_under_any_name() {
     let (site, _) = site(&seats("supervisor", "file", false, 3), "file");
     site.write("work/log.jsonl.20261108", &lines(100..200));
-    site.write("work/log.jsonl.20261101", &lines(0..100));
+    site.write("work/log.jsonl.20261101", &lines(50..100));
     site.write("work/log.jsonl.20261108.gz", &lines(100..150));
+    site.write("work/log.jsonl.20261101.gz", &lines(0..50));
+    let older =
+        fs::File::options().write(true).open(site.path("work/log.jsonl.20261101.gz")).expect("a file");
+    older.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("a time");
     let history = site.test().args(["history", "--json"]).outcome();
     assert_eq!(history.ending, Ending::Status(0), "{}", history.stderr);
     let pids: Vec<Value> = history
@@ -495,7 +500,7 @@ fn rotated_files_are_read_once_and_in_order_under_any_name() {
     assert_eq!(pids, expected, "{}", history.stderr);
     assert_eq!(answer(&site, &["report", "--json"])["all"]["started"], 200);
     // Without a rotated file, a log that is missing is an error.
-    for name in ["20261101", "20261108", "20261108.gz"] {
+    for name in ["20261101", "20261101.gz", "20261108", "20261108.gz"] {
         fs::remove_file(site.path(format!("work/log.jsonl.{name}"))).expect("a file");
     }
     assert_eq!(site.test().args(["report"]).outcome().ending, Ending::Status(71));

@@ -101,19 +101,14 @@ impl Claim {
 
     /// `seats-per-user [ann]`, `cache [ann, /opt/matlab/bin]`: for people.
     pub fn title(&self, names: &dyn Names) -> String {
-        if self.member.is_empty() {
-            return self.repository.to_string();
-        }
-        format!("{} [{}]", self.repository, shown(&self.member, names))
+        let member = self.member_name(names).map_or_else(String::new, |member| format!(" [{member}]"));
+        format!("{}{member}", self.repository)
     }
 
-    /// The member of the table, as tests and programs write it: `ann`, `cad`, `ann ws17`. Names that cannot
+    /// The member of the table, as tests and programs write it: `ann`, `cad`, `ann, ws17`. Names that cannot
     /// be found are numbers.
     pub fn member_name(&self, names: &dyn Names) -> Option<String> {
-        if self.member.is_empty() {
-            return None;
-        }
-        Some(self.member.iter().map(|member| member.name(names)).collect::<Vec<_>>().join(" "))
+        (!self.member.is_empty()).then(|| shown(&self.member, names))
     }
 
     /// `limit of %power, 1 out of order`, if this launch's limit differs from that of all.

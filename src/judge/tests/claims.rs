@@ -237,7 +237,7 @@ fn a_limit_of_users_on_hosts_names_both() {
     let limits = "{ hosts = [\"ws*\"], users = [\"a*\", \"bob\"], limit = 9 }";
     let keys = format!("per = [\"user\", \"host\"]\nlimit = 4\nlimits = [{limits}]\n");
     let policy = format!("[repository.a]\n{keys}[[rule]]\nacquire = [\"a\"]\n");
-    under(&policy).gives("1 of 9 a [ann ws17.example]").claims(|claims| {
+    under(&policy).gives("1 of 9 a [ann, ws17.example]").claims(|claims| {
         assert_eq!(claims[0].reason_of_limit().as_deref(), Some("limit of a*, bob on ws*"));
     });
 }

@@ -23,7 +23,7 @@ fn per_gives_a_file_for_each_user_group_host_command_or_directory_or_for_each_se
     repository("per = \"host\"").locks(["/run/rungate/r.ws17.example.lock"]);
     repository("per = \"command\"").locks(["/run/rungate/r.matlab.lock"]);
     repository("per = [\"user\", \"host\"]").locks(["/run/rungate/r.4711,ws17.example.lock"]);
-    repository("per = [\"user\", \"host\"]").gives("1 of 1 r [ann ws17.example]");
+    repository("per = [\"user\", \"host\"]").gives("1 of 1 r [ann, ws17.example]");
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn placeholders_stand_for_what_differs_from_launch_to_launch() {
 /// A user who is both in the directory and in the name of the file is one member.
 #[test]
 fn a_member_that_is_twice_in_a_path_is_named_once() {
-    repository("path = \"{user}/{uid}.{gid}\"").gives("1 of 1 r [ann users]");
+    repository("path = \"{user}/{uid}.{gid}\"").gives("1 of 1 r [ann, users]");
 }
 
 #[test]

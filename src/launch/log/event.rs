@@ -365,7 +365,8 @@ pub struct Circumstances {
 pub struct TableSeen {
     /// Its name.
     pub repository: String,
-    /// The member of the table, if each member has one: `uid 1000`, `gid 100`, or a text.
+    /// The member of the table, if each member has one: `uid 1000`, `gid 100`, or a text. Several are
+    /// separated by commas, in older logs by blanks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub member: Option<String>,
     /// How many slots were held, with those of this launch; none if that was not counted.

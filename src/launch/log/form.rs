@@ -65,9 +65,9 @@ fn believed(line: Line) -> Line {
 /// How a line of JSON begins. Within a string of one, the quotation marks are escaped.
 const BEGINNING: &[u8] = b"{\"format\":";
 
-/// The event behind other bytes without a newline. On a full disk, a write ends anywhere, and the next one
-/// continues that line; so it does behind what any user has appended. The writers cannot prevent this, because
-/// they append at the same time. In a file of syslog, users can write such lines, but not their beginning.
+/// The event behind other bytes without a newline. On a full disk, a write ends anywhere, and users may
+/// append anything; the next event continues that line. The writers cannot prevent this, because they append
+/// at the same time. It is not for lines of syslog, because users can write such text there.
 fn after_other(line: &[u8]) -> Option<Event> {
     let at = line.windows(BEGINNING.len()).rposition(|bytes| bytes == BEGINNING)?;
     serde_json::from_slice(line.get(at..)?).ok()

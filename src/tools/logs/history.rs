@@ -186,8 +186,13 @@ fn member_of<'a>(event: &'a Event, name: &str, before: usize) -> Option<&'a str>
     first.filter(|_| all.iter().all(|member| *member == first))
 }
 
-/// `uid 4711 /opt/lab` as `ann, /opt/lab`. Where one text ends and another begins is unknown.
+/// `uid 4711, /opt/lab` as `ann, /opt/lab`.
 fn named(member: &str, names: &NameCache) -> String {
+    member.split(", ").map(|part| part_named(part, names)).collect::<Vec<_>>().join(", ")
+}
+
+/// Older logs have only blanks between several, `uid 4711 /opt/lab`: where one text ends is unknown.
+fn part_named(member: &str, names: &NameCache) -> String {
     let mut words = member.split(' ').peekable();
     let mut shown = String::new();
     let mut was_account = false;
@@ -242,6 +247,8 @@ mod tests {
         case(&["disk=1", "net"], &[table("net", "ws17"), table("disk", "")], "disk=1 net [ws17]");
         let tables = [table("each", "uid 0"), table("each", "uid 0 /opt/a b"), table("each", "gid 0")];
         case(&["each=1", "each=2", "each"], &tables, "each [root]=1 each [root, /opt/a b]=2 each [root]");
+        let tables = [table("each", "uid 0, gid 0, /opt/a b"), table("each", r"a\, b, c, uid 0")];
+        case(&["each=1", "each=2"], &tables, r"each [root, root, /opt/a b]=1 each [a\, b, c, root]=2");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::{
     keeper::agent,
     launch::{Situation, SystemNames, refusals},
     policy::{self, Policy, SYSTEM_DIRECTORY, nearest},
-    text::{Error, ExitStatus, stream, visible, word},
+    text::{Error, ExitStatus, stream, visible},
 };
 use jiff::Timestamp;
 
@@ -167,25 +167,14 @@ fn with_member<'a>(policy: &'a Policy, name: &'a OsString) -> Option<(&'a policy
     Some((policy.repositories().iter().find(is_it)?, member))
 }
 
-/// The table of one member; all of them if the agent does not answer.
-fn of_member(mut repository: RepositoryFiles, member: &str) -> Result<RepositoryFiles, Error> {
+/// The tables of one member; all of them if the agent does not answer.
+fn of_member(mut repository: RepositoryFiles, member: &str) -> RepositoryFiles {
     let is_it = |of: &Option<String>| of.as_ref().is_some_and(|of| of == member || visible(of) == member);
     repository.files.retain(|file| file.member.is_none() || is_it(&file.member));
-    let title = || format!("{} [{member}]", repository.name);
-    match repository.files.as_slice() {
-        [] => repository.name = title(),
-        [_] => {}
-        // A caller of `end` or `reset` means one of them.
-        several if several.iter().all(|file| file.member.is_some()) => {
-            let text = format!("{} members are shown as \"{}\"", several.len(), visible(title()));
-            let paths: Vec<String> = several.iter().filter_map(|file| file.path().map(word)).collect();
-            let advice =
-                (!paths.is_empty()).then(|| format!("Name the lock file of one: {}", paths.join(", ")));
-            return Err(Error::new(ExitStatus::Usage, text).advise(advice));
-        }
-        _ => {}
+    if repository.files.is_empty() {
+        repository.name = format!("{} [{member}]", repository.name);
     }
-    Ok(repository)
+    repository
 }
 
 fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<RepositoryFiles, Error> {
@@ -195,7 +184,7 @@ fn named(policy: &Policy, situation: &Situation, name: &OsString) -> Result<Repo
     {
         let files = files_of(known, policy, situation);
         if files.of_members {
-            return of_member(files, member);
+            return Ok(of_member(files, member));
         }
         let text = format!("repository \"{}\" has no members", visible(known.shown_name()));
         return Err(Error::new(ExitStatus::Usage, text));

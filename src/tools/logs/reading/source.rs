@@ -229,17 +229,24 @@ fn unpacked(mut log: impl Read + 'static) -> io::Result<Box<dyn Read>> {
 
 /// The files that rotation made of a log, the oldest first: `log.jsonl.2.gz`, `log.jsonl.1`,
 /// `log.jsonl-20261123`, `log.jsonl.20261123`, `log-20261123.jsonl`. While a file is compressed, both forms
-/// exist, and the one that is not compressed is complete.
+/// exist, and the one that is not compressed is complete. An older one is a file of its own.
 fn rotated(log: &Path) -> Vec<PathBuf> {
     let (Some(name), Some(directory)) = (log.file_name().and_then(OsStr::to_str), log.parent()) else {
         return Vec::new();
     };
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut found: Vec<(Age, PathBuf)> =
-        entries.filter_map(|entry| Some((age(name, entry.file_name().to_str()?)?, entry.path()))).collect();
+    let mut found: Vec<(Age, i64, PathBuf)> = entries
+        .filter_map(|entry| {
+            let age = age(name, entry.file_name().to_str()?)?;
+            let path = entry.path();
+            // In whole seconds, as compression keeps it.
+            let written = path.metadata().map_or(0, |status| status.mtime());
+            Some((age, written, path))
+        })
+        .collect();
     found.sort();
-    found.dedup_by(|(_, packed), (_, file)| packed.with_extension("") == *file);
-    found.into_iter().map(|(_, path)| path).collect()
+    found.dedup_by(|(.., packed), (.., file)| packed.with_extension("") == *file);
+    found.into_iter().map(|(.., path)| path).collect()
 }
 
 /// In the order of time: those with a date, then those with a number, the highest of which is the oldest.

@@ -300,6 +300,8 @@ fn repositories_of(event: &Event) -> Vec<&str> {
 impl Sink for Counts {
     fn launched(&mut self, launch: &Launched<'_>) {
         self.pass(launch.at);
+        // What the process becomes next is another launch.
+        self.would_be_refused.remove(&(launch.event.host.clone(), launch.event.pid));
         self.count(launch);
         if launch.fate.has_started() {
             self.started(launch);
@@ -539,8 +541,8 @@ mod tests {
 
     use super::*;
 
-    /// A launch that would have been refused by a rule and by limits counts once. A later one whose process has
-    /// the same number is another launch, however many there were in between.
+    /// A launch that would have been refused by a rule and by limits counts once. A later one whose process
+    /// has the same number is another launch, however many there were in between.
     #[test]
     fn each_launch_that_would_be_refused_counts_once() {
         let mut counts = Counts::new(Hours::in_zone(TimeZone::UTC), [].into_iter(), [].into_iter());
@@ -554,6 +556,21 @@ mod tests {
         }
         let expected = u64::try_from(most).expect("a number") + 3;
         assert_eq!((counts.would_refuse, counts.users.entry(&7).would_refuse), (expected, expected));
+    }
+
+    /// A program that executes rungate becomes another launch, at once and with the same process number.
+    #[test]
+    fn a_launch_by_exec_is_another_one() {
+        let mut counts = Counts::new(Hours::in_zone(TimeZone::UTC), [].into_iter(), [].into_iter());
+        let event = |kind| Event::now(kind, "matlab", 7, OsStr::new("ws17"));
+        let (would_refuse, started) = (event(Kind::WouldRefuse), event(Kind::Started));
+        let (at, fate) = (86_400_000_000, LaunchOutcome::AtOnce);
+        for number in 0..2 {
+            counts.noted(&would_refuse, at);
+            counts.noted(&would_refuse, at);
+            counts.launched(&Launched { number, event: &started, at, arrived: at, fate, taken: &[] });
+        }
+        assert_eq!((counts.would_refuse, counts.all.launches), (2, 2));
     }
 
     /// A launch that is refused at once waits for nothing, and one that gives up has waited.

@@ -135,8 +135,8 @@ pub struct Run {
     pub is_bounded: bool,
     /// How long it ran, as its supervisor measured it.
     pub told: Option<u64>,
-    /// Whether it ran at all. If its program could not be executed, it had slots for a moment, and says nothing
-    /// about how long such programs run.
+    /// Whether its program was executed. Otherwise it had slots for a moment, and does not show how long such
+    /// programs run.
     pub is_executed: bool,
     pub slots: Vec<Held>,
 }
@@ -238,6 +238,9 @@ pub struct Joiner {
     pending: InOrder,
     next: usize,
     running: HashMap<Process, usize>,
+    /// The processes whose ends were seen. A sweep may log an end again: if it looked at that moment, or if
+    /// the program was evicted.
+    ended: HashSet<Process>,
     runs: BTreeMap<usize, Open>,
     waited: HashMap<Process, Waited>,
     tables: Tables,
@@ -261,6 +264,7 @@ impl Joiner {
             pending: InOrder::default(),
             next: 0,
             running: HashMap::new(),
+            ended: HashSet::new(),
             runs: BTreeMap::new(),
             waited: HashMap::new(),
             tables: Tables::default(),
@@ -343,9 +347,13 @@ impl Joiner {
                 }
                 let (from, to) = event.between.unwrap_or((now, now));
                 let told = micros_of(event);
-                let began = told.map_or(now, |told| now.saturating_sub(told));
-                let is_unknown = !self.running.contains_key(&process);
-                self.closing.started_before += u64::from(is_unknown && began.saturating_add(EXACT) < first);
+                let is_known = self.running.contains_key(&process) || self.ended.contains(&process);
+                // A sweep only finds programs of which it has read the start, and does not know how long they
+                // ran.
+                let is_before = told.map_or(event.between.is_some(), |told| {
+                    now.saturating_sub(told).saturating_add(EXACT) < first
+                });
+                self.closing.started_before += u64::from(is_before && !is_known);
                 self.end(process, (from, to), told, now, sink);
             }
             Kind::Expired | Kind::Evicted => {
@@ -517,6 +525,10 @@ impl Joiner {
         sink: &mut dyn Sink,
     ) {
         let Some(number) = self.running.remove(&process) else { return };
+        if self.ended.len() >= MOST_RUNS {
+            self.ended.clear();
+        }
+        self.ended.insert(process);
         let Some(open) = self.runs.get_mut(&number) else { return };
         let run = &mut open.run;
         // A slot has two holders for longer only in tables of different hosts.
@@ -802,8 +814,8 @@ fn micros_of(event: &Event) -> Option<u64> {
     event.duration().map(|duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
 }
 
-/// When a launch came that was decided at this moment, in microseconds since 1970. If the time that it measured
-/// is another one than that since its arrival, the clock of the host was set in between.
+/// When a launch came that was decided at this moment, in microseconds since 1970. If it measured another
+/// wait than the time since its arrival, the clock of the host was set in between.
 fn came(decided: u64, arrived: Option<u64>, waited: Option<u64>) -> u64 {
     let measured = waited.map(|waited| decided.saturating_sub(waited));
     let is_true = |arrived: &u64| measured.is_none_or(|measured| measured.abs_diff(*arrived) <= EXACT);
