@@ -468,3 +468,28 @@ fn a_drop_in_that_is_no_longer_delegated_is_roots() {
         site.test().args(["policy", "check"]).stdout("[..]").stderr("...").status(0);
     }
 }
+
+/// Undo does not write through a link that was moved since: the link comes back, and the file behind the other one stays
+/// as it is.
+#[test]
+fn a_link_that_was_moved_since_comes_back() {
+    needs_root!();
+    let site = site();
+    fs::create_dir(site.path("etc/cad")).expect("a directory");
+    set_mode(&site.path("etc/cad"), 0o755);
+    site.write("etc/cad/cad.toml", OF_CAD);
+    is_cadadms(&site, "etc/cad/cad.toml");
+    let roots = format!("{OF_CAD}# root's\n");
+    site.write("etc/cad/roots.toml", &roots);
+    set_mode(&site.path("etc/cad/roots.toml"), 0o644);
+    let link = drop_in(&site, "20-cad.toml");
+    symlink("/etc/cad/cad.toml", &link).expect("a link");
+    site.write("work/30-x.toml", "version = 1\n");
+    policy(&site, &["install", "30-x.toml"]);
+    fs::remove_file(&link).expect("the link");
+    symlink("/etc/cad/roots.toml", &link).expect("a link");
+    policy(&site, &["undo"]);
+    assert_eq!(fs::read_link(&link).expect("a link"), PathBuf::from("/etc/cad/cad.toml"));
+    assert_eq!(fs::read_to_string(site.path("etc/cad/roots.toml")).expect("the file"), roots);
+    assert_eq!(fs::metadata(site.path("etc/cad/roots.toml")).expect("the file").uid(), 0);
+}

@@ -251,7 +251,9 @@ fn keep(
             if delegate.is_none() || attributes.mode & 0o020 != 0 {
                 attributes = Attributes { before: None, mode: attributes.mode & !0o022 };
             }
-            let placed = to.place(name, &bytes, &attributes);
+            // Its owner may have given it attributes that this file system cannot have.
+            let plain = Attributes { before: None, mode: attributes.mode & !0o022 };
+            let placed = to.place(name, &bytes, &attributes).or_else(|_| to.place(name, &bytes, &plain));
             return placed.map(|()| owner).map_err(|failure| io::Error::from(failure.errno));
         }
         (_, Ok(target)) => return symlink(target, copy).map(|()| None),

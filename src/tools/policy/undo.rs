@@ -91,12 +91,12 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
         |error: Error| stream::complain(&error.advise("It is left alone.".to_owned()).to_string());
     let before = names(&drop_ins);
     for name in &before {
-        // A link that was removed since comes back as a link, if it still leads to the same text.
+        // A link that was removed since, or replaced, comes back as a link, if it still leads to the same
+        // text.
         let is_back = |to: &PathBuf| {
             let link = Link::of(name, to.clone(), situation).ok().flatten();
             let copied = kept(&drop_ins, name, situation).ok().and_then(|(bytes, _)| bytes);
-            regular_file::status_of_path(&place.join(name)).is_err()
-                && link.is_some_and(|link| Some(link.text.into_bytes()) == copied)
+            link.is_some_and(|link| Some(link.text.into_bytes()) == copied)
         };
         let removed = || fs::read_link(drop_ins.join(link_to(name))).ok().filter(is_back);
         if let Some(to) = fs::read_link(drop_ins.join(name)).ok().or_else(removed) {
@@ -116,6 +116,12 @@ fn steps(main: Location, copy: &Copy, situation: &Situation) -> Result<(Vec<Step
                 differs = true;
             }
         } else if drop_ins.join(name).is_file() {
+            let (was, now) = (fs::read_link(drop_ins.join(link_to(name))), fs::read_link(place.join(name)));
+            if was.is_ok_and(|was| now.is_ok_and(|now| was != now)) {
+                pass_over(&place.join(name), "it is a link to another file by now");
+                differs = true;
+                continue;
+            }
             let (bytes, mut attributes) = kept(&drop_ins, name, situation)?;
             let target = match Target::of_path(&place.join(name), situation) {
                 Ok(target) => target,
