@@ -292,7 +292,7 @@ impl Name {
         if name.len() == LONGEST_NAME {
             return self.read_shortened(name);
         }
-        let (members, rest) = self.read_values(name, false);
+        let (members, rest) = self.read_values(name, false)?;
         (members.len() == self.placeholders().count() && rest.is_empty()).then_some(members)
     }
 
@@ -302,20 +302,24 @@ impl Name {
         let kept = name.strip_suffix(self.kept_ending())?;
         let (kept, hash) = kept.split_at_checked(kept.len().checked_sub(HASH_LENGTH)?)?;
         let is_hash = hash.strip_prefix('-')?.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let (mut members, cut) = self.read_values(kept, true);
+        let (mut members, cut) = self.read_values(kept, true)?;
+        let placeholder = self.placeholders().nth(members.len())?;
+        if !cut.is_empty() && !may_begin(placeholder, cut) {
+            return None;
+        }
         // The first digit of an encoded byte may be left.
         let value = (0..=cut.len().min(2)).find_map(|less| {
             let (whole, left) = cut.split_at_checked(cut.len() - less)?;
             Some([&self.value(whole)?, left.as_bytes()].concat())
         });
         let value = [&value.unwrap_or_else(|| cut.as_bytes().to_vec()), hash.as_bytes()].concat();
-        members.push(member_of(self.placeholders().nth(members.len())?, value));
+        members.push(member_of(placeholder, value));
         is_hash.then_some(members)
     }
 
     /// The values as far as they can be separated, and the rest of the name. If it was cut, the last value is
-    /// in the rest.
-    fn read_values<'a>(&self, name: &'a str, is_cut: bool) -> (Vec<Member>, &'a str) {
+    /// in the rest. None for a name of another repository.
+    fn read_values<'a>(&self, name: &'a str, is_cut: bool) -> Option<(Vec<Member>, &'a str)> {
         let is_pair = self.placeholders().count() == 2;
         let mut members = Vec::new();
         let mut rest = name;
@@ -328,7 +332,11 @@ impl Name {
                         rest = behind;
                         continue;
                     }
-                    None => return (members, rest),
+                    // Only the one in which the name was cut may lack something.
+                    None => {
+                        let is_beginning = is_cut && text.starts_with(rest.trim_end_matches('_'));
+                        return is_beginning.then_some((members, rest));
+                    }
                 },
                 Piece::Value(placeholder) => placeholder,
             };
@@ -354,11 +362,11 @@ impl Name {
                 let behind = if is_ended { behind.strip_prefix(END_OF_VALUE)? } else { behind };
                 Some((self.member(placeholder, value)?, behind))
             });
-            let Some((member, behind)) = read else { return (members, rest) };
+            let Some((member, behind)) = read else { return Some((members, rest)) };
             members.push(member);
             rest = behind;
         }
-        (members, rest)
+        Some((members, rest))
     }
 
     /// A member by its text in a name. Users can create lock files too, and of two texts of one member the
@@ -368,9 +376,16 @@ impl Name {
         match placeholder {
             Placeholder::Uid => number().map(Member::User),
             Placeholder::Gid => number().map(Member::Group),
+            _ if !may_begin(placeholder, part) => None,
             _ => self.value(part).map(|value| member_of(placeholder, value)),
         }
     }
+}
+
+/// Whether the text of a value may begin so, as when the policy is checked for names that could meet: a
+/// directory begins with a slash, encoded.
+fn may_begin(placeholder: &Placeholder, part: &str) -> bool {
+    !matches!(placeholder, Placeholder::Directory) || part.starts_with('%')
 }
 
 /// A member by its value. Different values never look the same: what is no text, or cannot be seen, is an
@@ -444,6 +459,28 @@ mod tests {
         }
         let pattern = name(&[Some(Uid), Some(Command), Some(Directory)], "");
         assert_eq!(read(&pattern, &[ANN, b"make", b"/"]), [ann(), text("make"), text("/")]);
+    }
+
+    /// The names of one repository are not those of another in the same directory, also if they were
+    /// shortened.
+    #[test]
+    fn names_of_another_repository_are_not_read() {
+        use Placeholder::Directory;
+        let of = |text: &str| {
+            let pieces = [Piece::Literal(text.to_owned()), Piece::Value(Directory)];
+            Name::new(pieces.into_iter().chain([Piece::Literal(".lock".to_owned())]).collect())
+        };
+        let [seats, big, other] = ["seats.", "seats.big.", "b."].map(of);
+        for path in ["/tmp".to_owned(), "/tmp/x".repeat(60)] {
+            let name =
+                |of: &Name| of.expand(&mut |_| Ok::<_, ()>(path.clone().into_bytes())).expect("a value");
+            for (own, others) in
+                [(&seats, [&big, &other]), (&big, [&seats, &other]), (&other, [&seats, &big])]
+            {
+                assert!(own.read(&name(own)).is_some(), "{path}");
+                assert!(others.iter().all(|of| of.read(&name(own)).is_none()), "{path}");
+            }
+        }
     }
 
     /// Members that differ never look the same.
@@ -579,8 +616,9 @@ mod tests {
                     names.insert(changed);
                 }
             }
-            let looks: BTreeSet<String> = names.iter().filter_map(|name| look(&pattern, name)).collect();
-            assert_eq!(looks.len(), names.len(), "{shortened}");
+            let looks: Vec<String> = names.iter().filter_map(|name| look(&pattern, name)).collect();
+            assert!(looks.len() > spellings.len(), "{looks:?}");
+            assert_eq!(looks.iter().collect::<BTreeSet<_>>().len(), looks.len(), "{shortened}");
         }
     }
 }

@@ -370,3 +370,14 @@ fn shared_host() {
     full(&run(&site, "con1", &["nastran"]), &[("solvers", "4 of 4")]);
     run(&site, "con2", &["nastran"]).status(0);
 }
+
+/// Tests of older policies name members of several parts with blanks alone.
+#[test]
+fn blanks_between_the_parts_of_a_member_are_understood() {
+    let text = fs::read_to_string(directory().join("one-per-user.toml")).expect("a policy");
+    let old = text.replace("[ann, ", "[ann ").replace("[bob, ", "[bob ");
+    assert_ne!(old, text);
+    let site = Site::new();
+    site.write("old.toml", &old);
+    site.test().args(["policy", "check", "$DIR/old.toml"]).stdout("[..] passed\n").status(0);
+}

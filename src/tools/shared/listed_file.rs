@@ -514,8 +514,9 @@ fn user(member: &Member) -> Result<(u32, Option<String>), LookupError> {
     match member {
         Member::User(uid) => Ok((*uid, None)),
         Member::Group(_) => Ok((NOBODY, None)),
-        Member::Text { shown: name, .. } => {
-            Ok((SystemNames.user_id(name)?.unwrap_or(NOBODY), Some(name.clone())))
+        Member::Text { value, .. } => {
+            let name = String::from_utf8_lossy(value).into_owned();
+            Ok((SystemNames.user_id(&name)?.unwrap_or(NOBODY), Some(name)))
         }
     }
 }
@@ -524,8 +525,9 @@ fn group(member: &Member) -> Result<(u32, Option<String>), LookupError> {
     match member {
         Member::Group(gid) => Ok((*gid, None)),
         Member::User(_) => Ok((NOBODY, None)),
-        Member::Text { shown: name, .. } => {
-            Ok((SystemNames.group_id(name)?.unwrap_or(NOBODY), Some(name.clone())))
+        Member::Text { value, .. } => {
+            let name = String::from_utf8_lossy(value).into_owned();
+            Ok((SystemNames.group_id(&name)?.unwrap_or(NOBODY), Some(name)))
         }
     }
 }

@@ -266,7 +266,7 @@ impl Assertion<'_> {
         let member = expected.member.as_deref();
         let repository = self.policy.repositories().get(expected.repository);
         repository.is_some_and(|known| known.shown_name() == taken.repository)
-            && member.is_none_or(|member| taken.member.as_deref() == Some(member))
+            && member.is_none_or(|member| is_called(taken.member.as_deref(), member))
             && expected.slots.is_none_or(|slots| slots == taken.slots)
             && expected.limit.is_none_or(|limit| u64::from(limit) == taken.limit)
     }
@@ -518,8 +518,13 @@ impl<'p> Stage<'p> {
         // Two repositories can have the same path, and so the same slots.
         let place = |known: &Repository| (known.keeper(), known.path.whole());
         repositories.get(repository).map(place) == claimed.map(place)
-            && member.is_none_or(|member| claim.member_name(cast).as_deref() == Some(member))
+            && member.is_none_or(|member| is_called(claim.member_name(cast).as_deref(), member))
     }
+}
+
+/// Whether a test means this member: `ann, ws17`, or `ann ws17` as in older policies.
+fn is_called(member: Option<&str>, written: &str) -> bool {
+    member.is_some_and(|member| member == written || member.replace(", ", " ") == written)
 }
 
 impl Others {
