@@ -294,7 +294,7 @@ impl Event {
 /// ones, as JSON.
 fn list(values: &[String], separator: &str) -> String {
     let text = values.join(separator);
-    if read_list(&text, separator) == values { text } else { json::line(&values).unwrap_or(text) }
+    if read_list(&text, separator) == values { text } else { whole(&values).unwrap_or(text) }
 }
 
 /// The elements of a list.

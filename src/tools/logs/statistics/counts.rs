@@ -300,8 +300,13 @@ fn repositories_of(event: &Event) -> Vec<&str> {
 impl Sink for Counts {
     fn launched(&mut self, launch: &Launched<'_>) {
         self.pass(launch.at);
-        // What the process becomes next is another launch.
-        self.would_be_refused.remove(&(launch.event.host.clone(), launch.event.pid));
+        // What the process becomes next is another launch. In a log with replay, the event of this one may be
+        // before it, in the same millisecond.
+        let process = (launch.event.host.clone(), launch.event.pid);
+        let is_own = |before: u64| !launch.event.tables.is_empty() && before / 1000 == launch.at / 1000;
+        if self.would_be_refused.get(&process).is_some_and(|before| !is_own(*before)) {
+            self.would_be_refused.remove(&process);
+        }
         self.count(launch);
         if launch.fate.has_started() {
             self.started(launch);
