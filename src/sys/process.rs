@@ -12,6 +12,7 @@ use std::{
         unix::{ffi::OsStringExt, fs::MetadataExt, process::parent_id},
     },
     path::{Path, PathBuf},
+    process::Command,
     sync::OnceLock,
     time::{Duration, SystemTime},
 };
@@ -464,6 +465,12 @@ impl PidFd {
     pub fn has_ended(&self) -> bool {
         wait_for_any([self], Duration::ZERO) == Ok(true)
     }
+}
+
+/// Lets a program begin as the leader of a session of its own: without a terminal, what uses it fails instead
+/// of being stopped.
+pub fn without_terminal(command: &mut Command) -> &mut Command {
+    unsafe_calls::lead_session(command)
 }
 
 /// Kills the process group of a child that was not waited for yet, so that its number is nobody else's.

@@ -3,7 +3,11 @@
 
 use std::{
     ffi::{CStr, CString},
-    os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+    os::{
+        fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd},
+        unix::process::CommandExt,
+    },
+    process::Command,
     sync::atomic::{AtomicBool, Ordering},
 };
 
@@ -125,6 +129,12 @@ pub(super) fn ignore(signal: Signal) -> Result<SigAction, Errno> {
     let action = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
     // SAFETY: no handler is installed.
     unsafe { sigaction(signal, &action) }
+}
+
+/// Lets a program begin as the leader of a session of its own, which has no terminal.
+pub(super) fn lead_session(command: &mut Command) -> &mut Command {
+    // SAFETY: setsid(2) may be called between fork and exec.
+    unsafe { command.pre_exec(|| Ok(nix::unistd::setsid().map(drop)?)) }
 }
 
 /// Creates a copy of this process: returns none in the child, its process id in the parent.

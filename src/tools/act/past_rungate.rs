@@ -35,7 +35,7 @@ const YOUNG: Duration = Duration::from_secs(2);
 
 /// A line for each of them.
 pub(super) fn lines(repository: &OsString, situation: &Situation) -> Result<Vec<Line>, Error> {
-    if may_hide_processes() && !sees_others() {
+    if !accounts::is_root() && may_hide_processes() && !sees_others() {
         let text = format!(
             "{}: not counted: /proc hides the processes of other users (hidepid)",
             visible(repository)

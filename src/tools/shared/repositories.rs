@@ -367,6 +367,10 @@ impl Others {
     fn below(&self, directory: &Path, places: &[(usize, &policy::Repository)]) -> Option<PathBuf> {
         fs::read_dir(directory).into_iter().flatten().flatten().find_map(|entry: DirEntry| {
             let (name, path) = (entry.file_name(), entry.path());
+            // Of the file system itself.
+            if name == "lost+found" || name.as_bytes().starts_with(b".nfs") {
+                return None;
+            }
             let reads = |(depth, known): &(usize, &policy::Repository)| {
                 name.to_str().is_some_and(|name| known.read_name(*depth, name).is_some())
             };

@@ -521,7 +521,8 @@ fn prepared(program: &Path, path: &OsStr) -> Command {
 
 /// The rest of the line that begins with these bytes, if it comes in time.
 fn answer(program: &mut Command, before: &'static [u8]) -> Option<OsString> {
-    let mut child = program.env(ASKING, "1").stdout(Stdio::piped()).process_group(0).spawn().ok()?;
+    let program = program.env(ASKING, "1").stdout(Stdio::piped());
+    let mut child = process::without_terminal(program).spawn().ok()?;
     let output = child.stdout.take()?;
     let (tell, told) = mpsc::channel();
     // A process that left the group may keep the pipe open for ever, so this thread is not joined.
