@@ -259,11 +259,15 @@ impl Local {
 
     /// If a launch of these queues could not be judged for too long, the others are judged now. Otherwise
     /// several such launches would delay those behind them one after the other. Only the first of a queue
-    /// that is passed over has this done: all others may be late together.
+    /// that could not be judged has this done: all others may be late together.
     pub(super) fn judge_others(&mut self, number: u64, tables: &[memory::Table]) {
         if self.sessions.get(&number).is_some_and(Session::is_late) {
-            let leads = |table: &&memory::Table| table.first_away(1) == [number];
-            for other in tables.iter().filter(leads).flat_map(memory::Table::sessions) {
+            let is_late = |of: &u64| self.sessions.get(of).is_some_and(Session::is_late);
+            let leads = |table: &&memory::Table| {
+                table.first_away(usize::MAX).into_iter().find(is_late) == Some(number)
+            };
+            let others: Vec<u64> = tables.iter().filter(leads).flat_map(memory::Table::sessions).collect();
+            for other in others {
                 if self.sessions.get(&other).is_some_and(Session::is_stale) {
                     self.on(other, Event::Stale);
                 }

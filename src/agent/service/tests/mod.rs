@@ -769,17 +769,23 @@ fn behind_a_launch_that_cannot_be_judged_the_others_are_judged() {
         };
         stands(1);
         stands(2);
+        stands(3);
         let judged = if is_fresh { Instant::now() + HOUR } else { ago.expect("a moment") };
         let refused = Refused { obstacles: Vec::new(), tables: Vec::new(), has_waited: true };
         let request = AcquireRequest { judged, ..needs(Vec::new()) };
-        service.local.on(2, Event::WaitsOn(request, WaitState { refused, ahead: 1 }));
+        service.local.on(3, Event::WaitsOn(request, WaitState { refused, ahead: 2 }));
         service.run_effects();
-        service.local.sessions.get_mut(&2).expect("it waits").place.was_away = is_away;
-        let first = service.local.sessions.get_mut(&1).expect("it is judged");
+        service.local.sessions.get_mut(&3).expect("it waits").place.was_away = is_away;
+        // One that does not respond is ahead of all.
+        let stopped = service.local.sessions.get_mut(&1).expect("it waits");
+        let stopped = &mut stopped.place;
+        stopped.line.set_away(true);
+        (stopped.was_away, stopped.unjudged) = (true, Some(Instant::now() + HOUR));
+        let first = service.local.sessions.get_mut(&2).expect("it is judged");
         first.place.unjudged = if is_late { ago } else { Some(Instant::now() + HOUR) };
         service.run_effects();
         service.do_what_is_due(Instant::now());
-        let is_queued = service.local.sessions.get(&2).is_some_and(Session::is_queued);
+        let is_queued = service.local.sessions.get(&3).is_some_and(Session::is_queued);
         assert_eq!(is_queued, !is_judged, "{is_late} {is_fresh} {is_away}");
     }
 }
