@@ -48,6 +48,17 @@ fn file_of_cad(site: &Site) -> (PathBuf, PathBuf) {
     (drop_in(site, "20-cad.toml"), site.path("cad/cad.toml"))
 }
 
+/// Root's link to a file of cadadm's in a directory of root's, and that file.
+fn link_of_roots(site: &Site) -> (PathBuf, PathBuf) {
+    fs::create_dir(site.path("etc/cad")).expect("a directory");
+    set_mode(&site.path("etc/cad"), 0o755);
+    site.write("etc/cad/cad.toml", OF_CAD);
+    is_cadadms(site, "etc/cad/cad.toml");
+    let link = drop_in(site, "20-cad.toml");
+    symlink("/etc/cad/cad.toml", &link).expect("a link");
+    (link, site.path("etc/cad/cad.toml"))
+}
+
 #[track_caller]
 fn policy(site: &Site, arguments: &[&str]) -> Outcome {
     let outcome = site.test().args(["policy"]).args(arguments).args(["--yes"]).outcome();
@@ -118,12 +129,7 @@ fn a_link_to_a_file_that_is_gone_is_left_alone() {
 fn a_departments_file_behind_a_link_of_roots_comes_back() {
     needs_root!();
     let site = site();
-    fs::create_dir(site.path("etc/cad")).expect("a directory");
-    set_mode(&site.path("etc/cad"), 0o755);
-    site.write("etc/cad/cad.toml", OF_CAD);
-    is_cadadms(&site, "etc/cad/cad.toml");
-    let (link, file) = (drop_in(&site, "20-cad.toml"), site.path("etc/cad/cad.toml"));
-    symlink("/etc/cad/cad.toml", &link).expect("a link");
+    let (link, file) = link_of_roots(&site);
     site.write("work/20-cad.toml", &format!("{OF_CAD}# root's\n"));
     policy(&site, &["install", "20-cad.toml"]);
     assert_ne!(fs::read_to_string(&file).expect("the file"), OF_CAD);
@@ -475,15 +481,10 @@ fn a_drop_in_that_is_no_longer_delegated_is_roots() {
 fn a_link_that_was_moved_since_comes_back() {
     needs_root!();
     let site = site();
-    fs::create_dir(site.path("etc/cad")).expect("a directory");
-    set_mode(&site.path("etc/cad"), 0o755);
-    site.write("etc/cad/cad.toml", OF_CAD);
-    is_cadadms(&site, "etc/cad/cad.toml");
+    let (link, _) = link_of_roots(&site);
     let roots = format!("{OF_CAD}# root's\n");
     site.write("etc/cad/roots.toml", &roots);
     set_mode(&site.path("etc/cad/roots.toml"), 0o644);
-    let link = drop_in(&site, "20-cad.toml");
-    symlink("/etc/cad/cad.toml", &link).expect("a link");
     site.write("work/30-x.toml", "version = 1\n");
     policy(&site, &["install", "30-x.toml"]);
     fs::remove_file(&link).expect("the link");
